@@ -11,6 +11,7 @@ With w the density of P against Q and a > 1 the order, D_a = ln E_Q[w^a]/(a − 
   and the same holds on the left with the least means. For a = 1: −q ≤ p ln(p/q) ≤ p²/q.
 - *A sample of Laplace noise*: w = 1 − q + q e^l with the loss l of the noise, which under Q has the
   atoms ±t of masses e^{−t}/2 and 1/2, and the density e^{−(l+t)/2}/4 between them.
+- *A sample of logistic noise*: the same, with the density e^{−l/2}/(4 sinh(t/2)) on [−t, t] alone.
 - *A sample of discrete Gaussian noise*: the same w at l = (2zs − s²)/2v, a sum over integers. As
   1 − q ≤ w ≤ max(1, e^l), beyond ±K every term is at most C(1 + e^{bl}) for some C and b, and the
   terms of either tail fall at least geometrically.
@@ -166,6 +167,21 @@ def laplace(distance: ExactReal) -> Base:
 
         atoms = at(acb(t), False).real * (-t).exp() / 2 + at(acb(-t), False).real / 2
         return atoms + t / 2 * integral(integrand, arb(0), arb(1)).real
+
+    return mean
+
+
+def logistic(distance: ExactReal) -> Base:
+    """Return the means over the loss l of logistic noise at a distance t, under Q."""
+
+    def mean(value: Value, share: arb, size: arb, growth: arb) -> arb:
+        t = distance.ball()
+
+        def integrand(u: acb, analytic: bool) -> acb:
+            away = t * (u - arb("0.5"))
+            return value(1 - share + share * (2 * away).exp(), analytic) * (-away).exp()
+
+        return t / (2 * (t / 2).sinh()) * integral(integrand, arb(0), arb(1)).real
 
     return mean
 

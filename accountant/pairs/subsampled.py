@@ -151,8 +151,8 @@ class SubsampledPair(Pair):
         the latter Minkowski's inequality, agree to the precision, they are returned for any order.
 
         E_Q[(1 − q + q e^l)^a] = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
-        Subsampled Gaussian, discrete Gaussian and Laplace noise has every order above 1, in both
-        directions, by quadrature or a sum (`accountant.pairs.density_moments`).
+        Sampled Gaussian, discrete Gaussian, Laplace and logistic noise has every order above 1, in
+        both directions, by quadrature or a sum (`accountant.pairs.density_moments`).
         """
         if (extreme := self.renyi_of_large_losses(order)) is not None:
             return extreme
@@ -168,9 +168,9 @@ class SubsampledPair(Pair):
                 return sampled_renyi(base, q, order, mixed_first=self.mixed_first)
             raise NotApplicableError(
                 "The Rényi divergence of a subsampled release is computed at all orders of "
-                "Gaussian, discrete Gaussian and Laplace noise, and at integer orders from 2 to "
-                f"{_MOST_ORDER} of the pair in direction REMOVE of other noise. Ask for delta, "
-                "epsilon or the trade-off function, which are exact in both directions."
+                "Gaussian, discrete Gaussian, Laplace and logistic noise, and at integer orders "
+                f"from 2 to {_MOST_ORDER} of the pair in direction REMOVE of other noise. Ask for "
+                "delta, epsilon or the trade-off function, which are exact in both directions."
             )
         a, q = int(whole), self.sampling_prob.ball()
         total, weight = arb(0), (1 - q) ** a
@@ -212,18 +212,21 @@ class SubsampledPair(Pair):
     def _base(self) -> Base | None:
         """Return the means over the loss of the noise under the law that is not mixed."""
         from accountant.mechanisms.additive.laplace import LaplacePair
+        from accountant.mechanisms.additive.logistic import LogisticPair
         from accountant.pairs import density_moments as moments
         from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 
         match self.inner:  # each is its own reverse
             case LaplacePair(distance):
                 return moments.laplace(distance)
+            case LogisticPair(distance):
+                return moments.logistic(distance)
             case DiscreteGaussianPair(parameter, shift):
                 return moments.discrete_gaussian(parameter, shift)
         return None
 
     def kullback_leibler(self) -> arb:
-        """Return D_1 of Gaussian, discrete Gaussian and Laplace noise: an integral, or a sum.
+        """Return D_1 of Gaussian, discrete Gaussian, Laplace, logistic noise: an integral or sum.
 
         Raises NotApplicableError for other noise.
         """

@@ -18,11 +18,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 from flint import arb
 
 from accountant.composition.exact.convolution import Table, Value
@@ -45,14 +45,14 @@ _PRECISION = 128  # of estimates
 _SPARE = 40.0  # natural logarithm of what they may lack of δ
 _NEWTON = 200
 """Steps of an estimate: bisection alone takes a quarter."""
-_FINE = 1e-15
-"""Relative size of the last step: that of floats."""
+_FINE = 1e-13
+"""Relative size of the last step: nearly that of floats."""
+_DEEP = -600.0
+"""ln δ below which masses are not all floats."""
 
 
 def applies(factors: Sequence[Factor]) -> bool:
-    """Whether these losses are listed, not all of them finite ones, and the halves are short."""
-    if all(finite(pair) is not None for pair, _ in factors):
-        return False
+    """Whether these losses are listed, and the halves are short."""
     with ctx.workprec(64):
         return _laws(factors, _FIRST) is not None
 
@@ -83,6 +83,15 @@ class Halves(Engine):
             if value is not None:
                 log_missing = min(log_missing, _rounded(float((enough * total).log().mid())))
 
+    def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
+        """Return ln H(ε) from floats, None where the first lists lack too much for it."""
+        try:
+            value = _floats(product.factors)(epsilon)[0] + product.infinity_mass()
+        except UnsuitedError:
+            return None
+        found = float(value.log().mid()) if value > 0 else -math.inf
+        return found if found > _FIRST + _SPARE else None
+
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return about ε(e^log_delta), by Newton's method for ln H between bounds that close in."""
         with ctx.workprec(_PRECISION):
@@ -93,10 +102,10 @@ class Halves(Engine):
             infinity = product.infinity_mass()
             high = float(halves.first.values[-1].loss + halves.second.values[-1].loss)
             low = float(halves.first.values[0].loss + halves.second.values[0].loss)
-            near = min(max(low, 0.0), high)
+            near, at = min(max(low, 0.0), high), halves.in_floats(log_delta)
             for _ in range(_NEWTON):
-                value, second = halves.at(arb(near))
-                total = infinity + (arb(0) if value is None else value)
+                value, second = at(near)
+                total = infinity + value
                 miss = float(total.log().mid()) - log_delta if total > 0 else -math.inf
                 low, high = (near, high) if miss > 0 else (low, near)
                 slope = float((second / total).mid()) if second > 0 and total > 0 else 0.0
@@ -147,6 +156,29 @@ class _Halves:
         second *= epsilon.exp()
         return (total - second if found else None), second
 
+    def in_floats(self, log_delta: float) -> Callable[[float], tuple[arb, arb]]:
+        """Return the same near e^log_delta from floats, or from balls where floats end."""
+        if log_delta < _DEEP:
+
+            def in_balls(epsilon: float) -> tuple[arb, arb]:
+                value, second = self.at(arb(epsilon))
+                return arb(0) if value is None else value, second
+
+            return in_balls
+        rows = [(float(each.loss), float(each.p), float(each.q)) for each in self.first.values]
+        a, p, q = np.array(rows).T
+        b = np.array([float(each.loss) for each in self.second.values])
+        p_from, q_from = (
+            np.array(list(map(float, sums))) for sums in (self.second.p_from, self.second.q_from)
+        )
+
+        def at(epsilon: float) -> tuple[arb, arb]:
+            above = np.searchsorted(b, epsilon - a, side="right")
+            second = math.exp(epsilon) * float(q @ q_from[above])
+            return arb(float(p @ p_from[above]) - second), arb(second)
+
+        return at
+
 
 def _rounded(log_missing: float) -> float:
     """Return a step at or below it, so that neighbours share their lists."""
@@ -179,6 +211,12 @@ def _laws(factors: Sequence[Factor], log_missing: float) -> list[LossList] | Non
 
 
 @functools.lru_cache(maxsize=8)
+def _floats(factors: tuple[Factor, ...]) -> Callable[[float], tuple[arb, arb]]:
+    with ctx.workprec(_PRECISION):
+        return _halves(factors, _FIRST, _PRECISION).in_floats(_FIRST)
+
+
+@functools.lru_cache(maxsize=8)
 def _halves(factors: tuple[Factor, ...], log_missing: float, precision: int) -> _Halves:
     """List the sums of both halves. Raises UnsuitedError where they are too many."""
     with ctx.workprec(precision):
@@ -205,13 +243,13 @@ def _halves(factors: tuple[Factor, ...], log_missing: float, precision: int) -> 
 
 def _sums(terms: Sequence[tuple[arb, arb]], count: int) -> list[tuple[arb, arb]]:
     """Return the sum of each multiset of `count` losses, and its multinomial mass."""
-    found = []
-    for chosen in itertools.combinations_with_replacement(terms, count):
-        orders = math.factorial(count)
-        for times in Counter(map(id, chosen)).values():
-            orders //= math.factorial(times)
-        loss, mass = arb(0), arb(orders)
-        for part, p in chosen:
-            loss, mass = loss + part, mass * p
-        found.append((loss, mass))
-    return found
+    found = [(arb(0), arb(math.factorial(count)), count)]
+    for index, (part, p) in enumerate(terms):
+        shares = [p**times / math.factorial(times) for times in range(count + 1)]
+        last = index == len(terms) - 1
+        found = [
+            (loss + times * part, mass * shares[times], left - times)
+            for loss, mass, left in found
+            for times in ((left,) if last else range(left + 1))
+        ]
+    return [(loss, mass) for loss, mass, _ in found]

@@ -17,6 +17,7 @@ from accountant.composition.product import Factor, apart
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
+from accountant.mechanisms.additive.logistic import LogisticPair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
@@ -101,6 +102,8 @@ def _survival(pair: Pair) -> Survival | None:
     match pair:
         case LaplacePair(distance):
             return tails.laplace(float(distance.ball().mid()))
+        case LogisticPair(distance):
+            return tails.logistic(float(distance.ball().mid()))
         case DiscreteGaussianPair(parameter, shift):
             return tails.discrete_gaussian(float(parameter.ball().mid()), shift)
         case SubsampledPair(inner, q, mixed_first):
@@ -125,7 +128,7 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
     if isinstance(inner, GaussianPair):
         mu = float(inner.mu().mid())
         return tails.sampled_gaussian(mu, share, rest, mixed_first=mixed_first)
-    if not isinstance(inner, (LaplacePair, DiscreteGaussianPair)):
+    if not isinstance(inner, (LaplacePair, LogisticPair, DiscreteGaussianPair)):
         return None
     known = _survival(inner)
     return known and tails.sampled(known, share, rest, mixed_first=mixed_first)

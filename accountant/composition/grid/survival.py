@@ -216,6 +216,28 @@ def laplace(distance: float) -> Survival:
     return survival
 
 
+def logistic(distance: float) -> Survival:
+    """Return logistic laws at t and 0: P(L > l) = (1 − r)/N and e^l Q(L > l) = r(1 − r)/N.
+
+    r = e^{(l−t)/2}, N = 1 − e^{−t}, |l| ≤ t. A rounding δ of (l − t)/2 moves r by rδ, and t by so
+    much moves P(L > l) beyond it by as much.
+    """
+    whole = -math.expm1(-distance)
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        half = np.minimum((l - distance) / 2, 0.0)
+        before, beyond = l < -distance, l > distance * (1 + 8 * UNIT)
+        r, f = np.exp(half), -np.expm1(half) / whole
+        moved = 4 * UNIT * (np.abs(l) + distance)
+        error_p = r * moved / whole + 8 * UNIT * f
+        f = np.where(before, 1.0, f)
+        zg = np.where(before, np.exp(np.minimum(l, 700.0)), r * f)
+        error_q = r * error_p + 2 * (moved + 4 * UNIT) * zg
+        return Tail(f, zg, np.where(beyond, 0.0, error_p), np.where(beyond, 0.0, error_q))
+
+    return survival
+
+
 def discrete_gaussian(parameter: float, shift: int) -> Survival | None:
     """Return the laws of Z + s and Z, P(Z = z) ∝ e^{−z²/2v}; None where a table would be long.
 

@@ -13,9 +13,9 @@ from accountant.composition.choose import product
 from accountant.composition.exact.paired import Halves
 from accountant.composition.grid.product import GRID
 from accountant.composition.product import Factor, Product
-from accountant.core.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, DiscreteGaussian, PoissonSubsampled
+from accountant.mechanisms import Composed, DiscreteGaussian, PoissonSubsampled, Tabulated
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile
@@ -137,3 +137,23 @@ def test_an_epsilon_on_the_lattice() -> None:
         lambda: product(parts).hockey_stick(exact(3)), relative_width=Fraction(1, 10**21)
     )
     assert found.overlaps(true)
+
+
+@pytest.mark.parametrize("epsilon", ["-1", "0", "1", "3", "4.5"])
+def test_halves_of_many_draws_against_all_sums(epsilon: str) -> None:
+    """20 draws have 1,771 sums, 10 have 286; also the estimates, in floats."""
+    law = Tabulated(p=["34/121", "30/121", "28/121", "29/121"], q=["5/17", "4/17", "3/17", "5/17"])
+    parts = ((law.worst_case(None).remove[0], 20),)
+    halves = Product(parts, Halves())
+    whole = profile.log_delta(
+        Composed(law, 20), epsilon, direction=Direction.REMOVE, relative_width=WIDTH
+    )
+    assert value(parts, epsilon).overlaps(
+        profile.delta(Composed(law, 20), epsilon, direction=Direction.REMOVE, relative_width=WIDTH)
+    )
+    found = halves.estimate_log_delta(float(epsilon))
+    assert found is not None
+    assert math.isclose(found, float(whole.lower), rel_tol=1e-9, abs_tol=1e-12)
+    back = halves.estimate_epsilon(found)
+    assert back is not None
+    assert math.isclose(back, float(epsilon), rel_tol=1e-7, abs_tol=1e-7)

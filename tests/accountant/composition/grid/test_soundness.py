@@ -12,13 +12,19 @@ from flint import arb, ctx
 
 from accountant.composition.grid import engine
 from accountant.composition.grid.bracket import POINTS, bounds
-from accountant.composition.grid.factors import Release
+from accountant.composition.grid.factors import Release, releases
 from accountant.composition.grid.product import GRID
-from accountant.composition.grid.survival import NORMAL_ERROR, UNIT, gaussian, normal_below
+from accountant.composition.grid.survival import (
+    NORMAL_ERROR,
+    UNIT,
+    gaussian,
+    in_balls,
+    normal_below,
+)
 from accountant.composition.product import Factor, Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from accountant.mechanisms import Composed, Gaussian, Laplace, Logistic, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.quick import quick
@@ -47,6 +53,27 @@ def test_the_stated_error_of_normal_probabilities() -> None:
             true = (-arb(t) / arb(2).sqrt()).erfc() / 2
             error = max(abs(float(arb(one) / true - 1)) for one in found)
         assert error <= NORMAL_ERROR / 2 * (1 + min(t, 0.0) ** 2) * UNIT
+
+
+@pytest.mark.parametrize("share", ["1", "0.03"])
+@pytest.mark.parametrize("scale", ["0.3", "1", "40"])
+def test_the_stated_errors_of_logistic_tails(scale: str, share: str) -> None:
+    """Also at the ends of the losses, and where a rounding decides on which side of them l is."""
+    step: Mechanism = Logistic(scale)
+    step = step if share == "1" else PoissonSubsampled(step, share)
+    case, rng = step.worst_case(BOTH), np.random.default_rng(5)
+    for pair in case.pairs(None):
+        ends = np.array([float(-pair.reverse().max_loss().mid()), float(pair.max_loss().mid())])
+        beside = np.concatenate([ends, np.nextafter(ends, 9), np.nextafter(ends, -9)])
+        losses = np.concatenate([beside, rng.uniform(1.2 * ends[0], 1.2 * ends[1], 100)])
+        ((release, _),) = releases(((pair, 1),))
+        assert not release.slow
+        tail, known = release.survival(losses), in_balls(pair)(losses)
+        for name in ("p", "q"):
+            off = abs(getattr(tail, f"above_{name}") - getattr(known, f"above_{name}"))
+            stated = getattr(tail, f"error_{name}") + getattr(known, f"error_{name}")
+            assert (off <= stated).all()
+            assert stated.max() < 1e-13
 
 
 def random_case(rng: random.Random) -> tuple[Composed, str, int]:

@@ -21,6 +21,7 @@ from accountant.mechanisms import (
     Gaussian,
     IntegerNoise,
     Laplace,
+    Logistic,
     PoissonSubsampled,
     RandomizedResponse,
 )
@@ -125,6 +126,8 @@ def test_delta_grows_with_the_sampling_probability(
         Gaussian(standard_deviation=2),
         Laplace(scale=2),
         Laplace(scale="1/5"),
+        Logistic(scale=2),
+        Logistic(scale="1/5"),
         DiscreteGaussian(parameter=4),
         DiscreteGaussian(parameter="1/4", sensitivity=2),
     ],

@@ -18,6 +18,7 @@ from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.mechanisms.additive.logistic import LogisticPair
+from accountant.mechanisms.additive.truncated_laplace import TruncatedLaplacePair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
@@ -30,6 +31,8 @@ from accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, tw
 
 _PRECISION = 128
 """Bits of the balls that become floats: fewer widen the errors of tails, more are lost."""
+_IN_FLOATS = LaplacePair, TruncatedLaplacePair, LogisticPair, DiscreteGaussianPair
+"""Pairs whose samples have tails in floats, besides Gaussian ones."""
 _PLAIN_ATOM = 1e-9
 """Least Q(L = 0) of an envelope that is asked in floats: far above what roundings can part."""
 
@@ -102,6 +105,8 @@ def _survival(pair: Pair) -> Survival | None:
     match pair:
         case LaplacePair(distance):
             return tails.laplace(float(distance.ball().mid()))
+        case TruncatedLaplacePair(distance, end):
+            return tails.truncated_laplace(*(float(each.ball().mid()) for each in (distance, end)))
         case LogisticPair(distance):
             return tails.logistic(float(distance.ball().mid()))
         case DiscreteGaussianPair(parameter, shift):
@@ -128,7 +133,7 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
     if isinstance(inner, GaussianPair):
         mu = float(inner.mu().mid())
         return tails.sampled_gaussian(mu, share, rest, mixed_first=mixed_first)
-    if not isinstance(inner, (LaplacePair, LogisticPair, DiscreteGaussianPair)):
+    if not isinstance(inner, _IN_FLOATS):
         return None
     known = _survival(inner)
     return known and tails.sampled(known, share, rest, mixed_first=mixed_first)

@@ -216,6 +216,35 @@ def laplace(distance: float) -> Survival:
     return survival
 
 
+def truncated_laplace(distance: float, end: float) -> Survival:
+    """Return Laplace laws on [−a, a] and on [d − a, d + a], d ≤ a: with t = (d − l)/2, |l| ≤ d,
+
+    P(L > l) = (1 − e^{−a} + 1 − e^{−t})/N and e^l Q(L > l) = (e^{−t} − e^{l−a})/N,
+    N = 2(1 − e^{−a}); L = ∞ has the mass e^{−a}(e^d − 1)/N. As 2t ≥ 0 and l ≤ a both exponentials
+    are at most 1, and an exponent that is wrong by δ moves them by as much.
+    """
+    half = -math.expm1(-end)
+    infinity = math.exp(distance - end) * -math.expm1(-distance) / (2 * half)
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        t = np.maximum((distance - l) / 2, 0.0)
+        before, beyond = l < -distance, l >= distance
+        f = (half - np.expm1(-t)) / (2 * half)
+        zg = (np.exp(-t) - np.exp(np.minimum(l - end, 0.0))) / (2 * half)
+        growth = np.exp(np.minimum(l, 700.0))
+        f = np.where(before, 1.0, np.where(beyond, infinity, f))
+        zg = np.where(before, growth * (1 - infinity), np.where(beyond, 0.0, zg))
+        # an atom may be taken to be on the wrong side of l, or the loss be off, by a rounding
+        near = np.abs(l) <= distance * (1 + 8 * UNIT)
+        far = min(end, 800.0)  # beyond, e^{−a} is 0
+        moved = 8 * UNIT * (1 + np.abs(l) + distance)
+        inside = near * (moved + 8 * UNIT * far * np.exp(np.minimum(l - end, 0.0))) / half
+        error_p = inside + 4 * UNIT * (4 + far) * infinity + 4 * UNIT * f
+        return Tail(f, zg, error_p, inside + 2 * moved * zg + before * growth * error_p)
+
+    return survival
+
+
 def logistic(distance: float) -> Survival:
     """Return logistic laws at t and 0: P(L > l) = (1 − r)/N and e^l Q(L > l) = r(1 − r)/N.
 

@@ -24,7 +24,15 @@ from accountant.composition.grid.survival import (
 from accountant.composition.product import Factor, Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, Gaussian, Laplace, Logistic, PoissonSubsampled
+from accountant.core.pair import Pair
+from accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    Logistic,
+    PoissonSubsampled,
+    TruncatedLaplace,
+)
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.quick import quick
@@ -55,25 +63,36 @@ def test_the_stated_error_of_normal_probabilities() -> None:
         assert error <= NORMAL_ERROR / 2 * (1 + min(t, 0.0) ** 2) * UNIT
 
 
+def _last(pair: Pair) -> float:
+    return float(pair.max_finite_loss().mid())
+
+
 @pytest.mark.parametrize("share", ["1", "0.03"])
-@pytest.mark.parametrize("scale", ["0.3", "1", "40"])
-def test_the_stated_errors_of_logistic_tails(scale: str, share: str) -> None:
-    """Also at the ends of the losses, and where a rounding decides on which side of them l is."""
-    step: Mechanism = Logistic(scale)
+@pytest.mark.parametrize(
+    "step",
+    [
+        *(Logistic(scale) for scale in ("0.3", "1", "40")),
+        *(TruncatedLaplace(*both) for both in (("0.3", 2), ("1", 1), ("5", "400"), ("40", "41"))),
+    ],
+)
+def test_the_stated_errors_of_tails(step: Mechanism, share: str) -> None:
+    """Also at the ends of the losses, where a rounding decides on which side of them l is."""
     step = step if share == "1" else PoissonSubsampled(step, share)
     case, rng = step.worst_case(BOTH), np.random.default_rng(5)
     for pair in case.pairs(None):
-        ends = np.array([float(-pair.reverse().max_loss().mid()), float(pair.max_loss().mid())])
+        ends = np.array([-_last(pair.reverse()), _last(pair)])
         beside = np.concatenate([ends, np.nextafter(ends, 9), np.nextafter(ends, -9)])
         losses = np.concatenate([beside, rng.uniform(1.2 * ends[0], 1.2 * ends[1], 100)])
         ((release, _),) = releases(((pair, 1),))
         assert not release.slow
         tail, known = release.survival(losses), in_balls(pair)(losses)
-        for name in ("p", "q"):
-            off = abs(getattr(tail, f"above_{name}") - getattr(known, f"above_{name}"))
-            stated = getattr(tail, f"error_{name}") + getattr(known, f"error_{name}")
-            assert (off <= stated).all()
-            assert stated.max() < 1e-13
+        stated = tail.error_p + tail.error_q + known.error_p + known.error_q
+        assert stated.max() < 1e-13
+        off_p, off_q = tail.above_p - known.above_p, tail.above_q - known.above_q
+        assert (abs(off_p - off_q) <= stated).all()
+        plain = slice(len(beside), None)  # an atom that is beside l is on either side of it
+        assert (abs(off_p) <= tail.error_p + known.error_p)[plain].all()
+        assert (abs(off_q) <= tail.error_q + known.error_q)[plain].all()
 
 
 def random_case(rng: random.Random) -> tuple[Composed, str, int]:

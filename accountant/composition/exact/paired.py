@@ -16,7 +16,6 @@ be as small as the lists reach.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

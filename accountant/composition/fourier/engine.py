@@ -45,6 +45,8 @@ from accountant.pairs.subsampled import SubsampledPair
 
 _SMALL_DELTA = -2.5
 """ln δ from which on no estimate is made: its saddle nears the pole at 0."""
+_FAR_BELOW = 10.0
+"""Deviations below the mean from which on H is taken to be 1 − e^ε, of which values are proof."""
 _ROUGH_WIDTH = Fraction(1, 10**8)
 """Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
 _CLOSE = 1e-7
@@ -175,12 +177,16 @@ class Fourier(Contour):
         return known
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return ε with ln H(ε) = log_delta, None for a δ that is not small.
+        """Return ε with ln H(ε) = log_delta; None for a δ that is neither small nor sure.
 
         By the float engine; where cancellation takes its digits, by Newton's method on enclosures
-        of few bits.
+        of few bits. Far below the mean of the losses it is ln(1 − δ).
         """
-        return None if log_delta >= _SMALL_DELTA else _estimate(product, log_delta)
+        if log_delta < _SMALL_DELTA:
+            return _estimate(product, log_delta)
+        _, mean, variance = self.loss(product).cumulants(0.0)
+        least = math.log(-math.expm1(log_delta)) if log_delta < 0 else -math.inf
+        return least if least < mean - _FAR_BELOW * math.sqrt(variance) else None
 
 
 FOURIER = Fourier()

@@ -125,6 +125,16 @@ def cumulant(product: Product, c: float) -> float:
     return sum(n * float(logsumexp(law.losses[1] + c * law.losses[0])) for law, n in product)
 
 
+def ends_early(law: Law, c: float) -> bool:
+    """Whether most of E[e^(cL)] may belong to cells whose masses are too small for floats."""
+    if not law.cells:
+        return False
+    losses, logs, _ = law.losses
+    terms = logs + c * losses
+    ends = max(terms[0], terms[-1])
+    return bool(len(terms) > 2 and ends > terms.max() - 1)
+
+
 class Grid:
     """The law of the sum of all losses, tilted by c, on a grid."""
 
@@ -243,6 +253,8 @@ class Profile:
         """Return the Rényi divergence of an order above 1, and how far it may be off."""
         if any(law.losses[2] for law, _ in self.product):
             return math.inf, 0.0
+        if any(ends_early(law, order - 1) for law, _ in self.product):
+            return math.inf, math.inf  # nothing is known
         halved = [(law.halved, n) for law, n in self.product]
         fine, cells = (cumulant(x, order - 1) / (order - 1) for x in (self.product, halved))
         rounding = 1e-14 * sum(n for _, n in self.product) / (order - 1)

@@ -31,7 +31,6 @@ from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import asked_width, ball
 from accountant.numbers.precision import ctx
-from accountant.pairs.finite_losses import finite
 
 MAX_VALUES = 1 << 16
 """Most sums of one half."""

@@ -91,7 +91,7 @@ def test_the_tables_of_verdicts_are_those_of_a_run(
 
 
 def test_every_file_that_is_named_exists() -> None:
-    """Files of other libraries are left out: the ledger of the field, and rows that begin with one."""
+    """Files of other libraries are left out: the ledger of the field, and rows that name one."""
     folders = ("accountant", "lp", "verify", "figures", "tests", "benchmarks", "docs")
     paths = [*ROOT.glob("*.py"), *(p for name in folders for p in (ROOT / name).rglob("*.py"))]
     files = [path.as_posix() for path in paths]

@@ -210,7 +210,7 @@ INSIDE: list[tuple[str, str, Fraction, bool]] = [
     (SLABS, "4", Fraction(2), False),
     ("x**2*exp(-x**2)", "3", Fraction(1), False),
     (HISTOGRAM, "1.7", Fraction(1, 2), True),
-    ("linear((-1,0),(0,1),(1,1/2),(2,1),(3,0))", "2", Fraction(1, 2), True),
+    ("linear((-1,0),(0,1),(1,1/2),(2,1),(3,0))", "2", Fraction(1, 2), False),
 ]
 
 

@@ -493,8 +493,11 @@ def _rated(growth: Growth, ends: list[tuple[Fraction, Fraction]]) -> list[_Cell]
         return []
     low = np.array([number_ends(a)[0] for a, _ in ends])
     high = np.array([number_ends(b)[1] for _, b in ends])
-    columns = (column.tolist() for column in growth.rates(low, high))
-    rates = zip(*columns, strict=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        most, least, middle = growth.rates(low, high)
+    most = np.where(np.isnan(most), np.inf, most)
+    least = np.where(np.isnan(least), -np.inf, least)
+    rates = zip(most.tolist(), least.tolist(), np.nan_to_num(middle).tolist(), strict=True)
     return [_Cell(a, b, *rate) for (a, b), rate in zip(ends, rates, strict=True)]
 
 
@@ -540,7 +543,8 @@ def _peaks(
 def _peak(growth: Growth, a: float, b: float, kinks: set[Fraction]) -> Fraction:
     for _ in range(_PEAKS):
         points = np.linspace(a, b, _POINTS)
-        slopes = growth.rates(points, points, coarse=(b - a) / (4 * _POINTS))[2]
+        with np.errstate(invalid="ignore", over="ignore"):
+            slopes = growth.rates(points, points, coarse=(b - a) / (4 * _POINTS))[2]
         i = int(np.argmax((slopes[:-1] > 0) & (slopes[1:] <= 0)))
         a, b = float(points[i]), float(points[i + 1])
         rise, fall = float(slopes[i]), float(slopes[i + 1])

@@ -208,13 +208,12 @@ INSIDE: list[tuple[str, str, Fraction, bool]] = [
     (BUMPS, "13", Fraction(1), True),
     (SLABS, "7/2", Fraction(0), True),
     (SLABS, "4", Fraction(2), False),
-    ("x**2*exp(-x**2)", "3", Fraction(1), False),
     (HISTOGRAM, "1.7", Fraction(1, 2), True),
-    ("linear((-1,0),(0,1),(1,1/2),(2,1),(3,0))", "2", Fraction(1, 2), True),
+    ("linear((-1,0),(0,1),(1,1/2),(2,1),(3,0))", "2", Fraction(1, 2), False),
 ]
 
 
-@pytest.mark.parametrize(("density", "distance", "epsilon", "inside"), quick(INSIDE, 1, 2, 4))
+@pytest.mark.parametrize(("density", "distance", "epsilon", "inside"), quick(INSIDE, 1, 2, 3))
 def test_the_worst_shift_is_found(
     density: str, distance: str, epsilon: Fraction, inside: bool
 ) -> None:
@@ -471,13 +470,11 @@ def test_a_density_is_not_released() -> None:
 
 COMPOSED: list[tuple[Mechanism, Mechanism]] = [
     (AdditiveNoise("exp(-x**2/2)", scale=4), Gaussian(4)),
-    (AdditiveNoise("exp(-abs(x))", scale=6), Laplace(6)),
     (AdditiveNoise(mass="exp(-x**2/32)"), DiscreteGaussian(16)),
-    (AdditiveNoise(LOGISTIC, scale=5), Logistic(5)),
 ]
 
 
-@pytest.mark.parametrize(("own", "known"), quick(COMPOSED, 0, 2))
+@pytest.mark.parametrize(("own", "known"), COMPOSED)
 def test_compositions_of_known_laws_have_their_answers(own: Mechanism, known: Mechanism) -> None:
     for ours_made, known_made in (
         (Composed(own, 8), Composed(known, 8)),

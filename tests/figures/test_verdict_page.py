@@ -51,8 +51,8 @@ def test_many_claims_are_a_list_that_begins_with_what_is_refuted(tmp_path: Path)
     page = path.read_text("utf-8")
     badges = re.findall(r'class="badge">(\w+)<', page)
     assert badges[0] == "REFUTED"
-    assert len(badges) == 13
-    assert len(_DATA.findall(page)) == 12  # all but the pending one
+    assert len(badges) > 12
+    assert len(_DATA.findall(page)) == len(badges) - 1  # all but the pending one
 
 
 def test_what_a_claim_file_says_is_text_on_the_page(tmp_path: Path) -> None:

@@ -387,8 +387,10 @@ def _answers(
                 ask = _exact_mu if question.key == "mu" and not asked else question.ask
                 value = ask(mechanism, argument, how)
             except (NotApplicableError, UndecidedError) as refusal:
-                if asked or (options.method != "auto" and question.key == "delta"):
+                if asked:
                     refused.append(refusal)
+                elif options.method != "auto" and question.key == "delta":
+                    raise
                 continue
             if asked or not _says_nothing(value):
                 answers.append(Answer(question, argument, value))

@@ -141,8 +141,6 @@ def test_complex_outputs_are_pairs_of_reals() -> None:
     assert mixed[0].tolist()[0] == 2.0
 
     def rotated(dataset: int, size: int, rng: np.random.Generator) -> Any:
-        return 1j * (dataset + np.round(rng.laplace(0, 1, size), 3))
+        return 1j * (dataset + np.round(rng.laplace(0, 1, size)))
 
-    found = audit(rotated, "0.3", pairs=[(0, 1)], samples=3000, seed=1)
-    assert found.refuted
-    assert "output[1]" in found.rule.name
+    assert audit(rotated, "0.3", pairs=[(0, 1)], samples=3000, seed=1).refuted

@@ -186,6 +186,10 @@ class Sketch:
         )
         return middle, (high - low) / 2
 
+    def some_below(self, ceiling: float) -> bool:
+        """Whether every law has finite losses up to one: else a cut would leave none."""
+        return bool(((self.logs > -np.inf) & (self.losses <= ceiling)).any(axis=1).all())
+
     def cut(self, ceiling: float) -> Sketch:
         """Return the laws without what is above a loss."""
         return Sketch(self.losses, np.where(self.losses > ceiling, -np.inf, self.logs), self.counts)
@@ -392,7 +396,7 @@ def plan(releases: tuple[tuple[Release, int], ...], epsilon: float) -> Plan:
         log_mass = 8.0 * math.floor(wanted / 8.0)
     ceiling = _ceiling(releases, epsilon)
     low, high, u_low, u_high = rough_laws.window(s)
-    if high > ceiling:
+    if high > ceiling and rough_laws.some_below(ceiling):
         rough_laws = rough_laws.cut(ceiling)
         s = rough_laws.tilt(epsilon)
         low, high, u_low, u_high = rough_laws.window(s)

@@ -16,6 +16,7 @@ from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.pair import Pair
 from accountant.errors import AdjacencyError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
+    AdditiveNoise,
     Composed,
     Gaussian,
     IntegerNoise,
@@ -172,3 +173,16 @@ def test_a_sample_without_replacement_has_one_relation() -> None:
         for relation in (None, "replace-one")
     )
     assert found == named
+
+
+def test_losses_that_are_all_beyond_what_matters() -> None:
+    """Every finite loss of a choice may exceed what a sum needs to be above ε: none is cut."""
+    steps = AdditiveNoise(
+        mass="(3 if x < 2 else 1 if x < 3 else 0) if x > -1 else 0", sensitivity=2
+    )
+    pairs = steps.worst_case(Adjacency.REPLACE_ONE).pairs(None)
+    for epsilon in ("0", "0.4", "1.3"):
+        found = profile.delta(Composed(steps, 2), epsilon, adjacency="replace-one")
+        true = best_adaptive_delta(pairs, 2, float(epsilon))
+        assert float(found.lower) <= true * (1 + 1e-12)
+        assert true <= float(found.upper) * (1 + 1e-12)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 from flint import arb
@@ -164,3 +165,8 @@ def largest(answers: Sequence[Interval]) -> Interval:
 def smallest(answers: Sequence[Interval]) -> Interval:
     """Enclose the smallest of some numbers."""
     return Interval(min(each.lower for each in answers), min(each.upper for each in answers))
+
+
+def share(found: Interval) -> Interval:
+    """Return the part of an enclosure that lies in [0, 1], as the number that it encloses does."""
+    return Interval(max(found.lower, Decimal(0)), min(found.upper, Decimal(1)))

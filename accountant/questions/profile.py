@@ -20,7 +20,7 @@ from accountant.core.pair import Pair
 from accountant.core.validate import probability
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, ball
-from accountant.questions.answer import answer, enclosed, usual
+from accountant.questions.answer import answer, enclosed, share, usual
 
 _HALF = arb("0.5")
 _FARTHEST, _HALVINGS = 64, 12
@@ -80,12 +80,13 @@ def delta(
     """
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
-    return enclosed(
+    found = enclosed(
         lambda: hockey_stick(pairs, eps),
         relative_width,
         pairs,
         lambda: Interval.between(*_bounds(pairs, eps)),
     )
+    return share(found)
 
 
 def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
@@ -159,7 +160,7 @@ def delta_complement(
         low, high = _bounds(pairs, eps)
         return Interval.between((1 - high).max(arb(0)), 1 - low)
 
-    return enclosed(lambda: complement(pairs, eps), relative_width, pairs, bounds)
+    return share(enclosed(lambda: complement(pairs, eps), relative_width, pairs, bounds))
 
 
 def epsilon(

@@ -12,6 +12,7 @@ from accountant.core.pair import Pair
 from accountant.core.validate import probability
 from accountant.numbers.exact import ExactReal
 from accountant.questions import profile
+from accountant.questions.answer import share
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.privacy import (
     SHOWN_WIDTH,
@@ -59,6 +60,7 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
             return invert.hockey_stick(pairs, eps)
 
         value, truth = at_most(true, claimed, pairs)
+        value = share(value)
         if truth is None and all(_met(pair, eps, claimed) for pair in pairs):
             truth = True
         differences = margin(value, claimed)

@@ -58,9 +58,9 @@ class Mechanism(Drawable, Description, ABC):
         """
 
     @property
-    @abstractmethod
     def dimension(self) -> int:
-        """Number of coordinates of the true answer."""
+        """Number of coordinates of the true answer (default: one)."""
+        return 1
 
     @abstractmethod
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:

@@ -6,7 +6,7 @@ neighbouring relation of the budget that it is combined with.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,9 +40,9 @@ class Workload(Description, ABC):
     """What a mechanism for it is given, in a word."""
 
     @property
-    @abstractmethod
     def answers(self) -> int:
-        """Number of answers."""
+        """Number of answers (default: one)."""
+        return 1
 
     def plain(self, adjacency: Adjacency) -> Workload:
         """Return the workload that this one is another name of, for a neighbouring relation."""
@@ -57,11 +57,6 @@ class Count(Workload):
     noun = "count"
 
     sensitivity: Integer = Integer(1, least=1)
-
-    @property
-    def answers(self) -> int:
-        """One."""
-        return 1
 
 
 @final
@@ -142,11 +137,6 @@ class Mean(Workload):
         """Reject ends that are out of order."""
         if self.lower >= self.upper:
             raise expected("lower", self.lower, f"< upper={self.upper}")
-
-    @property
-    def answers(self) -> int:
-        """One."""
-        return 1
 
     def plain(self, adjacency: Adjacency) -> Workload:
         """Return a sum with the sensitivity of the mean."""
@@ -293,11 +283,6 @@ class Training(Workload):
         if self.batch_size > self.dataset_size:
             raise expected("batch_size", self.batch_size, f"≤ dataset_size={self.dataset_size}")
 
-    @property
-    def answers(self) -> int:
-        """One: every coordinate has the same noise."""
-        return 1
-
 
 @final
 class RationalMatrix(Field[tuple[tuple[Fraction, ...], ...], Sequence[Sequence[Number]]]):
@@ -374,11 +359,6 @@ class KeyedCounts(Workload):
     partitions: Integer = Integer(1, least=1)
     sensitivity: Positive = Positive(1)
 
-    @property
-    def answers(self) -> int:
-        """One: each key is shown or not."""
-        return 1
-
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -401,11 +381,6 @@ class Selection(Workload):
     candidates: Integer = Integer(least=2)
     sensitivity: Positive = Positive(1)
     monotone: Switch = Switch(False)
-
-    @property
-    def answers(self) -> int:
-        """One."""
-        return 1
 
 
 @final
@@ -434,11 +409,6 @@ class Quantile(Workload):
         """Require a rational probability."""
         if self.probability.rational is None:
             raise expected("probability", self.probability, "to be rational", "Write 9/10.")
-
-    @property
-    def answers(self) -> int:
-        """One."""
-        return 1
 
     def plain(self, adjacency: Adjacency) -> Workload:
         """Return a choice by the scores."""

@@ -57,9 +57,9 @@ class Noise(ABC):
     """A real random vector: a function of lazy real numbers, in doubles and in balls."""
 
     @property
-    @abstractmethod
     def dimension(self) -> int:
-        """How many coordinates."""
+        """How many coordinates (default: one)."""
+        return 1
 
     @property
     @abstractmethod

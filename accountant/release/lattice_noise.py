@@ -254,11 +254,6 @@ class InvertedNoise(Noise):
     declared: InverseNoise
 
     @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
-    @property
     def inputs(self) -> int:
         """One."""
         return 1
@@ -307,11 +302,6 @@ class StaircaseNoise(Noise):
     epsilon: Callable[[], arb]
     gamma: Callable[[], arb]
     sensitivity: Callable[[], arb]
-
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
 
     @property
     def inputs(self) -> int:

@@ -185,11 +185,6 @@ class AdditiveNoise(Mechanism):
         )
 
     @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
-    @property
     def is_symmetric(self) -> bool:
         """Whether both sides of the law have the same terms."""
         return integer_law(self.mass).is_symmetric if self.mass else self._law.is_symmetric

@@ -78,11 +78,6 @@ class DiscreteGaussian(Mechanism):
         """Return sensitivity²/2σ²."""
         return ExactReal.of_rational(Fraction(self.sensitivity**2, 2)) / self.parameter
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw the integer noise of `size` releases, exactly."""
         from accountant.release import sampling

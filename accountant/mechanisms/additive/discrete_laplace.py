@@ -61,11 +61,6 @@ class DiscreteLaplace(Mechanism):
             "increases with the shift: the worst pair is at distance sensitivity.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw the integer noise of `size` releases, exactly."""
         from accountant.release import sampling

@@ -51,11 +51,6 @@ class Gaussian(GaussianNoise):
             "and the profile increases with it: the worst pair is at distance l2_sensitivity.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One: every coordinate has the same law."""
-        return 1
-
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return l2_sensitivity/σ."""
         return self.exact_gaussian_mu(adjacency).ball()

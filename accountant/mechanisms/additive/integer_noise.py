@@ -91,11 +91,6 @@ class IntegerNoise(Mechanism, FiniteLaws):
         """The outcome of the last probability."""
         return self.lowest + len(self.probabilities) - 1
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def mean(self) -> Fraction:
         """Return E[Z], exactly."""
         return self._moment(1)

@@ -142,11 +142,6 @@ class Laplace(SymmetricDensity):
             "worst pair is at distance l1_sensitivity.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` releases."""
         return rng.laplace(0.0, float(self.scale), size)

@@ -155,11 +155,6 @@ class Logistic(SymmetricDensity):
             "increases with the shift: the worst pair is at distance sensitivity.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` releases."""
         return rng.logistic(0.0, float(self.scale), size)

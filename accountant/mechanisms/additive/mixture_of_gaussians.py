@@ -120,11 +120,6 @@ class MixtureOfGaussians(GaussianNoise):
             )
         return relation
 
-    @property
-    def dimension(self) -> int:
-        """One: every coordinate has the same noise."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of one coordinate of `size` releases."""
         return Gaussian(self.standard_deviation).sample(size, rng=rng)

@@ -119,11 +119,6 @@ class Staircase(SymmetricDensity, FiniteLaws):
 
         return Discrete(masses, None, None)
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` releases: sign, whole steps, which part, and where in it."""
         import numpy as np

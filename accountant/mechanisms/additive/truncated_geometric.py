@@ -81,11 +81,6 @@ class TruncatedGeometric(Mechanism):
             "increases with d: every pair at distance sensitivity is worst.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def masses(self, count: int) -> list[arb]:
         """Return P(released value = low), …, P(released value = high) for a true count."""
         n, low, high = self._count(count), self.low, self.high

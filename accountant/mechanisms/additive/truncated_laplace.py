@@ -171,11 +171,6 @@ class TruncatedLaplace(SymmetricDensity):
             "increases with the shift: the worst pair is at distance sensitivity.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` releases."""
         import numpy as np

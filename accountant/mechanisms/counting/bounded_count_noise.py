@@ -93,11 +93,6 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
         """Return True: the law is symmetric, so reflection exchanges Z + index and Z."""
         return True
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the integer noise of `size` releases, exactly."""
         from accountant.release import sampling

@@ -120,11 +120,6 @@ class AboveThreshold(Mechanism):
             "against the threshold, and then above.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """One stream."""
-        return 1
-
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:

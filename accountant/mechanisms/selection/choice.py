@@ -31,11 +31,6 @@ class Choice(Mechanism, ABC):
     def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
         """Draw several independent selections, exactly."""
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:

@@ -169,11 +169,6 @@ class PartitionSelection(Mechanism, FiniteLaws):
             return None
         return self.delta, ExactReal.of_rational(0)
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:

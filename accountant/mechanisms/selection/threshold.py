@@ -99,11 +99,6 @@ class _Threshold(Mechanism, FiniteLaws):
         some = -(index * (-appears).log1p()).expm1() if index > 1 else appears
         return [some, hidden**index], [arb(0), arb(1)]
 
-    @property
-    def dimension(self) -> int:
-        """One: the count of a key."""
-        return 1
-
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:

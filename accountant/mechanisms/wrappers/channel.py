@@ -196,11 +196,6 @@ class Channel(Mechanism, FiniteLaws):
         i, j = divmod(index, len(self.matrix))
         return self.matrix[i], self.matrix[j]
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw `size` reports of the input 0, exactly."""
         return self.outputs(0, size, rng=rng)

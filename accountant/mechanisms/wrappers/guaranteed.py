@@ -73,11 +73,6 @@ class Guaranteed(Mechanism, FiniteLaws):
         """Return True: Q is P reversed."""
         return True
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Raise NotApplicableError: no law of the noise is given."""
         raise NotApplicableError(

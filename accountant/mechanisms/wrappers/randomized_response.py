@@ -81,11 +81,6 @@ class RandomizedResponse(Mechanism, FiniteLaws):
         """Return ε, 0, −ε."""
         return [self.epsilon, ExactReal.of_rational(0), -self.epsilon]
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def error_probability(self) -> arb:
         """Return the probability (k − 1)/(e^ε + k − 1) that the report is not the truth."""
         return (self.categories - 1) * self._probabilities()[1]

@@ -74,11 +74,6 @@ class Tabulated(Mechanism, FiniteLaws):
         """Return p and q."""
         return self.p, self.q
 
-    @property
-    def dimension(self) -> int:
-        """One."""
-        return 1
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw `size` outcomes from p, exactly."""
         from accountant.release import sampling

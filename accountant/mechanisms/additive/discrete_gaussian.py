@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, Positive
 from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.integer_quantile import integer_quantile
+from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import upper_tail, variance
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from accountant.core.randomness import Randomness
 
@@ -33,7 +30,7 @@ _MOST_TERMS = 100_000
 
 @final
 @dataclass(frozen=True, repr=False)
-class DiscreteGaussian(Mechanism):
+class DiscreteGaussian(LogConcaveIntegers):
     """Release a true integer plus Z, P(Z = z) ∝ e^{−z²/2σ²}, z an integer.
 
     Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
@@ -66,13 +63,9 @@ class DiscreteGaussian(Mechanism):
     parameter: Positive = Positive()
     sensitivity: Integer = Integer(1, least=1)
 
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+    def pair(self) -> DiscreteGaussianPair:
         """Return the laws of Z + sensitivity and Z."""
-        return WorstCase.symmetric(
-            DiscreteGaussianPair(self.parameter, self.sensitivity),
-            "The law is log-concave, so the best event is a half-line, whose probability "
-            "increases with the shift: the worst pair is at distance sensitivity.",
-        )
+        return DiscreteGaussianPair(self.parameter, self.sensitivity)
 
     def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return sensitivity²/2σ²."""
@@ -84,24 +77,7 @@ class DiscreteGaussian(Mechanism):
 
         if self.parameter.rational is not None:
             return sampling.discrete_gaussian(self.parameter.rational, size, rng=rng)
-        return sampling.integers_by_inversion(self._at_most, size, rng=rng)
-
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Add exact integer noise to every entry of an integer answer."""
-        from accountant.release.lattice import release_integers
-
-        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
-
-    @property
-    def is_symmetric(self) -> bool:
-        """True."""
-        return True
-
-    def worst_shift(self) -> Any:
-        """Return the full distance."""
-        return self.sensitivity
+        return super().sample(size, rng=rng)
 
     def mean_absolute_error(self) -> arb:
         """Return E|Z|, a sum with a bound of its rest."""
@@ -146,12 +122,6 @@ class DiscreteGaussian(Mechanism):
         """Return [Σ z² e^{−z²/2σ²}/Σ e^{−z²/2σ²}], below σ²."""
         return [variance(self.parameter)]
 
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return the least integer x with P(Z ≤ x) ≥ probability."""
-        return integer_quantile(
-            self._at_most, lambda x: upper_tail(self.parameter, x + 1), probability
-        )
-
-    def _at_most(self, x: int) -> arb:
+    def at_most(self, x: int) -> arb:
         """Return P(Z ≤ x) = P(Z ≥ −x)."""
         return upper_tail(self.parameter, -x)

@@ -7,24 +7,19 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, Positive
-from accountant.mechanisms.additive.integer_quantile import integer_quantile
-from accountant.numbers.exact import ExactReal
+from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
 from accountant.pairs.discrete_laplace import DiscreteLaplacePair
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from accountant.core.randomness import Randomness
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class DiscreteLaplace(Mechanism):
+class DiscreteLaplace(LogConcaveIntegers):
     """Release a true integer plus Z, P(Z = z) = tanh(1/2b) e^{−|z|/b}, z an integer.
 
     The geometric mechanism of Ghosh, Roughgarden and Sundararajan (2009) with α = e^{−1/b};
@@ -40,10 +35,7 @@ class DiscreteLaplace(Mechanism):
 
     Notes
     -----
-    The full shift is worst. The law is log-concave, so p(z − d)/p(z) is non-decreasing in z for
-    every d ≥ 0 and the best event against the shift d is a half-line:
-    H_d(ε) = max over j of P(Z ≥ j − d) − e^ε P(Z ≥ j), where each term is non-decreasing in d.
-    A shift by −d is the mirror image of a shift by d.
+    The full shift is worst, as for `DiscreteGaussian`: the law is log-concave.
     """
 
     example = "DiscreteLaplace(scale=2)"
@@ -53,13 +45,9 @@ class DiscreteLaplace(Mechanism):
     scale: Positive = Positive()
     sensitivity: Integer = Integer(1, least=1)
 
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+    def pair(self) -> DiscreteLaplacePair:
         """Return the laws of Z + sensitivity and Z."""
-        return WorstCase.symmetric(
-            DiscreteLaplacePair(self.scale, self.sensitivity),
-            "The law is log-concave, so the best event is a half-line, whose probability "
-            "increases with the shift: the worst pair is at distance sensitivity.",
-        )
+        return DiscreteLaplacePair(self.scale, self.sensitivity)
 
     def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw the integer noise of `size` releases, exactly."""
@@ -67,24 +55,7 @@ class DiscreteLaplace(Mechanism):
 
         if self.scale.rational is not None:
             return sampling.discrete_laplace(self.scale.rational, size, rng=rng)
-        return sampling.integers_by_inversion(self._at_most, size, rng=rng)
-
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Add exact integer noise to every entry of an integer answer."""
-        from accountant.release.lattice import release_integers
-
-        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
-
-    @property
-    def is_symmetric(self) -> bool:
-        """True."""
-        return True
-
-    def worst_shift(self) -> Any:
-        """Return the full distance."""
-        return self.sensitivity
+        return super().sample(size, rng=rng)
 
     def mean_absolute_error(self) -> arb:
         """Return 1/sinh(1/b)."""
@@ -98,11 +69,7 @@ class DiscreteLaplace(Mechanism):
         """Return [1/(2 sinh²(1/2b))]."""
         return [1 / (2 * (1 / (2 * self.scale.ball())).sinh() ** 2)]
 
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return the least integer x with P(Z ≤ x) ≥ probability."""
-        return integer_quantile(self._at_most, lambda x: self._at_most(-x - 1), probability)
-
-    def _at_most(self, x: int) -> arb:
+    def at_most(self, x: int) -> arb:
         """Return P(Z ≤ x)."""
         rate = 1 / self.scale.ball()
         if x < 0:

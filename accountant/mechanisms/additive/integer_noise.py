@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, Reals
 from accountant.errors import InvalidInputError, expected
+from accountant.mechanisms.additive.added_integers import AddedIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.finite import FiniteLaws, FinitePair
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from accountant.core.randomness import Randomness
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class IntegerNoise(Mechanism, FiniteLaws):
+class IntegerNoise(AddedIntegers, FiniteLaws):
     """Release a true integer plus Z, P(Z = lowest + i) = probabilities[i].
 
     Parameters
@@ -104,14 +103,6 @@ class IntegerNoise(Mechanism, FiniteLaws):
             lambda: [ball(value) for value in cumulative], size, rng=rng
         )
         return self.lowest + indices
-
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Add exact integer noise to every entry of an integer answer."""
-        from accountant.release.lattice import release_integers
-
-        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
 
     @property
     def is_symmetric(self) -> bool:

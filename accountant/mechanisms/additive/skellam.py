@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, Tails, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.pair import Pair, Tails
 from accountant.core.validate import Integer, Positive
 from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.mechanisms.additive.integer_quantile import integer_quantile
+from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
     from accountant.numbers.reference import Reference
 
 _LARGEST = 10**6
@@ -239,7 +233,7 @@ class SkellamPair(Pair):
 
 @final
 @dataclass(frozen=True, repr=False)
-class Skellam(Mechanism):
+class Skellam(LogConcaveIntegers):
     """Release a true integer plus X = A − B, independent Poisson variables of mean v/2 each.
 
     P(X = k) = e^{−v} I_k(v) (Skellam 1946). Sums of such noise are such noise, of the sum of the
@@ -270,36 +264,9 @@ class Skellam(Mechanism):
         if self.variance > ExactReal.of_rational(_LARGEST):
             raise expected("variance", self.variance, f"≤ {_LARGEST}", "Its masses are listed.")
 
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+    def pair(self) -> SkellamPair:
         """Return the laws of X + sensitivity and X."""
-        return WorstCase.symmetric(
-            SkellamPair(self.variance, self.sensitivity),
-            "The law is log-concave, so the best event is a half-line, whose probability "
-            "increases with the shift: the worst pair is at distance sensitivity.",
-        )
-
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
-        """Draw the integer noise of `size` releases, exactly."""
-        from accountant.release import sampling
-
-        return sampling.integers_by_inversion(self._at_most, size, rng=rng)
-
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Add exact integer noise to every entry of an integer answer."""
-        from accountant.release.lattice import release_integers
-
-        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
-
-    @property
-    def is_symmetric(self) -> bool:
-        """True."""
-        return True
-
-    def worst_shift(self) -> Any:
-        """Return the full distance."""
-        return self.sensitivity
+        return SkellamPair(self.variance, self.sensitivity)
 
     def mean_absolute_error(self) -> arb:
         """Return E|X| = v e^{−v}(I_0(v) + I_1(v)): k I_k(v) = v(I_{k−1}(v) − I_{k+1}(v))/2."""
@@ -314,12 +281,6 @@ class Skellam(Mechanism):
         """Return [v]."""
         return [self.variance.ball()]
 
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return the least integer x with P(X ≤ x) ≥ probability."""
-        return integer_quantile(
-            self._at_most, lambda x: _masses(self.variance).at_least(x + 1), probability
-        )
-
-    def _at_most(self, x: int) -> arb:
+    def at_most(self, x: int) -> arb:
         """Return P(X ≤ x) = P(X ≥ −x)."""
         return _masses(self.variance).at_least(-x)

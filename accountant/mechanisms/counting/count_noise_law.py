@@ -7,7 +7,7 @@ A_m = Σ_{j<m} (m − j) E^j.
 
 Every function works at flint's current precision and returns a ball that contains the value. An
 argument is a number (exact) or a ball. What the paper prints and what is true are different
-functions: `count_noise_delta`, `count_noise_weight` and `count_noise_claimed_delta` are printed,
+functions: `count_noise_delta` and `count_noise_weight` are printed,
 `count_noise_true_delta` and `count_noise_optimal_delta` are proved here.
 """
 
@@ -167,11 +167,6 @@ def count_noise_variance(epsilon: Real, eta: Real, support: int) -> arb:
     """Return the variance (1 − η) Σ α_i i² of Definition 2 as printed."""
     noise = CountNoise.of(epsilon, eta, support)
     return _total(2 * i * i * noise.mass(i) for i in range(1, support + 1))
-
-
-def count_noise_claimed_delta(epsilon: Real, eta: Real, support: int) -> arb:
-    """Return min(1, (2D + 1)δ*), which Remark 2 claims for Definition 2."""
-    return ((2 * support + 1) * count_noise_delta(epsilon, eta, support)).min(arb(1))
 
 
 def count_noise_threshold(epsilon: Real, support: int) -> arb:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from flint import arb
 
@@ -183,6 +183,22 @@ class Pair(ABC):
     def describe_event(self, epsilon: ExactReal) -> str:
         """Say in words which outcomes make up the worst event {L > ε}."""
         return f"the outcomes with ln(dP/dQ) > {epsilon}"
+
+
+class MirroredPair(Pair):
+    """A pair that is its own reverse; its largest loss is known exactly, or +∞.
+
+    The docstring of each says what exchanges P and Q.
+    """
+
+    def max_loss(self) -> arb:
+        """Return the largest loss, or +∞."""
+        known = self.exact_max_loss()
+        return arb.pos_inf() if known is None else known.ball()
+
+    def reverse(self) -> Self:
+        """Return the pair itself."""
+        return self
 
 
 @final

@@ -31,7 +31,7 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
@@ -94,11 +94,12 @@ def _primitive(x: Fraction | None, rate: int) -> arb:
 
 @final
 @dataclass(frozen=True)
-class AboveThresholdPair(Pair):
+class AboveThresholdPair(MirroredPair):
     """All pairs of streams: their largest loss, and outputs that bound H(ε) from below.
 
     The scales are in units of the sensitivity; `variant` is "standard", "fresh-threshold" or
     "noisy-values".
+    Neighbours change places.
     """
 
     threshold: Fraction
@@ -120,11 +121,6 @@ class AboveThresholdPair(Pair):
         if self.variant == "fresh-threshold":
             return ExactReal.of_rational(self.count * (1 / self.threshold + part))
         return ExactReal.of_rational(1 / self.threshold + self.count * part)
-
-    def max_loss(self) -> arb:
-        """Return it, or +∞."""
-        known = self.exact_max_loss()
-        return arb.pos_inf() if known is None else known.ball()
 
     def _outputs(self, epsilon: ExactReal) -> Iterator[tuple[arb, arb, str]]:
         """Yield P and Q of outputs whose loss is large, and which streams and output these are."""
@@ -212,10 +208,6 @@ class AboveThresholdPair(Pair):
     def rho_bound(self) -> arb:
         """Return t²/2, for a loss in [−t, t]."""
         return self.max_loss() ** 2 / 2
-
-    def reverse(self) -> AboveThresholdPair:
-        """Return the pair itself: neighbours change places."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return the scales, the count and the variant."""

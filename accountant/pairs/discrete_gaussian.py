@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.theta import log_theta_ratio, upper_tail
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class DiscreteGaussianPair(Pair):
+class DiscreteGaussianPair(MirroredPair):
     """P = the law of Z + s, Q = the law of Z, P(Z = z) ∝ e^{−z²/2v}, for an integer s ≥ 1.
 
     L(z) = (2zs − s²)/2v, so that {L > ε} = {z ≥ m} with the least integer m > εv/s + s/2, found
     exactly, and H(ε) = P(Z ≥ m − s) − e^ε P(Z ≥ m) (Canonne, Kamath and Steinke 2020, Theorem 7).
+    Reflection z → s − z exchanges P and Q.
     """
 
     parameter: ExactReal
@@ -75,14 +76,6 @@ class DiscreteGaussianPair(Pair):
 
     def _rho(self) -> ExactReal:
         return ExactReal.of_rational(self.shift**2) / (ExactReal.of_rational(2) * self.parameter)
-
-    def max_loss(self) -> arb:
-        """Return +∞."""
-        return arb.pos_inf()
-
-    def reverse(self) -> DiscreteGaussianPair:
-        """Return the pair itself: reflection z → s − z exchanges P and Q."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "discrete-gaussian", "parameter": v, "shift": s}."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb, arb_poly
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
@@ -27,7 +27,7 @@ _MANY = ((1 << 11, 256), (MAX_TERMS, 768))
 
 @final
 @dataclass(frozen=True)
-class DiscreteGaussianProductPair(Pair):
+class DiscreteGaussianProductPair(MirroredPair):
     """d coordinates of parameter v moved by s, and one of parameter q²v moved by p (or none).
 
     Coordinates are Z ~ p(z) ∝ e^{−z²/2v}; p = 0 leaves the last one out. The loss is a function
@@ -35,6 +35,7 @@ class DiscreteGaussianProductPair(Pair):
     D = q²ds² + p². So {L > ε} = {U ≥ m}, with the exact m = ⌊q²vε + D/2⌋ + 1, and
     H(ε) = P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m). The law of Σz_i is a power of a polynomial; what is cut
     off is bounded by the tails of one coordinate.
+    Reflecting every coordinate exchanges P and Q.
     """
 
     parameter: Fraction
@@ -112,14 +113,6 @@ class DiscreteGaussianProductPair(Pair):
     def exact_closed_rho(self) -> ExactReal:
         """Return the same as an exact number."""
         return ExactReal.of_rational(self._distance / (2 * self.scale**2 * self.parameter))
-
-    def max_loss(self) -> arb:
-        """Return +∞."""
-        return arb.pos_inf()
-
-    def reverse(self) -> DiscreteGaussianProductPair:
-        """Return the pair itself: reflecting every coordinate exchanges P and Q."""
-        return self
 
     def _parameters(self) -> tuple[ExactReal, ExactReal]:
         """Return v and q²v."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 
 if TYPE_CHECKING:
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class DiscreteLaplacePair(Pair):
+class DiscreteLaplacePair(MirroredPair):
     """P = the law of Z + s, Q = the law of Z, for P(Z = z) ∝ e^{−|z|/b} and an integer s ≥ 1.
 
     The loss is L(z) = (2·min(max(z, 0), s) − s)/b: it takes the s + 1 values (2j − s)/b, and
     whether it exceeds ε is decided exactly, by comparing 2j − s with the exact number ε·b. With
     r = e^{−1/b}, P(Z ≥ m) = r^m/(1 + r) for m ≥ 0, so that the event {L > ε} = {z ≥ j} has
     Q(z ≥ j) = r^j/(1 + r) and P(z < j) = r^{s+1−j}/(1 + r) for 1 ≤ j ≤ s.
+    Reflection z → s − z exchanges P and Q.
     """
 
     scale: ExactReal
@@ -88,17 +89,9 @@ class DiscreteLaplacePair(Pair):
         ends = -s * (-rate * s).expm1() / (1 + r)
         return rate * (ends + (rate / 2).tanh() * (s * plain - 2 * weighted))
 
-    def max_loss(self) -> arb:
-        """Return s/b."""
-        return self._largest().ball()
-
     def exact_max_loss(self) -> ExactReal:
         """Return s/b."""
         return self._largest()
-
-    def reverse(self) -> DiscreteLaplacePair:
-        """Return the pair itself: reflection z → s − z exchanges P and Q."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "discrete-laplace", "scale": b, "shift": s}."""

@@ -12,7 +12,7 @@ from flint import arb
 from accountant.composition.invert import inverse_by_values
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
@@ -51,11 +51,12 @@ def gaussian_tails(mu: arb, epsilon: ExactReal) -> Tails:
 
 @final
 @dataclass(frozen=True)
-class GaussianPair(Pair):
+class GaussianPair(MirroredPair):
     """P = N(μ, 1), Q = N(0, 1), for the exact μ of a mechanism under one adjacency.
 
     L = μx − μ²/2 has law N(±μ²/2, μ²) under P and Q, so the pair equals its own reverse, and
     H(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, Theorem 8).
+    Reflection x → μ − x exchanges P and Q.
     """
 
     mechanism: Mechanism
@@ -114,14 +115,6 @@ class GaussianPair(Pair):
         """Return μ²/2."""
         return self.kullback_leibler()
 
-    def max_loss(self) -> arb:
-        """Return +∞."""
-        return arb.pos_inf()
-
-    def reverse(self) -> GaussianPair:
-        """Return the pair itself: reflection x → μ − x exchanges P and Q."""
-        return self
-
     def law(self) -> dict[str, object]:
         """Return {"law": "gaussian", "mu": enclosure}."""
         return {"law": "gaussian", "mu": Interval.of_ball(self.mu(), 60).to_json()}
@@ -153,10 +146,11 @@ class GaussianPair(Pair):
 
 @final
 @dataclass(frozen=True)
-class GaussianBetween(Pair):
+class GaussianBetween(MirroredPair):
     """N(μ, 1) against N(0, 1) for a μ between those of two pairs: what is not known closer.
 
     H, ε(δ), Rényi divergences and total variation grow with μ, so that both ends enclose them.
+    Reflection exchanges P and Q, as for a known μ.
     """
 
     least: GaussianPair
@@ -202,17 +196,9 @@ class GaussianBetween(Pair):
         """Return a ball around both μ²/2."""
         return self.kullback_leibler()
 
-    def max_loss(self) -> arb:
-        """Return +∞."""
-        return arb.pos_inf()
-
     def attained(self, epsilon: ExactReal) -> GaussianPair:
         """Return the pair of the least μ, that of a record that was found."""
         return self.least
-
-    def reverse(self) -> GaussianBetween:
-        """Return the pair itself, as for a known μ."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "gaussian-between", "least", "most"}: enclosures of both μ."""

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, asked_width, ball, bits_of
@@ -149,11 +149,12 @@ def _levels(k: int, distance: float, epsilon: float) -> tuple[NDArray[Any], ...]
 
 @final
 @dataclass(frozen=True)
-class GaussianMaximaPair(Pair):
+class GaussianMaximaPair(MirroredPair):
     """The largest of the profiles of all pairs of the report of a noisy maximum, Gaussian noise.
 
     Of divergences only bounds are known: those of the vector of noisy scores, and those of two
     candidates.
+    The complement of an event is one, with scores exchanged.
     """
 
     candidates: int
@@ -317,14 +318,6 @@ class GaussianMaximaPair(Pair):
         )
         total = self.hockey_stick(ExactReal.of_rational(0))
         return rare.max(arb(8).sqrt() * total.erfinv()).union(all_scores)
-
-    def max_loss(self) -> arb:
-        """Return +∞."""
-        return arb.pos_inf()
-
-    def reverse(self) -> GaussianMaximaPair:
-        """Return the pair itself: the complement of an event is one, with scores exchanged."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "noisy-maxima", "candidates": k, "gaussian": True, "distance": t}."""

@@ -6,12 +6,15 @@ from abc import ABC
 
 from flint import arb
 
-from accountant.core.pair import Pair
+from accountant.core.pair import MirroredPair
 from accountant.numbers.exact import ExactReal
 
 
-class MaximumPair(Pair, ABC):
-    """All pairs of the report of a noisy maximum at once, with losses in [−t, t]."""
+class MaximumPair(MirroredPair, ABC):
+    """All pairs of the report of a noisy maximum at once, with losses in [−t, t].
+
+    The complement of an event is one, with scores exchanged.
+    """
 
     distance: ExactReal
 
@@ -19,14 +22,6 @@ class MaximumPair(Pair, ABC):
         """Return t²/2, for a loss in [−t, t]."""
         return self.distance.ball() ** 2 / 2
 
-    def max_loss(self) -> arb:
-        """Return t."""
-        return self.distance.ball()
-
     def exact_max_loss(self) -> ExactReal:
         """Return t, which rare events of two candidates come near."""
         return self.distance
-
-    def reverse(self) -> MaximumPair:
-        """Return the pair itself: the complement of an event is one, with scores exchanged."""
-        return self

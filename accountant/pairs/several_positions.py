@@ -14,7 +14,7 @@ from typing import final
 from flint import arb
 
 from accountant.composition.product import Product
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
@@ -23,13 +23,14 @@ from accountant.pairs.two_ends import inverse_between
 
 @final
 @dataclass(frozen=True)
-class SeveralPositionsPair(Pair):
+class SeveralPositionsPair(MirroredPair):
     """All pairs of neighbours in several positions.
 
     Parameters
     ----------
     attaining
         The positions that have the largest loss.
+    The noise is symmetric, so that P and Q change places.
     """
 
     attaining: Product
@@ -84,10 +85,6 @@ class SeveralPositionsPair(Pair):
     def attained(self, epsilon: ExactReal) -> Product:
         """Return the positions with the largest loss."""
         return self.attaining
-
-    def reverse(self) -> SeveralPositionsPair:
-        """Return the same: the noise is symmetric."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "several-positions"} with what `the law of the product` has."""

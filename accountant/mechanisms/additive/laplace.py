@@ -10,7 +10,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import Pair, Tails, WorstCase
+from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball, enclose
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class LaplacePair(Pair):
+class LaplacePair(MirroredPair):
     """P = Lap(t, 1), Q = Lap(0, 1) at distance t > 0.
 
     L = |x| − |x − t| has atoms ±t and a density between; H(ε) = 1 − e^{(ε−t)/2} for |ε| ≤ t.
+    Reflection x → t − x exchanges P and Q.
     """
 
     distance: ExactReal
@@ -77,17 +78,9 @@ class LaplacePair(Pair):
         t = self.distance.ball()
         return t + (-t).expm1()
 
-    def max_loss(self) -> arb:
-        """Return t."""
-        return self.distance.ball()
-
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
         return self.distance
-
-    def reverse(self) -> LaplacePair:
-        """Return the pair itself: reflection x → t − x exchanges P and Q."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "laplace", "distance": t}."""

@@ -9,7 +9,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import Pair, Tails, WorstCase
+from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class LogisticPair(Pair):
+class LogisticPair(MirroredPair):
     """Two logistic laws of scale 1, P at t > 0 and Q at 0, densities f(x − t) and f(x).
 
     With u = 1/(1 + e^{−x}), the distribution function of Q, f(x) = u(1 − u), and the ratio of the
@@ -33,6 +33,7 @@ class LogisticPair(Pair):
     [1, e^t], and L = t − 2 ln V has on [−t, t] the density e^{−l/2}/(4 sinh(t/2)); under P it has
     the density e^{l/2}/(4 sinh(t/2)). All that is asked follows by integration:
     H(ε) = (1 − e^{(ε−t)/2})²/(1 − e^{−t}) for |ε| ≤ t.
+    Reflection x → t − x exchanges P and Q.
     """
 
     distance: ExactReal
@@ -77,17 +78,9 @@ class LogisticPair(Pair):
 
         return LogisticTransform(self.distance)
 
-    def max_loss(self) -> arb:
-        """Return t."""
-        return self.distance.ball()
-
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
         return self.distance
-
-    def reverse(self) -> LogisticPair:
-        """Return the pair itself: reflection x → t − x exchanges P and Q."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "logistic", "distance": t}."""

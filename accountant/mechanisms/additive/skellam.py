@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.core.validate import Integer, Positive
 from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
@@ -102,11 +102,12 @@ def _losses(variance: ExactReal, shift: int) -> tuple[float, ...]:
 
 @final
 @dataclass(frozen=True)
-class SkellamPair(Pair):
+class SkellamPair(MirroredPair):
     """P = the law of X + s, Q = the law of X, for an integer s ≥ 1.
 
     L(z) = ln P(X = z − s)/P(X = z) does not fall in z, as the law is log-concave: {L > ε} is
     {z ≥ m}, and H(ε) = P(X ≥ m − s) − e^ε P(X ≥ m). L(s − z) = −L(z), and L is 0 at z = s/2 alone.
+    Reflection z → s − z exchanges P and Q.
     """
 
     variance: ExactReal
@@ -194,14 +195,6 @@ class SkellamPair(Pair):
     def kullback_leibler(self) -> arb:
         """Raise NotApplicableError."""
         raise NotApplicableError(_DIVERGENCES)
-
-    def max_loss(self) -> arb:
-        """Return +∞."""
-        return arb.pos_inf()
-
-    def reverse(self) -> SkellamPair:
-        """Return the pair itself: reflection z → s − z exchanges P and Q."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "skellam", "variance": v, "shift": s}."""

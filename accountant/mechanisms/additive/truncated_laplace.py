@@ -9,7 +9,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import Pair, Tails, WorstCase
+from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.errors import expected
 from accountant.numbers.exact import ExactReal
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class TruncatedLaplacePair(Pair):
+class TruncatedLaplacePair(MirroredPair):
     """Densities e^{−|x|}/N on [−a, a], N = 2(1 − e^{−a}), of P at 0 and of Q at d, 0 < d ≤ a.
 
     The loss is ∞ on [−a, d − a), where Q has no mass, d up to 0, d − 2x up to d, and −d up to a.
     So {L > ε} is [−a, t), t = (d − ε)/2, for −d ≤ ε < d, and [−a, d − a) for ε ≥ d, of mass
     m = e^{−a}(e^d − 1)/N.
+    Reflection x → d − x exchanges P and Q.
     """
 
     distance: ExactReal
@@ -77,10 +78,6 @@ class TruncatedLaplacePair(Pair):
         """Return ∞."""
         return arb.pos_inf()
 
-    def max_loss(self) -> arb:
-        """Return ∞."""
-        return arb.pos_inf()
-
     def closed_rho(self) -> arb:
         """Return ∞."""
         return arb.pos_inf()
@@ -92,10 +89,6 @@ class TruncatedLaplacePair(Pair):
     def max_finite_loss(self) -> arb:
         """Return d."""
         return self.distance.ball()
-
-    def reverse(self) -> TruncatedLaplacePair:
-        """Return the pair itself: reflection x → d − x exchanges P and Q."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "truncated-laplace", "distance": d, "end": a}."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.pair import Pair, Tails, WorstCase
+from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive, Switch
 from accountant.mechanisms.additive.logistic import LogisticPair
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
@@ -26,7 +26,7 @@ _RARER = 2
 
 @final
 @dataclass(frozen=True)
-class BoundedRangePair(Pair):
+class BoundedRangePair(MirroredPair):
     """The largest of the profiles of all pairs whose loss lies in an interval of length t.
 
     Let Q be a law on finitely many outcomes, 0 ≤ x_i ≤ t, and P_i = Q_i e^{x_i}/Z with
@@ -41,6 +41,7 @@ class BoundedRangePair(Pair):
     pair is worst everywhere. Of the divergences the largest is returned, and each has its own p:
     with Y = e^x in [1, e^t], E_Q[Y^a]/E_Q[Y]^a is, at a given mean of Y, largest where Y is 1 or
     e^t (t ↦ t^a is convex), and so is E_Q[Y ln Y].
+    P and Q change places with −x, in an interval of length t too.
     """
 
     length: ExactReal
@@ -75,21 +76,13 @@ class BoundedRangePair(Pair):
         u = t / -(-t).expm1()
         return u - 1 - u.log()
 
-    def max_loss(self) -> arb:
-        """Return t, which no pair exceeds and p → 0 comes near."""
-        return self.length.ball()
-
     def exact_max_loss(self) -> ExactReal:
-        """Return t."""
+        """Return t, which no pair exceeds and p → 0 comes near."""
         return self.length
 
     def rho_bound(self) -> arb:
         """Return t²/8: Hoeffding's lemma for a loss in an interval of length t."""
         return self.length.ball() ** 2 / 8
-
-    def reverse(self) -> BoundedRangePair:
-        """Return the pair itself: P and Q change places with −x, in an interval of length t too."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "bounded-range", "length": t}."""

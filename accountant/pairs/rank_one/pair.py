@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class RankOnePair(Pair):
+class RankOnePair(MirroredPair):
     """P = law(s + n), Q = law(n) for rank-one Gaussian noise n in R^dimension, dimension > 2.
 
     `ratio` is κ = ‖s‖/√σ_*. With ρ and w the distances of an outcome from the centres of P and
@@ -29,6 +29,7 @@ class RankOnePair(Pair):
 
     The loss is unbounded, because the density of the noise is infinite at its centre. The
     isometry x → s − x exchanges P and Q, so the pair equals its own reverse.
+    The isometry x → s − x exchanges P and Q; the loss is unbounded at the centre of P.
     """
 
     dimension: int
@@ -58,10 +59,6 @@ class RankOnePair(Pair):
         """Return E_P[L], which is finite."""
         return renyi.kullback_leibler(self.dimension, self.ratio)
 
-    def max_loss(self) -> arb:
-        """Return +∞, approached at the centre of P."""
-        return arb.pos_inf()
-
     def closed_rho(self) -> arb:
         """Return +∞: D_2 is infinite, since 2 ≥ M/(M−1) for every M ≥ 2.
 
@@ -69,10 +66,6 @@ class RankOnePair(Pair):
         E_P[e^L] contains the divergent ∫_0 ρ^{−(M−1)} dρ. There is no finite zCDP.
         """
         return arb.pos_inf()
-
-    def reverse(self) -> RankOnePair:
-        """Return the pair itself: the isometry x → s − x exchanges P and Q."""
-        return self
 
     def law(self) -> dict[str, object]:
         """Return {"law": "rank-one-gaussian", "dimension": M, "ratio": κ}, exactly."""

@@ -201,6 +201,27 @@ class MirroredPair(Pair):
         return self
 
 
+class ProfileOnly(Pair):
+    """A pair of which the profile is known, and no divergence."""
+
+    @property
+    @abstractmethod
+    def refusal(self) -> str:
+        """Why, and what to ask."""
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Raise NotApplicableError: there is no one pair."""
+        raise NotApplicableError(self.refusal)
+
+    def renyi(self, order: arb) -> arb:
+        """Raise NotApplicableError."""
+        raise NotApplicableError(self.refusal)
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError."""
+        raise NotApplicableError(self.refusal)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class WorstCase:

@@ -27,7 +27,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
@@ -108,10 +108,8 @@ class AboveThresholdPair(MirroredPair):
     monotone: bool
     variant: str
 
-    @property
-    def only_bounded(self) -> bool:
-        """Which streams are worst is not known."""
-        return True
+    only_bounded: ClassVar = True
+    """Which streams are worst is not known."""
 
     def exact_max_loss(self) -> ExactReal | None:
         """Return the supremum of the losses where it is finite."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,11 +11,11 @@ from typing import final
 from flint import arb
 
 from accountant.composition.invert import inverse_by_values
-from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.core.pair import Pair, ProfileOnly, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, narrowed
 from accountant.numbers.precision import ctx
+from accountant.pairs.two_ends import narrow_enough
 
 _BITS, _WIDTH = 64, Fraction(1, 10**9)
 """Precision and relative width of ends, which are farther apart."""
@@ -30,7 +29,7 @@ def _value(pair: Pair, epsilon: ExactReal) -> arb:
 
 @final
 @dataclass(frozen=True)
-class Between(Pair):
+class Between(ProfileOnly):
     """H is at least that of each of some pairs, and at most that of another one."""
 
     least: tuple[Pair, ...]
@@ -64,26 +63,15 @@ class Between(Pair):
         low = max(inverse_by_values([pair], delta, relative_width).lower for pair in self.least)
         high = inverse_by_values([self.most], delta, relative_width).upper
         found = Interval(low, max(low, high))
-        width = found.relative_width
-        if width is None or width > relative_width:
-            raise UndecidedError(
-                f"Reached epsilon in {found}: {self.unknown} is not known closer. Ask for a larger "
-                "relative_width.",
-                reached=math.inf if width is None else float(width),
-                interval=found,
-            )
-        return found
+        return narrow_enough(found, relative_width, f"{self.unknown} is not known closer")
 
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise NotApplicableError(
+    @property
+    def refusal(self) -> str:
+        """Say what is known."""
+        return (
             f"A Rényi divergence is not known: {self.unknown} is only enclosed. Ask for delta or "
             "epsilon, which have two ends."
         )
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        return self.renyi(arb(1))
 
     def max_loss(self) -> arb:
         """Return a ball around both ends."""

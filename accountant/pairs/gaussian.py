@@ -13,10 +13,10 @@ from accountant.composition.invert import inverse_by_values
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import MirroredPair, Tails
-from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import cached_property, ctx
+from accountant.pairs.two_ends import narrow_enough
 
 if TYPE_CHECKING:
     from accountant.numbers.reference import Reference
@@ -173,16 +173,8 @@ class GaussianBetween(MirroredPair):
         low, high = (
             inverse_by_values([pair], delta, relative_width) for pair in (self.least, self.most)
         )
-        found = low.hull(high)
-        width = found.relative_width
-        if width is None or width > relative_width:
-            raise UndecidedError(
-                f"Reached epsilon in {found}: how private the worst record is is not known closer. "
-                "Ask for a larger relative_width.",
-                reached=math.inf if width is None else float(width),
-                interval=found,
-            )
-        return found
+        why = "how private the worst record is is not known closer"
+        return narrow_enough(low.hull(high), relative_width, why)
 
     def renyi(self, order: arb) -> arb:
         """Return a ball around both divergences."""

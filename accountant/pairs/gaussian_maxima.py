@@ -33,7 +33,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from flint import arb
 
@@ -160,10 +160,8 @@ class GaussianMaximaPair(MirroredPair):
     candidates: int
     distance: ExactReal
 
-    @property
-    def usual_width(self) -> Fraction:
-        """1e-12: integrals take longer for more."""
-        return Fraction(1, 10**12)
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """1e-12: integrals take longer for more."""
 
     def _found(self, epsilon: ExactReal) -> tuple[NDArray[Any], ...]:
         return _levels(self.candidates, float(self.distance), float(epsilon))

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, final
+from typing import ClassVar, TypeAlias, final
 
 from flint import arb
 
@@ -173,10 +173,8 @@ class LaplaceMaximaPair(MaximumPair):
         """Which scores of more than two candidates are worst is not known."""
         return self.candidates > _TWO
 
-    @property
-    def usual_width(self) -> Fraction:
-        """1e-12, for two candidates; for more the bounds are far apart."""
-        return Fraction(1, 10**12)
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """1e-12, for two candidates; for more the bounds are far apart."""
 
     def _ends(self, sizes: Sizes, epsilon: ExactReal) -> tuple[End, End, bool]:
         """Return two levels, and whether F(a + t) − e^ε F(a) is surely largest between them.

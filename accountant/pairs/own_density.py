@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
@@ -39,10 +39,8 @@ class OwnDensityPair(Pair):
     distance: Fraction
     mirrored: bool
 
-    @property
-    def usual_width(self) -> Fraction:
-        """1e-12: integrals take longer for more."""
-        return Fraction(1, 10**12)
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """1e-12: integrals take longer for more."""
 
     def _law(self) -> Law:
         found = law(self.density, "density")

@@ -12,13 +12,12 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import ProfileOnly, Tails
 from accountant.density.integers import IntegerLaw, integer_law
-from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import Balls, FiniteLaws, Fractions
 
@@ -62,17 +61,15 @@ class MassTable(FiniteLaws):
 
 @final
 @dataclass(frozen=True)
-class OwnMassPair(Pair):
+class OwnMassPair(ProfileOnly):
     """The laws of k + Z and Z (mirrored: of −Z), of infinitely many masses."""
 
     mass: str
     shift: int
     mirrored: bool
 
-    @property
-    def usual_width(self) -> Fraction:
-        """1e-12: sums of tails take longer for more."""
-        return Fraction(1, 10**12)
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """1e-12: sums of tails take longer for more."""
 
     def rows(self) -> list[tuple[arb, arb]]:
         """Return the masses of P and Q at the integers that are listed."""
@@ -131,13 +128,10 @@ class OwnMassPair(Pair):
                     sums[side][i] += mass if here else arb(0) if other else arb(0).union(mass)
         return Tails(sums[0][0], sums[1][0], sums[0][1], sums[1][1])
 
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise _refused()
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        raise _refused()
+    refusal = (
+        "Rényi divergences of infinitely many masses that are a formula are not known. Cut them "
+        "off, as in 'exp(-abs(x)) if abs(x) < 50 else 0'."
+    )
 
     def exact_max_loss(self) -> ExactReal | None:
         """Return sk where −(ln f)′ is at most s, and tends to it on the right; else None."""
@@ -177,10 +171,3 @@ class OwnMassPair(Pair):
             "shift": self.shift,
             "mirrored": self.mirrored,
         }
-
-
-def _refused() -> NotApplicableError:
-    return NotApplicableError(
-        "Rényi divergences of infinitely many masses that are a formula are not known. Cut them "
-        "off, as in 'exp(-abs(x)) if abs(x) < 50 else 0'."
-    )

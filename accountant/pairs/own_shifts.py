@@ -10,14 +10,14 @@ import functools
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import ProfileOnly
 from accountant.density.law import Law, law
 from accountant.density.shifts import Worst, worst
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.errors import UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, narrowed
@@ -39,17 +39,15 @@ _FAR = ExactReal.of_rational(60)
 
 @final
 @dataclass(frozen=True)
-class OwnShiftsPair(Pair):
+class OwnShiftsPair(ProfileOnly):
     """The laws of t + X and X for the worst 0 < t ≤ distance (mirrored: of −X)."""
 
     density: str
     distance: Fraction
     mirrored: bool
 
-    @property
-    def usual_width(self) -> Fraction:
-        """1e-12: floats prove little more."""
-        return Fraction(1, 10**12)
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """1e-12: floats prove little more."""
 
     def _law(self) -> Law:
         found = law(self.density, "density")
@@ -111,17 +109,10 @@ class OwnShiftsPair(Pair):
         """Return the upper end of a sweep."""
         return arb(self.worst(epsilon).upper)
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Raise NotApplicableError: there is no one pair."""
-        raise _refused()
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise _refused()
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        raise _refused()
+    refusal = (
+        "Which shift of a density with several modes is worst depends on epsilon: only delta and "
+        "epsilon are known. Ask for these."
+    )
 
     def exact_max_loss(self) -> ExactReal | None:
         """Return sT where −(ln f)′ is at most s, and tends to it on the right; else None."""
@@ -178,10 +169,3 @@ def _root(pair: OwnDensityPair, delta: ExactReal, width: Fraction) -> Interval:
         return arb.neg_inf() if value.is_zero() else (value / delta.ball()).log()
 
     return solve.root(excess, solve.bracket(excess, Fraction(1)), relative_width=width)
-
-
-def _refused() -> NotApplicableError:
-    return NotApplicableError(
-        "Which shift of a density with several modes is worst depends on epsilon: only delta and "
-        "epsilon are known. Ask for these."
-    )

@@ -8,8 +8,7 @@ add up, are integrals of its moments (`accountant.pairs.allocation_sum`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
@@ -93,10 +92,8 @@ class RandomAllocationPair(Pair):
         """Return μ²/2, that of one step: Rényi divergences are jointly quasi-convex."""
         return self.mu.ball() ** 2 / 2
 
-    @property
-    def usual_width(self) -> Fraction:
-        """Relative width of answers for which none is named: what comes within about a second."""
-        return COMPOSED_WIDTH
+    usual_width: ClassVar = COMPOSED_WIDTH
+    """Relative width of answers for which none is named: what comes within about a second."""
 
     def max_loss(self) -> arb:
         """Return infinity: W takes all positive values."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
 from accountant.composition.product import Product
-from accountant.core.pair import MirroredPair, Tails
-from accountant.errors import NotApplicableError
+from accountant.core.pair import MirroredPair, ProfileOnly
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.pairs.two_ends import inverse_between
@@ -23,7 +22,7 @@ from accountant.pairs.two_ends import inverse_between
 
 @final
 @dataclass(frozen=True)
-class SeveralPositionsPair(MirroredPair):
+class SeveralPositionsPair(MirroredPair, ProfileOnly):
     """All pairs of neighbours in several positions.
 
     Parameters
@@ -35,10 +34,8 @@ class SeveralPositionsPair(MirroredPair):
 
     attaining: Product
 
-    @property
-    def only_bounded(self) -> bool:
-        """True."""
-        return True
+    only_bounded: ClassVar = True
+    """Which positions are worst is not known."""
 
     def max_loss(self) -> arb:
         """Return T."""
@@ -70,18 +67,6 @@ class SeveralPositionsPair(MirroredPair):
             "below by the positions with the largest loss, above by that loss alone",
         )
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Raise NotApplicableError: there is no one pair."""
-        raise self._refused()
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise self._refused()
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        raise self._refused()
-
     def attained(self, epsilon: ExactReal) -> Product:
         """Return the positions with the largest loss."""
         return self.attaining
@@ -90,8 +75,10 @@ class SeveralPositionsPair(MirroredPair):
         """Return {"law": "several-positions"} with what `the law of the product` has."""
         return {**self.attaining.law(), "law": "several-positions"}
 
-    def _refused(self) -> NotApplicableError:
-        return NotApplicableError(
+    @property
+    def refusal(self) -> str:
+        """Say what is known, and what to ask."""
+        return (
             "Of several positions only the largest loss and bounds of delta and of epsilon are "
             f"known. It is at most that of Guaranteed(epsilon={self.exact_max_loss()}): ask about "
             "that."

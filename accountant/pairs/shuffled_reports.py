@@ -41,11 +41,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import ProfileOnly, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
@@ -64,11 +64,16 @@ _MORE = 20
 """Clones besides: where the deviation is small, the law is not normal."""
 
 
-class _Reports(Pair):
+class _Reports(ProfileOnly):
     """Shared by the pairs of this module: probabilities of events are all that is known."""
 
     epsilon: ExactReal
     """That of one report, ε₀."""
+
+    refusal = (
+        "Of the shuffled reports of many users only bounds of delta and of epsilon are known. Ask "
+        "for these."
+    )
 
     def max_loss(self) -> arb:
         """Return ε₀: where all report a, the chance differs by E."""
@@ -77,14 +82,6 @@ class _Reports(Pair):
     def exact_max_loss(self) -> ExactReal:
         """Return ε₀."""
         return self.epsilon
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise _refused()
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        raise _refused()
 
 
 @final
@@ -96,10 +93,8 @@ class ShuffledReports(_Reports):
     categories: int
     users: int
 
-    @property
-    def only_bounded(self) -> bool:
-        """Which reports of the others are worst is not known."""
-        return True
+    only_bounded: ClassVar = True
+    """Which reports of the others are worst is not known."""
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds."""
@@ -139,10 +134,6 @@ class ShuffledReports(_Reports):
             "below by datasets in which all others are alike, above by clones, a bound that is not "
             "attained",
         )
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Raise NotApplicableError: there is no one pair."""
-        raise _refused()
 
     def reverse(self) -> ShuffledReports:
         """Return the same: users may change from b to a."""
@@ -187,7 +178,7 @@ class OthersAlike(_Reports):
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the probabilities of the event, and of its complement, for 0 ≤ ε < ε₀."""
         if epsilon.sign < 0 or not epsilon < self.epsilon:
-            raise _refused()
+            raise NotApplicableError(self.refusal)
         p, q = _event(self, epsilon)
         return Tails(p, 1 - p, q, 1 - q)
 
@@ -214,13 +205,6 @@ class OthersAlike(_Reports):
         if self.held == 2:
             event = "the numbers of reports of the two categories whose loss exceeds epsilon"
         return f"{event}, while the other {self.users - 1} users hold {held}"
-
-
-def _refused() -> NotApplicableError:
-    return NotApplicableError(
-        "Of the shuffled reports of many users only bounds of delta and of epsilon are known. Ask "
-        "for these."
-    )
 
 
 def _either_side(pair: _Reports, epsilon: ExactReal, value: Bound) -> arb:

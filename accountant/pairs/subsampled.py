@@ -36,7 +36,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, final
 
 from flint import arb
 
@@ -329,10 +329,8 @@ class EnvelopePair(Pair):
 
     family: Family
 
-    @property
-    def usual_width(self) -> Fraction:
-        """Return that of compositions."""
-        return COMPOSED_WIDTH
+    usual_width: ClassVar = COMPOSED_WIDTH
+    """That of compositions."""
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return max H_i(ε)."""

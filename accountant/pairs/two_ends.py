@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -49,3 +50,15 @@ def inverse_between(
         reached=width,
         interval=found,
     )
+
+
+def narrow_enough(found: Interval, relative_width: Fraction, why: str) -> Interval:
+    """Return an enclosure of ε(δ); UndecidedError, with it and `why`, where it is too wide."""
+    width = found.relative_width
+    if width is None or width > relative_width:
+        raise UndecidedError(
+            f"Reached epsilon in {found}: {why}. Ask for a larger relative_width.",
+            reached=math.inf if width is None else float(width),
+            interval=found,
+        )
+    return found

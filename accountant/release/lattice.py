@@ -62,9 +62,9 @@ class Noise(ABC):
         return 1
 
     @property
-    @abstractmethod
     def inputs(self) -> int:
-        """How many lazy real numbers one vector needs."""
+        """How many lazy real numbers one vector needs (default: one)."""
+        return 1
 
     @abstractmethod
     def scales(self) -> list[float]:

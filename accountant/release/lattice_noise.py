@@ -253,11 +253,6 @@ class InvertedNoise(Noise):
 
     declared: InverseNoise
 
-    @property
-    def inputs(self) -> int:
-        """One."""
-        return 1
-
     def scales(self) -> list[float]:
         """Return the scale."""
         return [float(self.declared.scale)]
@@ -302,11 +297,6 @@ class StaircaseNoise(Noise):
     epsilon: Callable[[], arb]
     gamma: Callable[[], arb]
     sensitivity: Callable[[], arb]
-
-    @property
-    def inputs(self) -> int:
-        """One."""
-        return 1
 
     def scales(self) -> list[float]:
         """Return Δ·max(1, 1/ε)/4."""

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 class AddedIntegers(Mechanism, ABC):
     """Integer noise that `sample` draws exactly."""
 
+    @abstractmethod
+    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+        """Draw the integer noise of `size` releases, exactly."""
+
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:

@@ -29,7 +29,6 @@ class RankOnePair(MirroredPair):
 
     The loss is unbounded, because the density of the noise is infinite at its centre. The
     isometry x → s − x exchanges P and Q, so the pair equals its own reverse.
-    The isometry x → s − x exchanges P and Q; the loss is unbounded at the centre of P.
     """
 
     dimension: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
@@ -58,6 +58,8 @@ class Pair(ABC):
         """
         return False
 
+    law_name: ClassVar[str]
+    """The name in `law`, where that is the default."""
     grid_width: ClassVar[Fraction] = GRID_WIDTH
     """Relative width that a grid of several releases reaches within about a second."""
 
@@ -169,12 +171,18 @@ class Pair(ABC):
     def reverse(self) -> Pair:
         """Return the pair (Q, P)."""
 
-    @abstractmethod
     def law(self) -> dict[str, object]:
         """Return the pair as plain data (strings, ints, lists): what a certificate names.
 
-        The key "law" is the name under which the independent checker knows the pair.
+        The key "law" is the name under which the independent checker knows the pair; by default
+        `law_name`, and the fields follow by their names, numbers as exact texts.
         """
+        found: dict[str, object] = {"law": self.law_name}
+        for field in fields(self):  # type: ignore[arg-type]  # those with a `law_name` are dataclasses
+            value = getattr(self, field.name)
+            number = ExactReal.of_rational(value) if isinstance(value, Fraction) else value
+            found[field.name] = number if isinstance(number, (str, int)) else str(number)
+        return found
 
     def reference(self) -> Reference:
         """Return the densities or masses for the independent mpmath route, of a single release."""

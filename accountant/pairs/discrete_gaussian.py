@@ -27,6 +27,8 @@ class DiscreteGaussianPair(MirroredPair):
     Reflection z → s − z exchanges P and Q.
     """
 
+    law_name = "discrete-gaussian"
+
     parameter: ExactReal
     shift: int
 
@@ -76,14 +78,6 @@ class DiscreteGaussianPair(MirroredPair):
 
     def _rho(self) -> ExactReal:
         return ExactReal.of_rational(self.shift**2) / (ExactReal.of_rational(2) * self.parameter)
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "discrete-gaussian", "parameter": v, "shift": s}."""
-        return {
-            "law": "discrete-gaussian",
-            "parameter": str(self.parameter),
-            "shift": self.shift,
-        }
 
     def reference(self) -> Reference:
         """Return the two mass functions, normalised by a plain sum."""

@@ -38,6 +38,8 @@ class DiscreteGaussianProductPair(MirroredPair):
     Reflecting every coordinate exchanges P and Q.
     """
 
+    law_name = "discrete-gaussian-product"
+
     parameter: Fraction
     count: int
     shift: int
@@ -120,17 +122,6 @@ class DiscreteGaussianProductPair(MirroredPair):
             ExactReal.of_rational(self.parameter),
             ExactReal.of_rational(self.scale**2 * self.parameter),
         )
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "discrete-gaussian-product", …} with v, d, s, q and p."""
-        return {
-            "law": "discrete-gaussian-product",
-            "parameter": str(ExactReal.of_rational(self.parameter)),
-            "count": self.count,
-            "shift": self.shift,
-            "scale": self.scale,
-            "last_shift": self.last_shift,
-        }
 
     def reference(self) -> Reference:
         """Return the two laws of U, by plain convolution in mpmath."""

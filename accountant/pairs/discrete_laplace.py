@@ -27,6 +27,8 @@ class DiscreteLaplacePair(MirroredPair):
     Reflection z → s − z exchanges P and Q.
     """
 
+    law_name = "discrete-laplace"
+
     scale: ExactReal
     shift: int
 
@@ -92,10 +94,6 @@ class DiscreteLaplacePair(MirroredPair):
     def exact_max_loss(self) -> ExactReal:
         """Return s/b."""
         return self._largest()
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "discrete-laplace", "scale": b, "shift": s}."""
-        return {"law": "discrete-laplace", "scale": str(self.scale), "shift": self.shift}
 
     def reference(self) -> Reference:
         """Return the two mass functions."""

@@ -35,6 +35,8 @@ _WIDE_BITS = 60
 class OwnDensityPair(Pair):
     """The laws of t + X and X, X of the density f (mirrored: of −X), t > 0."""
 
+    law_name = "own-density"
+
     density: str
     distance: Fraction
     mirrored: bool
@@ -163,15 +165,6 @@ class OwnDensityPair(Pair):
     def reverse(self) -> OwnDensityPair:
         """Return X against t + X: up to a shift, −X moved by t against −X."""
         return OwnDensityPair(self.density, self.distance, not self.mirrored)
-
-    def law(self) -> dict[str, object]:
-        """Return the density, the distance, and whether it is mirrored."""
-        return {
-            "law": "own-density",
-            "density": self.density,
-            "distance": str(ExactReal.of_rational(self.distance)),
-            "mirrored": self.mirrored,
-        }
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Name the intervals where L > ε, to six digits."""

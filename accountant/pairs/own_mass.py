@@ -64,6 +64,8 @@ class MassTable(FiniteLaws):
 class OwnMassPair(ProfileOnly):
     """The laws of k + Z and Z (mirrored: of −Z), of infinitely many masses."""
 
+    law_name = "own-mass"
+
     mass: str
     shift: int
     mirrored: bool
@@ -162,12 +164,3 @@ class OwnMassPair(ProfileOnly):
     def reverse(self) -> OwnMassPair:
         """Return Z against k + Z: up to a shift, −Z moved by k against −Z."""
         return OwnMassPair(self.mass, self.shift, not self.mirrored)
-
-    def law(self) -> dict[str, object]:
-        """Return the masses, the shift, and whether they are mirrored."""
-        return {
-            "law": "own-mass",
-            "mass": self.mass,
-            "shift": self.shift,
-            "mirrored": self.mirrored,
-        }

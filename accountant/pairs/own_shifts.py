@@ -42,6 +42,8 @@ _FAR = ExactReal.of_rational(60)
 class OwnShiftsPair(ProfileOnly):
     """The laws of t + X and X for the worst 0 < t ≤ distance (mirrored: of −X)."""
 
+    law_name = "own-shifts"
+
     density: str
     distance: Fraction
     mirrored: bool
@@ -139,16 +141,6 @@ class OwnShiftsPair(ProfileOnly):
     def reverse(self) -> OwnShiftsPair:
         """Return X against t + X: up to shifts, −X moved by t against −X."""
         return OwnShiftsPair(self.density, self.distance, not self.mirrored)
-
-    def law(self) -> dict[str, object]:
-        """Return the density, the largest distance, and whether it is mirrored."""
-        distance = str(ExactReal.of_rational(self.distance))
-        return {
-            "law": "own-shifts",
-            "density": self.density,
-            "distance": distance,
-            "mirrored": self.mirrored,
-        }
 
 
 @functools.lru_cache(maxsize=_ANSWERS)

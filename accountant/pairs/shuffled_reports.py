@@ -158,6 +158,8 @@ class OthersAlike(_Reports):
     b, where the others hold a third category).
     """
 
+    law_name = "others-alike"
+
     epsilon: ExactReal
     of: int
     """The categories of the mechanism, 0 for any randomiser."""
@@ -185,17 +187,6 @@ class OthersAlike(_Reports):
     def reverse(self) -> OthersAlike:
         """Return the same with the two categories exchanged."""
         return self if self.held == 2 else replace(self, held=1 - self.held)
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "others-alike", "epsilon", "of", "categories", "users", "held"}."""
-        return {
-            "law": "others-alike",
-            "epsilon": str(self.epsilon),
-            "of": self.of,
-            "categories": self.categories,
-            "users": self.users,
-            "held": self.held,
-        }
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Say who reports, and which histograms make up the event."""

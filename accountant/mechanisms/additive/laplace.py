@@ -32,6 +32,8 @@ class LaplacePair(MirroredPair):
     Reflection x → t − x exchanges P and Q.
     """
 
+    law_name = "laplace"
+
     distance: ExactReal
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -81,10 +83,6 @@ class LaplacePair(MirroredPair):
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
         return self.distance
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "laplace", "distance": t}."""
-        return {"law": "laplace", "distance": str(self.distance)}
 
     def reference(self) -> Reference:
         """Return the two Laplace densities."""

@@ -36,6 +36,8 @@ class LogisticPair(MirroredPair):
     Reflection x → t − x exchanges P and Q.
     """
 
+    law_name = "logistic"
+
     distance: ExactReal
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -81,10 +83,6 @@ class LogisticPair(MirroredPair):
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
         return self.distance
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "logistic", "distance": t}."""
-        return {"law": "logistic", "distance": str(self.distance)}
 
     def reference(self) -> Reference:
         """Return the two densities."""

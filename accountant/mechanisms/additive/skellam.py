@@ -110,6 +110,8 @@ class SkellamPair(MirroredPair):
     Reflection z → s − z exchanges P and Q.
     """
 
+    law_name = "skellam"
+
     variance: ExactReal
     shift: int
 
@@ -195,10 +197,6 @@ class SkellamPair(MirroredPair):
     def kullback_leibler(self) -> arb:
         """Raise NotApplicableError."""
         raise NotApplicableError(_DIVERGENCES)
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "skellam", "variance": v, "shift": s}."""
-        return {"law": "skellam", "variance": str(self.variance), "shift": self.shift}
 
     def reference(self) -> Reference:
         """Return the two mass functions, by mpmath's Bessel functions."""

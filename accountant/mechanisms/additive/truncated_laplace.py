@@ -33,6 +33,8 @@ class TruncatedLaplacePair(MirroredPair):
     Reflection x → d − x exchanges P and Q.
     """
 
+    law_name = "truncated-laplace"
+
     distance: ExactReal
     end: ExactReal
 
@@ -89,14 +91,6 @@ class TruncatedLaplacePair(MirroredPair):
     def max_finite_loss(self) -> arb:
         """Return d."""
         return self.distance.ball()
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "truncated-laplace", "distance": d, "end": a}."""
-        return {
-            "law": "truncated-laplace",
-            "distance": str(self.distance),
-            "end": str(self.end),
-        }
 
     def reference(self) -> Reference:
         """Return the two densities."""

@@ -44,6 +44,8 @@ class BoundedRangePair(MirroredPair):
     P and Q change places with −x, in an interval of length t too.
     """
 
+    law_name = "bounded-range"
+
     length: ExactReal
 
     @property
@@ -83,10 +85,6 @@ class BoundedRangePair(MirroredPair):
     def rho_bound(self) -> arb:
         """Return t²/8: Hoeffding's lemma for a loss in an interval of length t."""
         return self.length.ball() ** 2 / 8
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "bounded-range", "length": t}."""
-        return {"law": "bounded-range", "length": str(self.length)}
 
     def reference(self) -> Reference:
         """Return the densities of logistic noise, which have this profile."""

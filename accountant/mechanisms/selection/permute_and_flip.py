@@ -39,6 +39,8 @@ class NoisyMaximumPair(MaximumPair):
     Of divergences only bounds are known: that of Laplace noise, and those of two candidates.
     """
 
+    law_name = "noisy-maximum"
+
     distance: ExactReal
 
     @property
@@ -74,10 +76,6 @@ class NoisyMaximumPair(MaximumPair):
     def closed_rho(self) -> arb:
         """Return a wide ball: from two candidates up to t²/2."""
         return self._two_candidates(None).union(self.rho_bound())
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "noisy-maximum", "distance": t}."""
-        return {"law": "noisy-maximum", "distance": str(self.distance)}
 
     def reference(self) -> Reference:
         """Return the densities of Laplace noise, which have this profile."""

@@ -31,6 +31,8 @@ class RankOnePair(MirroredPair):
     isometry x → s − x exchanges P and Q, so the pair equals its own reverse.
     """
 
+    law_name = "rank-one-gaussian"
+
     dimension: int
     ratio: ExactReal
 
@@ -65,14 +67,6 @@ class RankOnePair(MirroredPair):
         E_P[e^L] contains the divergent ∫_0 ρ^{−(M−1)} dρ. There is no finite zCDP.
         """
         return arb.pos_inf()
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "rank-one-gaussian", "dimension": M, "ratio": κ}, exactly."""
-        return {
-            "law": "rank-one-gaussian",
-            "dimension": self.dimension,
-            "ratio": str(self.ratio),
-        }
 
     def reference(self) -> Reference:
         """Return the two densities in polar coordinates."""

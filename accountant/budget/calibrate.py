@@ -455,7 +455,9 @@ class _Family:
             slopes.append((values[-1] - values[-2]) / leap)
             if (values[-1] <= 0) == up or values[-1] == 0:
                 return (near, far) if up else (far, near)
-            if len(values) > _STALLED_STEPS and self._stalled(values[-_STALLED_STEPS:]):
+            last = values[-_STALLED_STEPS:]
+            level = max(last) - min(last) <= _STALLED * abs(last[-1])
+            if len(values) > _STALLED_STEPS and level:
                 raise self._unreachable(far, failing=up == self.kind.noise_grows)
             near, leap = far, self._leap(values[-1], slopes[-2:])
         raise UndecidedError(
@@ -498,10 +500,6 @@ class _Family:
         if abs(last - before) > _BEND * abs(last) or abs(last) < _FLAT * abs(value):
             return 1
         return max(1, math.floor(-0.75 * value / last))
-
-    @staticmethod
-    def _stalled(values: list[float]) -> bool:
-        return max(values) - min(values) <= _STALLED * abs(values[-1])
 
     def _unreachable(self, at: Fraction, *, failing: bool) -> NotApplicableError:
         name = self.kind.__name__

@@ -220,7 +220,7 @@ class Law:
         part = self.part(low, high)
         if part is None:  # between the ends of a kink
             around = a.union(b)
-            sides = [_value(each, around) for each in self.pieces.parts]
+            sides = [real(each.tree, around) for each in self.pieces.parts if not each.is_zero]
             most = [abs(value).upper() for value in sides if value.is_finite()]
             found = (b - a) * arb(0).union(sum(most, start=arb(0)))
         elif part.is_zero:
@@ -241,10 +241,6 @@ class Law:
             if starts and (part.high is None or high <= part.high.low):
                 return part
         return None
-
-
-def _value(part: Piece, x: arb) -> arb:
-    return arb(0) if part.is_zero else real(part.tree, x)
 
 
 def integral(f: Callable[[acb, bool], acb], a: arb, b: arb) -> arb:

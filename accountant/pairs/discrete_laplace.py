@@ -32,12 +32,6 @@ class DiscreteLaplacePair(MirroredPair):
     scale: ExactReal
     shift: int
 
-    def _ratio(self) -> arb:
-        return (-1 / self.scale.ball()).exp()
-
-    def _largest(self) -> ExactReal:
-        return ExactReal.of_rational(self.shift) / self.scale
-
     def _cut(self, epsilon: ExactReal) -> int:
         """Return the least j in 0..s with 2j − s > ε·b, or s + 1 where there is none."""
         cut = (math.floor(epsilon * self.scale) + self.shift) // 2 + 1
@@ -65,7 +59,7 @@ class DiscreteLaplacePair(MirroredPair):
             return Tails(arb(0), arb(1), arb(0), arb(1))
         if j == 0:
             return Tails(arb(1), arb(0), arb(1), arb(0))
-        r = self._ratio()
+        r = (-1 / self.scale.ball()).exp()
         p_below, q_above = r ** (s + 1 - j) / (1 + r), r**j / (1 + r)
         return Tails(p_above=1 - p_below, p_below=p_below, q_above=q_above, q_below=1 - q_above)
 
@@ -93,7 +87,7 @@ class DiscreteLaplacePair(MirroredPair):
 
     def exact_max_loss(self) -> ExactReal:
         """Return s/b."""
-        return self._largest()
+        return ExactReal.of_rational(self.shift) / self.scale
 
     def reference(self) -> Reference:
         """Return the two mass functions."""

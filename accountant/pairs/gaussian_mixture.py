@@ -82,9 +82,6 @@ class GaussianMixturePair(Pair):
         """Return ln(dP/dQ) at x."""
         return (_density(self.p, x) / _density(self.q, x)).log()
 
-    def _slope(self, x: arb) -> arb:
-        return _mean(self.p, x) - _mean(self.q, x)
-
     def _root(self, epsilon: ExactReal) -> arb:
         """Enclose x with L(x) = ε: Newton steps inside a bracket, then a proof by two signs."""
         with ctx.workprec(ctx.prec + _GUARD):
@@ -99,7 +96,7 @@ class GaussianMixturePair(Pair):
                     high = x
                 else:
                     break
-                step = (value / self._slope(x)).mid()
+                step = (value / (_mean(self.p, x) - _mean(self.q, x))).mid()
                 newton = (x - step).mid()
                 inside = low < newton < high
                 new = newton if inside else ((low + high) / 2).mid()

@@ -27,6 +27,7 @@ from flint import arb
 
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
+from accountant.pairs.gaussian import normal_cdf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class ShuffledBatches:
         """Return the probability of A where the record adds `shift` to the sum of its batch."""
         t, sigma = self.size // self.batch, self.sigma.ball()
         rest = ball(Fraction(self.size % self.batch, self.size))
-        other, own = (_normal((ball(c) - x) / sigma) for x in (0, shift))
+        other, own = (normal_cdf((ball(c) - x) / sigma) for x in (0, shift))
         return 1 - other ** (t - 1) * ((1 - rest) * own + rest * other)
 
     def _tail(self, each: arb, k: int, *, below: bool) -> arb:
@@ -120,10 +121,6 @@ class ShuffledBatches:
             row, column = np.unravel_index(int(gain.argmax()), gain.shape)
             found.append((math.log(gain.max()), float(grid[column]), int(row) + 1, added))
         return found
-
-
-def _normal(x: arb) -> arb:
-    return (-x / arb(2).sqrt()).erfc() / 2
 
 
 def _normals(x: NDArray[Any]) -> NDArray[Any]:

@@ -50,6 +50,7 @@ from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
+from accountant.numbers.solve import fraction
 from accountant.pairs.two_ends import Bound, inverse_between
 
 _LARGEST = 30.0
@@ -244,7 +245,7 @@ class _Sums:
     def clones(self, gamma: arb) -> arb:
         """Return an upper bound of E δ_C for C ~ Bin(n − 1, 2γ)."""
         theta = (self.x * self.odds - 1) / self.unit
-        low, high = _fraction(theta.lower()), _fraction(theta.upper())
+        low, high = fraction(theta.lower()), fraction(theta.upper())
         share, total, last = 2 * gamma, arb(0), arb(0)
         top = _top(self.others, share)
         for c, place, tail, point in _coins(top, lambda c: min(math.floor((c + 1) * high), c) + 1):
@@ -291,8 +292,8 @@ class _Sums:
         k = self.categories
         p = 1 / (self.odds + k - 1)
         ratio = (k - 2) / (self.odds + k - 3)
-        fixed = _fraction((self.x - 1) * ratio * self.users / self.unit)
-        slope = _fraction((self.x * self.odds - 1 - (self.x - 1) * ratio) / self.unit)
+        fixed = fraction(((self.x - 1) * ratio * self.users / self.unit).mid())
+        slope = fraction(((self.x * self.odds - 1 - (self.x - 1) * ratio) / self.unit).mid())
 
         def least(reports: int) -> int:
             return math.floor(fixed + slope * reports) + 1
@@ -381,9 +382,3 @@ def _under(trials: int, hits: int, share: arb, mass: arb) -> arb:
     """Return an upper bound of P(Bin < hits), whose mass at hits − 1 is `mass`."""
     ratio = (hits - 1) * (1 - share) / ((trials - hits + 2) * share)
     return mass / (1 - ratio) if ratio < 1 else arb(1)
-
-
-def _fraction(number: arb) -> Fraction:
-    """Return the middle of a ball."""
-    mantissa, exponent = number.mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

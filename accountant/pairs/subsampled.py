@@ -43,7 +43,7 @@ from flint import arb
 from accountant.composition.invert import least, most
 from accountant.composition.losses.transform import MixtureTransform
 from accountant.composition.product import hockey_stick_at, hull, tails_at
-from accountant.core.pair import Pair, Tails
+from accountant.core.pair import Pair, ProfileOnly, Tails
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
@@ -316,21 +316,20 @@ class SubsampledPair(Pair):
 
 Family: TypeAlias = tuple[Pair, ...]
 
-_NO_FORM = (
-    "Releases that choose among several worst pairs have no known Rényi or Kullback–Leibler "
-    "divergence. Ask for delta, epsilon or the trade-off function, which are enclosed."
-)
-
 
 @final
 @dataclass(frozen=True)
-class EnvelopePair(Pair):
+class EnvelopePair(ProfileOnly):
     """The pair whose profile is the largest of those of the pairs of a family."""
 
     family: Family
 
     usual_width: ClassVar = COMPOSED_WIDTH
     """That of compositions."""
+    refusal = (
+        "Releases that choose among several worst pairs have no known Rényi or Kullback–Leibler "
+        "divergence. Ask for delta, epsilon or the trade-off function, which are enclosed."
+    )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return max H_i(ε)."""
@@ -386,14 +385,6 @@ class EnvelopePair(Pair):
         known = [pair.exact_infinity_mass() for pair in self.family]
         masses = [mass for mass in known if mass is not None]
         return max(masses) if len(masses) == len(known) else None
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError: it is that of no pair of the family."""
-        raise NotApplicableError(_NO_FORM)
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError: it is that of no pair of the family."""
-        raise NotApplicableError(_NO_FORM)
 
     def reverse(self) -> EnvelopePair:
         """Return the envelope of the reversed pairs: H of (Q, P) is 1 − e^ε + e^ε H(−ε)."""

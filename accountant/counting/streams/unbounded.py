@@ -76,10 +76,7 @@ class UnboundedCounter:
     @property
     def counted(self) -> int:
         """How many inputs have come, and outputs been released."""
-        return self._before() + self._counter.counted
-
-    def _before(self) -> int:
-        return (1 << FIRST) * ((1 << self._epoch) - 1)
+        return (1 << FIRST) * ((1 << self._epoch) - 1) + self._counter.counted
 
     @property
     def stored(self) -> int:

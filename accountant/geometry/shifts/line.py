@@ -136,7 +136,9 @@ class Line:
             for cut, value, reach in proved:
                 if reach is None or _is_on_its_side(cut, reach, cell):
                     lines.append((value, cut.support.moment))
-            found.append(min(lines, key=lambda line: max(_at(line, a) for a in cell)))
+            found.append(
+                min(lines, key=lambda line: max(float(line[0].mid()) - line[1] * a for a in cell))
+            )
         return [*found, plain]
 
     def _kernel(self, y: arb) -> tuple[arb, arb]:
@@ -171,11 +173,6 @@ class Line:
         y, s = len(self.plan.cuts) * step, arb(self.plan.smoothing)
         ratio = (s * s * y * step).expm1()
         return first * c * (c + 1) * (-((s * y) ** 2) / 2).exp() / y**2 / ratio
-
-
-def _at(line: Linear, a: float) -> float:
-    """Return about the value at A = a."""
-    return float(line[0].mid()) - line[1] * a
 
 
 def _is_on_its_side(cut: Cut, reach: arb, cell: tuple[float, float]) -> bool:

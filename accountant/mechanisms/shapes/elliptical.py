@@ -87,7 +87,8 @@ class EllipticalGaussian(GaussianNoise):
 
     def variances(self) -> list[arb]:
         """Return σ_j² = Δ_j·ΣΔ_i/μ²."""
-        return [self._factor() * entry.ball() for entry in self.sensitivities]
+        factor = self._total() / self.mu.ball() ** 2
+        return [factor * entry.ball() for entry in self.sensitivities]
 
     def mean_squared_error(self) -> arb:
         """Return (ΣΔ_j)²/(dμ²)."""
@@ -109,6 +110,3 @@ class EllipticalGaussian(GaussianNoise):
 
     def _total(self) -> arb:
         return sum((entry.ball() for entry in self.sensitivities), start=arb(0))
-
-    def _factor(self) -> arb:
-        return self._total() / self.mu.ball() ** 2

@@ -68,7 +68,7 @@ def log_delta(epsilon: float, dimension: int, ratio: ExactReal) -> float | None:
         near = log_delta(epsilon - far * (dimension - 1), dimension, ratio)
         return None if near is None else near - far
     with ctx.workprec(_PRECISION):
-        curve = _curve(epsilon, dimension, ratio)
+        curve = Curve(arb(epsilon), arb(dimension - 1) / 2, ratio.ball())
         try:
             boundary = Boundary.of(curve)
         except (TouchingError, ZeroDivisionError):
@@ -128,10 +128,6 @@ def epsilon(log_target: float, dimension: int, ratio: ExactReal) -> float | None
     except _MissingError:
         pass
     return None
-
-
-def _curve(epsilon: float, dimension: int, ratio: ExactReal) -> Curve:
-    return Curve(arb(epsilon), arb(dimension - 1) / 2, ratio.ball())
 
 
 def _integral(epsilon: float, a: float, ratio: float, piece: _Piece) -> float | None:

@@ -67,3 +67,12 @@ def require(adjacency: Adjacency | None, mechanism: object) -> Adjacency:
             "Give adjacency='add-remove' or 'replace-one' (--adjacency on the command line)."
         )
     return adjacency
+
+
+def refuse_added(adjacency: Adjacency | None, mechanism: object) -> None:
+    """Raise AdjacencyError for add/remove: the input is one record."""
+    if adjacency is Adjacency.ADD_REMOVE:
+        raise AdjacencyError(
+            f"{type(mechanism).__name__} takes exactly one record, which cannot be added or "
+            "removed. Name adjacency='replace-one', or none."
+        )

@@ -398,6 +398,30 @@ def release_integers(
     return drawn + answer
 
 
+def release_reports(
+    draw: Callable[[int, int], Array],
+    value: ArrayLike,
+    size: int | None,
+    *,
+    inputs: int,
+    width: tuple[int, ...] = (),
+) -> NDArray[np.int64]:
+    """Return reports of every entry of an array of inputs 0, …, inputs − 1.
+
+    `draw` returns so many reports of an input, each of the shape `width`.
+    """
+    truth = integers(value)
+    for place, entry in enumerate(truth.flat):
+        if not 0 <= entry < inputs:
+            raise expected(f"value[{place}]", entry, f"in 0..{inputs - 1}")
+    every = np.broadcast_to(truth, truth.shape if size is None else (size, *truth.shape))
+    reports = np.empty((*every.shape, *width), dtype=np.int64)
+    for entry in np.unique(truth):
+        here = every == entry
+        reports[here] = draw(int(entry), int(here.sum()))
+    return reports
+
+
 def integers(value: ArrayLike, *, coordinates: int | None = None) -> NDArray[np.int64]:
     """Return an integer answer as int64, or say which entry is no integer (or how many lack).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
@@ -120,9 +121,12 @@ class PartitionSelection(Mechanism, FiniteLaws):
         low, high = 0, self._last() + 1
         while high - low > 1:
             middle = (low + high) // 2
-            kept = enclose(lambda users=middle: self.keeps(users)[0])
+            kept = enclose(partial(self._kept, middle))
             low, high = (low, middle) if kept >= probability else (middle, high)
         return high
+
+    def _kept(self, users: int) -> arb:
+        return self.keeps(users)[0]
 
     def _last(self) -> int:
         """Return a number of users, at most two above the least that is always kept."""

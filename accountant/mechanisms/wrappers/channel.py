@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency, refuse_added
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Field, exact_list, integer, rational
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
+from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property
@@ -174,11 +175,8 @@ class Channel(Mechanism, FiniteLaws):
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the ordered pairs of rows. Raises AdjacencyError for a record that is added."""
-        if adjacency is Adjacency.ADD_REMOVE and self.neighbours is None:
-            raise AdjacencyError(
-                "Channel takes exactly one record, which cannot be added or removed. "
-                "Name adjacency='replace-one', or none."
-            )
+        if self.neighbours is None:
+            refuse_added(adjacency, self)
         pairs = tuple(FinitePair(self, index) for index in self._different)
         return WorstCase(
             pairs,
@@ -204,21 +202,10 @@ class Channel(Mechanism, FiniteLaws):
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Report every entry of an array of inputs 0, …, n − 1, exactly."""
-        import numpy as np
+        from accountant.release.lattice import release_reports
 
-        from accountant.release.lattice import integers
-
-        inputs = integers(value)
-        for place, entry in enumerate(inputs.flat):
-            if not 0 <= entry < len(self.matrix):
-                raise expected(f"value[{place}]", entry, f"in 0..{len(self.matrix) - 1}")
-        shape = inputs.shape if size is None else (size, *inputs.shape)
-        every = np.broadcast_to(inputs, shape)
-        reports = np.empty(shape, dtype=np.int64)
-        for entry in np.unique(inputs):
-            here = every == entry
-            reports[here] = self.outputs(int(entry), int(here.sum()), rng=rng)
-        return reports
+        draw = partial(self.outputs, rng=rng)
+        return release_reports(draw, value, size, inputs=len(self.matrix))
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return the pairs of inputs, one of each profile."""

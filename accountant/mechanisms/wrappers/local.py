@@ -17,20 +17,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, OptionalInteger, Positive, Rational, Switch
-from accountant.errors import AdjacencyError, expected
+from accountant.errors import expected
+from accountant.mechanisms.wrappers.randomized_response import CategoryReport
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
-from accountant.pairs.finite import FiniteLaws, FinitePair
+from accountant.pairs.finite import FiniteLaws
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,13 +41,8 @@ _WHOLE_BITS = 512
 """Precision at which a real number is rounded to the nearest whole one."""
 
 
-class LocalReport(Mechanism, FiniteLaws, ABC):
+class LocalReport(CategoryReport, ABC):
     """A report of one of k categories with the privacy losses ε, 0 and −ε."""
-
-    noise_argument = "epsilon"
-    noise_grows = False
-
-    categories: Integer
 
     @abstractmethod
     def chances(self) -> tuple[arb, arb]:
@@ -62,26 +56,9 @@ class LocalReport(Mechanism, FiniteLaws, ABC):
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> NDArray[Any]:
         """Draw reports of a category: rows of k bits, 1 for each category in the set."""
 
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the reports on two different categories. Raises AdjacencyError for add/remove."""
-        if adjacency is Adjacency.ADD_REMOVE:
-            raise AdjacencyError(
-                f"{type(self).__name__} takes exactly one record, which cannot be added or "
-                "removed. Name adjacency='replace-one', or none."
-            )
-        return WorstCase.symmetric(
-            FinitePair(self, 0),
-            "Renaming the categories maps every pair of different true categories to every other.",
-        )
-
     def outcomes(self, index: int) -> Sequence[object]:
         """Name the reports by what they contain."""
         return "the true category under P alone", "both or none", "the true category under Q alone"
-
-    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return ε, 0, −ε."""
-        epsilon: ExactReal = self.epsilon  # type: ignore[attr-defined]  # all but Rappor
-        return [epsilon, ExactReal.of_rational(0), -epsilon]
 
     @property
     def dimension(self) -> int:
@@ -96,24 +73,10 @@ class LocalReport(Mechanism, FiniteLaws, ABC):
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Report every entry of an array of categories, exactly; the bits are a new last axis."""
-        import numpy as np
+        from accountant.release.lattice import release_reports
 
-        from accountant.release.lattice import integers
-
-        truth = integers(value)
-        for place, entry in enumerate(truth.flat):
-            if not 0 <= entry < self.categories:
-                raise expected(f"value[{place}]", entry, f"in 0..{self.categories - 1}")
-        every = np.broadcast_to(truth, truth.shape if size is None else (size, *truth.shape))
-        reports = np.empty((*every.shape, self.categories), dtype=np.int64)
-        for entry in np.unique(truth):
-            here = every == entry
-            reports[here] = self.outputs(int(entry), int(here.sum()), rng=rng)
-        return reports
-
-    def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return two categories: all pairs are alike."""
-        return [(0, 1)]
+        draw, k = partial(self.outputs, rng=rng), self.categories
+        return release_reports(draw, value, size, inputs=k, width=(k,))
 
     def estimate(self, reports: ArrayLike) -> NDArray[Any]:
         """Estimate without bias how many of those who report hold each category, in floats."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
+from accountant.core.adjacency import Adjacency, refuse_added
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, NonNegative
-from accountant.errors import AdjacencyError, NotApplicableError
+from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import FiniteLaws, FinitePair
 
@@ -24,9 +25,35 @@ if TYPE_CHECKING:
     from accountant.core.randomness import Randomness
 
 
+class CategoryReport(Mechanism, FiniteLaws, ABC):
+    """A report of one person's category, of k, with the privacy losses ε, 0 and −ε."""
+
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    categories: Integer
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the reports on two different categories. Raises AdjacencyError for add/remove."""
+        refuse_added(adjacency, self)
+        return WorstCase.symmetric(
+            FinitePair(self, 0),
+            "Renaming the categories maps every pair of different true categories to every other.",
+        )
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return ε, 0, −ε."""
+        epsilon: ExactReal = self.epsilon  # type: ignore[attr-defined]  # all but Rappor
+        return [epsilon, ExactReal.of_rational(0), -epsilon]
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return two categories: all pairs are alike."""
+        return [(0, 1)]
+
+
 @final
 @dataclass(frozen=True, repr=False)
-class RandomizedResponse(Mechanism, FiniteLaws):
+class RandomizedResponse(CategoryReport):
     """Report one person's category truthfully with odds e^ε against each other category.
 
     The true category is reported with probability e^ε/(e^ε + k − 1) and each of the others with
@@ -46,26 +73,8 @@ class RandomizedResponse(Mechanism, FiniteLaws):
 
     example = "RandomizedResponse(epsilon=1, categories=4)"
 
-    noise_argument = "epsilon"
-    noise_grows = False
-
     epsilon: NonNegative = NonNegative()
     categories: Integer = Integer(2, least=2)
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the reports on two different categories.
-
-        Raises AdjacencyError for add/remove.
-        """
-        if adjacency is Adjacency.ADD_REMOVE:
-            raise AdjacencyError(
-                "RandomizedResponse takes exactly one record, which cannot be added or removed. "
-                "Name adjacency='replace-one', or none."
-            )
-        return WorstCase.symmetric(
-            FinitePair(self, 0),
-            "Renaming the categories maps every pair of different true categories to every other.",
-        )
 
     def outcomes(self, index: int) -> Sequence[object]:
         """Name the reports by what they say."""
@@ -76,10 +85,6 @@ class RandomizedResponse(Mechanism, FiniteLaws):
         true, other = self._probabilities()
         rest = (self.categories - 2) * other
         return [true, rest, other], [other, rest, true]
-
-    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return ε, 0, −ε."""
-        return [self.epsilon, ExactReal.of_rational(0), -self.epsilon]
 
     def error_probability(self) -> arb:
         """Return the probability (k − 1)/(e^ε + k − 1) that the report is not the truth."""
@@ -100,10 +105,6 @@ class RandomizedResponse(Mechanism, FiniteLaws):
 
         reports = release_integers(lambda count: self.sample(count, rng=rng), value, size)
         return reports % self.categories
-
-    def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return two categories: all pairs are alike."""
-        return [(0, 1)]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw reports of a true category."""

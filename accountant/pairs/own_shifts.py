@@ -1,7 +1,7 @@
 """Noise of a density with several modes, at the worst of all shifts up to a distance.
 
 H(ε) is the largest of the divergences of the shifts, each of two datasets; the proof of its upper
-end is in `accountant.density.shifts`. Which shift is worst depends on ε, so that no one pair is.
+end is in `accountant.density.growth`. Which shift is worst depends on ε, so that no one pair is.
 """
 
 from __future__ import annotations

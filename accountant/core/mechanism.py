@@ -202,8 +202,11 @@ class Mechanism(Drawable, Description, ABC):
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ of a mechanism whose trade-off function is Gaussian.
 
-        Raises NotApplicableError for every other mechanism.
+        By default that of `exact_gaussian_mu`. Raises NotApplicableError for every other mechanism.
         """
+        known = self.exact_gaussian_mu(adjacency)
+        if known is not None:
+            return known.ball()
         raise NotApplicableError(
             f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
             "for any mu. Ask gaussian_bounds for the least mu, and what it loses."

@@ -37,6 +37,7 @@ _BITS = 160
 _FARTHEST = 1 << 16
 """Ends of the support beyond which masses are not listed."""
 _KEPT = 64
+"""Laws whose values, or derivatives, are kept: a question asks about few."""
 
 
 @final

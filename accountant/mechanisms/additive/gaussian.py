@@ -51,10 +51,6 @@ class Gaussian(GaussianNoise):
             "and the profile increases with it: the worst pair is at distance l2_sensitivity.",
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return l2_sensitivity/σ."""
-        return self.exact_gaussian_mu(adjacency).ball()
-
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
         """Return l2_sensitivity/σ."""
         return self.l2_sensitivity / self.standard_deviation

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.core.pair import MirroredPair, Tails
+from accountant.core.pair import MirroredPair, ProfileOnly, Tails
 from accountant.core.validate import Integer, Positive
-from accountant.errors import NotApplicableError, UndecidedError, expected
+from accountant.errors import UndecidedError, expected
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
@@ -26,10 +26,6 @@ _GUARD = 64
 """Bits beyond the precision of a question: sums lose few."""
 _MOST_BITS = 4096
 """Precision up to which a loss is told from ε."""
-_DIVERGENCES = (
-    "Of Skellam noise no Rényi or Kullback–Leibler divergence is enclosed. Ask for delta, epsilon "
-    "or the trade-off function."
-)
 
 
 @final
@@ -102,7 +98,7 @@ def _losses(variance: ExactReal, shift: int) -> tuple[float, ...]:
 
 @final
 @dataclass(frozen=True)
-class SkellamPair(MirroredPair):
+class SkellamPair(MirroredPair, ProfileOnly):
     """P = the law of X + s, Q = the law of X, for an integer s ≥ 1.
 
     L(z) = ln P(X = z − s)/P(X = z) does not fall in z, as the law is log-concave: {L > ε} is
@@ -111,6 +107,10 @@ class SkellamPair(MirroredPair):
     """
 
     law_name = "skellam"
+    refusal = (
+        "Of Skellam noise no Rényi or Kullback–Leibler divergence is enclosed. Ask for delta, "
+        "epsilon or the trade-off function."
+    )
 
     variance: ExactReal
     shift: int
@@ -189,14 +189,6 @@ class SkellamPair(MirroredPair):
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the end of H(ε): of outcomes far beyond the list a bound is all that is known."""
         return self.hockey_stick(epsilon).upper().max(arb(0))
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise NotApplicableError(_DIVERGENCES)
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        raise NotApplicableError(_DIVERGENCES)
 
     def reference(self) -> Reference:
         """Return the two mass functions, by mpmath's Bessel functions."""

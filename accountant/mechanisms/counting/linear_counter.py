@@ -152,11 +152,6 @@ class LinearCounter(SymmetricDensity, ABC):
             "post-processing of larger ones.",
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return μ, for Gaussian noise."""
-        exact = self.exact_gaussian_mu(adjacency)
-        return super().gaussian_mu(adjacency) if exact is None else exact.ball()
-
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return μ for Gaussian noise, and less where c columns are not parallel.
 

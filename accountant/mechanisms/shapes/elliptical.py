@@ -64,10 +64,6 @@ class EllipticalGaussian(GaussianNoise):
         """Number of answers."""
         return len(self.sensitivities)
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return μ."""
-        return self.mu.ball()
-
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
         """Return μ."""
         return self.mu

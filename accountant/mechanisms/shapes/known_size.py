@@ -68,12 +68,8 @@ class KnownSizeGaussian(GaussianNoise):
             f"The squared norm is convex, so the worst records have entries 0 or 1: {why}.",
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return √(μ² + μ₀²) under add/remove (μ for a public ñ), and 2μ under replace-one."""
-        return self.exact_gaussian_mu(adjacency).ball()
-
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
-        """Return the same as an exact number."""
+        """Return √(μ² + μ₀²) under add/remove (μ for a public ñ), and 2μ under replace-one."""
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
             return ExactReal.of_rational(2) * self.mu
         if self.size_mu is None:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, Decimal
 from fractions import Fraction
 from typing import Any, final
 
@@ -32,7 +32,13 @@ from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, Number, floats_in_short
-from accountant.numbers.interval import COMPOSED_WIDTH, MAX_PRECISION, Interval, narrowed
+from accountant.numbers.interval import (
+    COMPOSED_WIDTH,
+    MAX_PRECISION,
+    Interval,
+    decimal_context,
+    narrowed,
+)
 from accountant.numbers.precision import ctx
 from accountant.questions.utility import mean_squared_error
 
@@ -537,16 +543,12 @@ class _Family:
 
 
 def _decimal(value: Fraction, digits: int, rounding: str) -> Decimal:
-    context = _context(digits, rounding)
+    context = decimal_context(digits, rounding)
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def _next(value: Decimal, digits: int, rounding: str) -> Decimal:
     """Return the next positive decimal of so many digits, away from or towards 0."""
-    context = _context(digits, rounding)
+    context = decimal_context(digits, rounding)
     step = context.next_plus if rounding == ROUND_UP else context.next_minus
     return step(value)
-
-
-def _context(digits: int, rounding: str) -> Context:
-    return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])

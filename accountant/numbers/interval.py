@@ -53,7 +53,8 @@ _LONGEST_EXPANSION = 1 << 15  # bits of a magnitude that are written out exactly
 
 
 @functools.cache
-def _context(digits: int, rounding: str) -> Context:
+def decimal_context(digits: int, rounding: str) -> Context:
+    """Return the arithmetic of decimals of so many digits, of any size."""
     return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
@@ -64,7 +65,7 @@ def _round(endpoint: arb, digits: int, rounding: str) -> Decimal:
     mantissa, exponent = (int(part) for part in endpoint.man_exp())
     if abs(exponent + mantissa.bit_length()) > _LONGEST_EXPANSION:
         return _round_far(endpoint, digits, rounding)
-    context = _context(digits, rounding)
+    context = decimal_context(digits, rounding)
     if exponent >= 0:
         return context.create_decimal(mantissa << exponent)
     return context.divide(Decimal(mantissa), Decimal(1 << -exponent))
@@ -85,7 +86,7 @@ def _round_far(endpoint: arb, digits: int, rounding: str) -> Decimal:
         if power > 0:
             return (Decimal("Infinity") if away else extreme).copy_sign(near_one)
         return (extreme if away else Decimal(0)).copy_sign(near_one)
-    return near_one.scaleb(power, _context(digits, rounding))
+    return near_one.scaleb(power, decimal_context(digits, rounding))
 
 
 @final
@@ -132,7 +133,8 @@ class Interval:
         value = Fraction(value)
         n, d = Decimal(value.numerator), Decimal(value.denominator)
         return Interval(
-            _context(digits, ROUND_FLOOR).divide(n, d), _context(digits, ROUND_CEILING).divide(n, d)
+            decimal_context(digits, ROUND_FLOOR).divide(n, d),
+            decimal_context(digits, ROUND_CEILING).divide(n, d),
         )
 
     def ball(self) -> arb:
@@ -340,7 +342,7 @@ class Interval:
         return f"**{self}** in [{self.lower}, {self.upper}]"
 
 
-_DOWN, _UP = (_context(_ARITHMETIC_DIGITS, way) for way in (ROUND_FLOOR, ROUND_CEILING))
+_DOWN, _UP = (decimal_context(_ARITHMETIC_DIGITS, way) for way in (ROUND_FLOOR, ROUND_CEILING))
 
 
 def _read(value: object) -> Interval | None:
@@ -411,12 +413,7 @@ def within() -> Iterator[None]:
         raise
 
 
-def enclose(
-    compute: Callable[[], arb],
-    *,
-    relative_width: Fraction = RELATIVE_WIDTH,
-    max_precision: int = MAX_PRECISION,
-) -> Interval:
+def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_WIDTH) -> Interval:
     """Evaluate a ball-valued function up a ladder of precisions until it is narrow.
 
     Parameters
@@ -425,8 +422,6 @@ def enclose(
         Called with flint's precision set; returns a ball that contains the number.
     relative_width
         The width asked for, relative to the magnitude. An exact ball is always narrow enough.
-    max_precision
-        The last rung, in bits.
 
     Returns
     -------
@@ -452,14 +447,14 @@ def enclose(
             if ball.is_finite() and (accuracy > bits or _narrow(ball, relative_width)):
                 return Interval.of_ball(ball, _digits(bits, accuracy))
         stalled = stalled + 1 if last is not None and _TOLD < accuracy <= last + 1 else 0
-        if precision >= max_precision or stalled == _STALLS:
+        if precision >= MAX_PRECISION or stalled == _STALLS:
             break
-        precision, last = min(2 * precision, max_precision), accuracy
+        precision, last = min(2 * precision, MAX_PRECISION), accuracy
     found = None if ball.is_nan() else Interval.of_ball(ball, _digits(bits, accuracy))
     raise UndecidedError(
         f"Relative width {float(relative_width):.1e} was not reached at {precision} bits; "
         f"reached {found or 'no enclosure'}. Ask for a larger relative_width.",
-        reached=_width(ball),
+        reached=math.inf if ball.contains(0) else float(2 * ball.rad() / abs(ball).lower()),
         interval=found,
     )
 
@@ -467,11 +462,6 @@ def enclose(
 def _digits(bits: int, accuracy: int) -> int:
     """Return the decimal digits for a width of so many bits, or for a narrower ball."""
     return int(max(bits, min(accuracy, _MOST_BITS)) * 0.30103) + _GUARD_DIGITS
-
-
-def _width(value: arb) -> float:
-    """Return the relative width of a ball, +∞ for one around 0."""
-    return float(2 * value.rad() / abs(value).lower()) if not value.contains(0) else math.inf
 
 
 def _narrow(value: arb, relative_width: Fraction) -> bool:

@@ -39,9 +39,7 @@ _SMALLEST, _LARGEST = 1e-200, 1e200
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def delta_of_renyi(
-    order: Number, divergence: Number, epsilon: Number, *, relative_width: Fraction = _ROOT_WIDTH
-) -> Interval:
+def delta_of_renyi(order: Number, divergence: Number, epsilon: Number) -> Interval:
     """Enclose the least δ such that D_order ≤ divergence implies (ε, δ)-DP, for ε ≥ 0.
 
     Where it is below 10^−4932 it is enclosed between 0 and that.
@@ -66,12 +64,10 @@ def delta_of_renyi(
         high = low
     else:
         return Interval.of_exact(0).hull(Interval.of_exact(high, 2))
-    return solve.root(room, (low, high), relative_width=relative_width)
+    return solve.root(room, (low, high), relative_width=_ROOT_WIDTH)
 
 
-def epsilon_of_renyi(
-    order: Number, divergence: Number, delta: Number, *, relative_width: Fraction = _ROOT_WIDTH
-) -> Interval:
+def epsilon_of_renyi(order: Number, divergence: Number, delta: Number) -> Interval:
     """Enclose the least ε ≥ 0 such that D_order ≤ divergence implies (ε, δ)-DP.
 
     The width is relative to 1 + ε: near 0 the root is no better known than the divergence.
@@ -85,7 +81,7 @@ def epsilon_of_renyi(
     if most.sign == 0 or room(_ONE) <= 0:
         return Interval.of_exact(0)
     between = solve.bracket(room, Fraction(1), floor=Fraction(1))
-    found = solve.root(room, between, relative_width=relative_width)
+    found = solve.root(room, between, relative_width=_ROOT_WIDTH)
     low = Interval.of_exact(max(Fraction(found.lower) - 1, Fraction(0)))
     return low.hull(Interval.of_exact(Fraction(found.upper) - 1))
 
@@ -110,9 +106,7 @@ def improved_epsilon_of_renyi(order: Number, divergence: Number, delta: Number) 
     return enclose(value)
 
 
-def power_of_renyi(
-    order: Number, divergence: Number, alpha: Number, *, relative_width: Fraction = _ROOT_WIDTH
-) -> Interval:
+def power_of_renyi(order: Number, divergence: Number, alpha: Number) -> Interval:
     """Enclose the largest power of a test of level α in [0, 1] where D_order(P‖Q) ≤ divergence.
 
     The power and the level of a test are two outcomes of P and Q, whose divergence is no larger:
@@ -133,7 +127,7 @@ def power_of_renyi(
     if room(_ONE) >= 0:
         return Interval.of_exact(1)
     least = Fraction(exactly(level).lower)
-    return solve.root(room, (least, Fraction(1)), relative_width=relative_width)
+    return solve.root(room, (least, Fraction(1)), relative_width=_ROOT_WIDTH)
 
 
 def power_of_zcdp(rho: Number, alpha: Number) -> Interval:

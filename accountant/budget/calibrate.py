@@ -14,6 +14,7 @@ from typing import Any, final
 from flint import arb
 
 from accountant import notation
+from accountant.budget.calibration import Calibration
 from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
@@ -31,7 +32,7 @@ from accountant.mechanisms import DESCRIPTIONS
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, Number, floats_in_short
+from accountant.numbers.exact import ExactReal, Number
 from accountant.numbers.interval import (
     COMPOSED_WIDTH,
     MAX_PRECISION,
@@ -69,52 +70,6 @@ _MAX_ULPS = 1000
 """Units in the last digit that are tried: an enclosure of the root is seldom that wide."""
 _VARIANCES = ("parameter", "sigma_star")
 """Noise arguments that are squares of a spread."""
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class Calibration:
-    """The result of a calibration."""
-
-    mechanism: Mechanism
-    """One release, its noise argument rounded to the safe side."""
-    whole: Mechanism
-    """All releases together, subsampled if asked for; it has the guarantee."""
-    argument: str
-    """The noise argument."""
-    least: Interval
-    """Encloses the value of the noise argument at which the noise is least."""
-    achieved: dict[str, Interval]
-    """What `whole` has of what the target is about, by name."""
-    target: Target
-    """What was asked for."""
-    reason: str = ""
-    """Why this kind of noise, of a mechanism that has two."""
-
-    def __str__(self) -> str:
-        """Return the mechanism, and below it what was asked for and what it has."""
-        rows = [("target", str(self.target)), (f"least {self.argument}", str(self.least))]
-        rows += [("chosen by", self.reason)] * bool(self.reason)
-        rows += [(f"its {name}", str(value)) for name, value in self.achieved.items()]
-        width = max(len(name) for name, _ in rows)
-        lines = [f"  {name:{width}}  {value}" for name, value in rows]
-        return floats_in_short("\n".join([repr(self.mechanism), *lines]))
-
-    def __repr__(self) -> str:
-        """Return the mechanism and what was asked for."""
-        return floats_in_short(f"<Calibration: {self.mechanism!r} for {self.target}>")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "mechanism": repr(self.mechanism),
-            "whole": repr(self.whole),
-            "argument": self.argument,
-            "least": self.least.to_json(),
-            "achieved": {name: value.to_json() for name, value in self.achieved.items()},
-            "target": str(self.target),
-            **({"reason": self.reason} if self.reason else {}),
-        }
 
 
 def calibrate(

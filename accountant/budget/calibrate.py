@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, Decimal
+from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
 from fractions import Fraction
 from typing import Any, final
 
@@ -310,7 +310,8 @@ class _Family:
         found = self.target.beside_estimates(pairs, self._first_guess(), relative_width)
         if found is None:
             return None
-        point = self.rounded_up(found.least, digits)
+        above = _decimal(Fraction(found.least.upper), digits, ROUND_UP)  # proved to do
+        point = ExactReal.of_rational(Fraction(above))
         whole = self.whole(point)
         return self._calibration(found.least, point, whole, found.achieved(self.pairs(whole)))
 
@@ -396,11 +397,6 @@ class _Family:
                 excess = self.target.excess(mechanism, self.relation)
         return excess if self.kind.noise_grows else -excess
 
-    def rounded_up(self, enclosure: Interval, digits: int) -> ExactReal:
-        """Return the first number of `digits` digits from an end on that is proved to do."""
-        value = _decimal(Fraction(enclosure.upper), digits, ROUND_UP)
-        return ExactReal.of_rational(Fraction(value))
-
     def bracket(self) -> solve.Bracket:
         """Return arguments with the root between them, by doubling or halving from a first guess.
 
@@ -477,13 +473,14 @@ class _Family:
     def rounded(self, enclosure: Interval, digits: int) -> ExactReal:
         """Return the first number of `digits` digits, from the nearest on, that is certified."""
         middle = (Fraction(enclosure.lower) + Fraction(enclosure.upper)) / 2
-        direction = ROUND_UP if self.kind.noise_grows else ROUND_DOWN
+        context = decimal_context(digits, ROUND_HALF_EVEN)
+        step = context.next_plus if self.kind.noise_grows else context.next_minus
         candidate = _decimal(middle, digits, ROUND_HALF_EVEN)
         for _ in range(_MAX_ULPS):
             value = ExactReal.of_rational(Fraction(candidate))
             if self.target.holds(self.whole(value), self.relation):
                 return value
-            candidate = _next(candidate, digits, direction)
+            candidate = step(candidate)
         raise UndecidedError(
             f"No {self.argument} near {enclosure} could be certified. Ask for fewer digits."
         )
@@ -500,10 +497,3 @@ class _Family:
 def _decimal(value: Fraction, digits: int, rounding: str) -> Decimal:
     context = decimal_context(digits, rounding)
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
-def _next(value: Decimal, digits: int, rounding: str) -> Decimal:
-    """Return the next positive decimal of so many digits, away from or towards 0."""
-    context = decimal_context(digits, rounding)
-    step = context.next_plus if rounding == ROUND_UP else context.next_minus
-    return step(value)

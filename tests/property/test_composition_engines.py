@@ -86,14 +86,3 @@ def test_engines_agree(parts: list[tuple[Mechanism, int]], epsilon: str) -> None
     known = [value for value in values if value is not None]
     assert values[0] is not None
     assert all(value.overlaps(other) for value in known for other in known)
-
-
-@settings(max_examples=5, deadline=None)
-@given(st.sampled_from(SINGLE[:2] + SINGLE[3:5]), st.integers(2, 12), EPSILONS)
-def test_the_exact_engines_lie_within_the_grid(
-    mechanism: Mechanism, count: int, epsilon: str
-) -> None:
-    whole = Composed(mechanism, count)
-    true = profile.delta(whole, epsilon, adjacency=RELATION)
-    found = ask(whole, epsilon, "grid")
-    assert found is None or found.lower <= true.lower <= true.upper <= found.upper

@@ -22,7 +22,6 @@ from accountant.mechanisms import (
     Staircase,
     Tabulated,
 )
-from accountant.notation import parse
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
@@ -178,10 +177,3 @@ def test_narrower_answers_lie_in_wider_ones(mechanism: Mechanism, epsilon: Fract
     wide = profile.delta(mechanism, epsilon, relative_width=Fraction(1, 10**3))
     narrow = profile.delta(mechanism, epsilon, relative_width=Fraction(1, 10**60))
     assert wide.lower <= narrow.lower <= narrow.upper <= wide.upper
-
-
-@given(mechanisms)
-def test_the_notation_reads_back(mechanism: Mechanism) -> None:
-    again = parse(repr(mechanism))
-    assert again == mechanism
-    assert hash(again) == hash(mechanism)

@@ -14,7 +14,7 @@ from accountant.composition.adaptive import Adaptive
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.pair import Pair
-from accountant.errors import AdjacencyError, NotApplicableError, UndecidedError
+from accountant.errors import AdjacencyError, NotApplicableError
 from accountant.mechanisms import (
     AdditiveNoise,
     Composed,
@@ -32,7 +32,6 @@ from verify.cli import main
 SKEW = IntegerNoise(["1/16", "1/8", "5/16", "1/4", "3/16", "1/16"], lowest=-2)
 WIDE = IntegerNoise(["1/20", "3/10", "3/20", "3/20", "3/10", "1/20"], lowest=-2, sensitivity=2)
 RARE = SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, 4)
-NOT_LISTED = "replace-one"
 
 
 def laws(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
@@ -109,38 +108,6 @@ def test_the_envelope_has_the_largest_profile_and_its_slope() -> None:
     assert (1 - factor + factor * back).overlaps(ahead)
     with pytest.raises(NotApplicableError, match="Ask for delta"):
         both.renyi(arb(2))
-
-
-@pytest.mark.slow
-def test_sampling_without_replacement_composes() -> None:
-    whole = Composed(RARE, 3)
-    found = profile.delta(whole, "1/2", adjacency=NOT_LISTED, relative_width=Fraction(1, 2))
-    singles = []
-    for pair in RARE.worst_case(Adjacency.REPLACE_ONE).pairs(None):
-        from accountant.composition.choose import product
-
-        singles.append(product([(pair, 3)]).hockey_stick(exact("1/2")))
-    assert found.upper > float(max(single.lower() for single in singles))
-    assert found.lower <= max(float(single.upper()) for single in singles) * 1.001
-    epsilon = profile.epsilon(
-        whole, str(found.upper), adjacency=NOT_LISTED, relative_width=Fraction(9, 10)
-    )
-    assert epsilon.lower <= 0.5
-    fine = Fraction(1, 10**9)
-    with pytest.raises(UndecidedError, match=r"Reached delta in .* every choice"):
-        profile.delta(whole, "1/2", adjacency=NOT_LISTED, relative_width=fine)
-    with pytest.raises(UndecidedError, match="Reached epsilon in"):
-        profile.epsilon(whole, "1e-2", adjacency=NOT_LISTED, relative_width=fine)
-
-
-@pytest.mark.slow
-def test_more_choice_is_worse_and_one_direction_is_less() -> None:
-    for epsilon in ("0.3", "1.5"):
-        both = Composed(SKEW, 2).worst_case(Adjacency.REPLACE_ONE).remove[0]
-        one = Composed(SKEW, 2).worst_case(Adjacency.ADD_REMOVE).remove[0]
-        with ctx.workprec(256):
-            upper = both.hockey_stick(exact(epsilon)).upper()
-            assert upper >= one.hockey_stick(exact(epsilon)).lower()
 
 
 def test_the_relation_must_still_be_named() -> None:

@@ -15,7 +15,6 @@ from accountant.errors import InvalidInputError, UndecidedError
 from accountant.mechanisms import (
     Composed,
     Gaussian,
-    Laplace,
     PoissonSubsampled,
 )
 from accountant.questions import profile
@@ -44,13 +43,6 @@ def test_a_tolerance_that_is_not_met_says_what_was_reached(
     assert main(["profile", MIXED, "--epsilon", "1", "--relative-width", "1e-2"]) == 0
     assert main(["profile", MIXED, "--epsilon", "1", "--relative-width", "2"]) == 0
     assert main(["profile", MIXED, "--epsilon", "1", "--relative-width", "0"]) == 2
-
-
-@pytest.mark.slow
-def test_a_grid_out_of_reach_is_refused_with_its_size() -> None:
-    mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
-    with pytest.raises(UndecidedError, match=r"points are the most"):
-        profile.delta(mixed, 1, method="grid", relative_width=Fraction(1, 10**20))
 
 
 @pytest.mark.parametrize(

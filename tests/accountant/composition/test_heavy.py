@@ -44,14 +44,6 @@ def test_one_release_is_between_the_bounds(pair: Pair, epsilon: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_list_beside_it_of_no_loss_changes_nothing() -> None:
-    pair, none = NOISE.worst_case(None).remove[0], Laplace(scale=10**6).worst_case(None).remove[0]
-    value = Product(((pair, 1), (none, 1)), Heavy()).hockey_stick(exact(5))
-    with ctx.workprec(53):
-        assert value.contains(pair.hockey_stick(exact(5)))
-
-
-@pytest.mark.slow
 def test_the_inverse_of_few_releases() -> None:
     whole = Composed([NOISE, Laplace(scale=4)], 2)
     found = profile.epsilon(whole, "1e-6", relative_width=Fraction(99, 100))

@@ -10,15 +10,13 @@ from flint import arb
 from accountant.composition.choose import smooth
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.sure import sure_cut
-from accountant.composition.grid import bracket
-from accountant.composition.grid.bracket import POINTS
 from accountant.composition.grid.product import GRID, Grid
 from accountant.composition.losses.lists import FloatDiscreteGaussian
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
-from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.exact import exact
 from accountant.questions import profile
 
 NEAR = Fraction(1, 10**9)
@@ -32,27 +30,6 @@ def removal(sigma: str, q: str, count: int) -> Product:
 
 def releases(sigma: str, q: str, count: int) -> Composed:
     return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
-
-
-@pytest.mark.slow
-def test_a_grid_that_says_nothing_is_not_refined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It took a minute to refuse a δ of about e^−3730, as one in [0, 0]."""
-    sizes = []
-    bounds = bracket.bounds
-
-    def counted(product: Product, epsilon: ExactReal, cells: int) -> tuple[arb, arb]:
-        sizes.append(cells)
-        return bounds(product, epsilon, cells)
-
-    monkeypatch.setattr(bracket, "bounds", counted)
-    with pytest.raises(
-        UndecidedError, match=r"Reached delta in \[0, [1-9].*e-[0-9]+\] on"
-    ) as refusal:
-        profile.delta(
-            releases("24.7", "0.0003669", 157), "69.43", adjacency="add-remove", relative_width=NEAR
-        )
-    assert set(sizes) == {POINTS[0]}
-    assert refusal.value.reached == float("inf")
 
 
 def test_tails_of_a_profile_that_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

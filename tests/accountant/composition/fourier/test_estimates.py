@@ -6,7 +6,6 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-import mpmath
 import pytest
 from flint import ctx
 from hypothesis import given, settings
@@ -20,6 +19,7 @@ from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
+from tests.accountant.composition.two_releases import two_releases
 from tests.quick import quick
 
 BOTH = (Direction.REMOVE, Direction.ADD)
@@ -44,33 +44,18 @@ def near(value: Interval, reference: float, relative: float) -> bool:
 
 def test_two_releases_against_an_integral_over_the_first_outcome() -> None:
     """H₂(ε) = ∫ p(x) H₁(ε − L(x)) dx, with H₁ in closed form: no contour is involved."""
-    sigma, q, epsilon = mpmath.mpf(2), mpmath.mpf("0.3"), mpmath.mpf("0.5")
-    mu = 1 / sigma
-
-    def gaussian(e: mpmath.mpf) -> mpmath.mpf:
-        return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
-
-    def once(e: mpmath.mpf) -> mpmath.mpf:
-        weight = mpmath.expm1(e) + q
-        return q * gaussian(mpmath.log(weight / q)) if weight > 0 else -mpmath.expm1(e)
-
-    def term(x: mpmath.mpf) -> mpmath.mpf:
-        w = 1 - q + q * mpmath.exp(mu * x - mu * mu / 2)
-        return mpmath.npdf(x) * w * once(epsilon - mpmath.log(w))
-
-    with mpmath.workdps(25):
-        at = mpmath.log((mpmath.exp(epsilon) / (1 - q) - 1 + q) / q) / mu + mu / 2
-        expected = mpmath.quad(term, [-12, -6, -3, -1, 0, 1, 2, at, at + 2, 6, 9, 14])
-    found = profile.delta(
-        training("2", "0.3", 2),
-        "0.5",
-        adjacency="add-remove",
-        direction=Direction.REMOVE,
-        relative_width=NARROW,
-    )
-    assert near(found, float(expected), 1e-9)
-    assert found.relative_width is not None
-    assert found.relative_width < NARROW
+    for direction in BOTH:
+        found = profile.delta(
+            training("2", "0.3", 2),
+            "0.5",
+            adjacency="add-remove",
+            direction=direction,
+            relative_width=NARROW,
+        )
+        expected = two_releases("2", "0.3", "0.5", mixed_first=direction is Direction.REMOVE)
+        assert near(found, float(expected), 1e-9)
+        assert found.relative_width is not None
+        assert found.relative_width < NARROW
 
 
 def test_the_setting_of_the_issue() -> None:

@@ -9,7 +9,7 @@ from flint import arb
 
 from accountant.composition.grid.bracket import POINTS, bounds
 from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency, Direction
+from accountant.core.adjacency import Direction
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
@@ -61,32 +61,6 @@ def test_both_engines_find_the_same_epsilon(mechanism: Mechanism) -> None:
         by_sum = profile.epsilon(mechanism, delta, method="exact")
         assert by_grid.lower <= by_sum.upper
         assert by_sum.lower <= by_grid.upper
-
-
-@pytest.mark.slow
-def test_subsampled_gaussians_in_both_directions() -> None:
-    step = PoissonSubsampled(Gaussian(standard_deviation=1), "1/50")
-    whole = Composed(step, 200)
-    for pair, direction in zip(
-        methods.pairs_of(whole, "grid", Adjacency.ADD_REMOVE),
-        (Direction.REMOVE, Direction.ADD),
-        strict=True,
-    ):
-        assert isinstance(pair, Product)
-        lower, upper = bounds(pair, exact("1/2"), POINTS[1])
-        true = profile.delta(
-            whole, "1/2", adjacency="add-remove", direction=direction,
-            relative_width=Fraction(1, 10**9),
-        )  # fmt: skip
-        assert contains(lower, upper, true.ball())
-        assert upper < 2 * lower
-    # one release has an exact profile: the grid encloses it too
-    pairs = methods.pairs_of(step, "grid", Adjacency.ADD_REMOVE)
-    for pair, direction in zip(pairs, (Direction.REMOVE, Direction.ADD), strict=True):
-        assert isinstance(pair, Product)
-        lower, upper = bounds(pair, exact("0.05"), POINTS[1])
-        true = profile.delta(step, "0.05", adjacency="add-remove", direction=direction)
-        assert contains(lower, upper, true.ball())
 
 
 def test_composed_asks_the_grid_where_no_formula_is_known() -> None:

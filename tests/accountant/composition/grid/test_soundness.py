@@ -111,7 +111,8 @@ def random_case(rng: random.Random) -> tuple[Composed, str, int]:
     return mechanism, f"{10 ** rng.uniform(-1.5, 0.5):.4f}", rng.randrange(2)
 
 
-def check(seed: int) -> None:
+@pytest.mark.parametrize("seed", quick(range(38), *range(8)))
+def test_it_contains_what_other_engines_find(seed: int) -> None:
     mechanism, epsilon, side = random_case(random.Random(seed))
     lower, upper = bounds(Product(factors(mechanism, side), GRID), exact(epsilon), POINTS[2])
     true = profile.delta(
@@ -122,17 +123,6 @@ def check(seed: int) -> None:
     assert true.lower() <= upper, mechanism
     if true > arb("1e-12"):
         assert upper - lower <= arb("0.02") * true, mechanism
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_it_contains_what_other_engines_find(seed: int) -> None:
-    check(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8, 38))
-def test_it_contains_what_other_engines_find_at_length(seed: int) -> None:
-    check(seed)
 
 
 def normal(mu: float) -> Release:

@@ -27,7 +27,6 @@ from accountant.pairs.finite import FinitePair
 from accountant.pairs.subsampled import EnvelopePair, envelope
 from accountant.questions import profile
 from tests.quick import quick
-from verify.cli import main
 
 SKEW = IntegerNoise(["1/16", "1/8", "5/16", "1/4", "3/16", "1/16"], lowest=-2)
 WIDE = IntegerNoise(["1/20", "3/10", "3/20", "3/20", "3/10", "1/20"], lowest=-2, sensitivity=2)
@@ -113,21 +112,6 @@ def test_the_envelope_has_the_largest_profile_and_its_slope() -> None:
 def test_the_relation_must_still_be_named() -> None:
     with pytest.raises(AdjacencyError, match="adjacency to be named"):
         Composed(SKEW, 2).worst_case(None)
-
-
-@pytest.mark.slow
-def test_verdicts_rest_on_the_end_that_proves_them(capsys: pytest.CaptureFixture[str]) -> None:
-    with ctx.workprec(256):
-        pair = Composed(SKEW, 2).worst_case(Adjacency.REPLACE_ONE).remove[0]
-        value = pair.hockey_stick(exact("1/2"))
-    low, high = float(value.lower()), float(value.upper())
-    assert high > 1.001 * low
-    claims = {0.99 * low: (1, "REFUTED"), 1.01 * high: (0, "HOLDS")}
-    claims[math.sqrt(low * high)] = (3, "UNDECIDED")
-    for delta, (code, verdict) in claims.items():
-        arguments = ["--epsilon", "1/2", "--delta", f"{delta:.12g}", "--adjacency", "replace-one"]
-        assert main(["verify", f"Composed(mechanism={SKEW!r}, count=2)", *arguments]) == code
-        assert verdict in capsys.readouterr().out
 
 
 def test_a_sample_without_replacement_has_one_relation() -> None:

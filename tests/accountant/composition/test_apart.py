@@ -56,16 +56,6 @@ def test_discrete_noise_on_coordinates_is_that_of_the_coordinates() -> None:
     assert replaced.relative_width <= 1e-30
 
 
-@pytest.mark.slow
-def test_coordinates_of_several_parameters_on_the_grid() -> None:
-    one = DiscreteCorrelatedGaussian(dimension=2, mu="1/2", c="3/2")
-    width = Fraction(1, 100)
-    found = profile.delta(one, "1/2", adjacency=BOTH, method="grid", relative_width=width)
-    assert found.overlaps(profile.delta(one, "1/2", adjacency=BOTH))
-    assert found.relative_width is not None
-    assert found.relative_width <= width
-
-
 def test_laplace_noise_of_irrational_ratio_lies_between_rational_neighbours() -> None:
     width = Fraction(1, 10**5)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -43,18 +42,6 @@ def test_one_release_is_between_the_bounds(pair: Pair, epsilon: str) -> None:
     assert not alone.bound(exact(epsilon)) < value
 
 
-@pytest.mark.slow
-def test_the_inverse_of_few_releases() -> None:
-    whole = Composed([NOISE, Laplace(scale=4)], 2)
-    found = profile.epsilon(whole, "1e-6", relative_width=Fraction(99, 100))
-    single = profile.epsilon(NOISE, "1e-6", relative_width=Fraction(1, 10))
-    assert found.upper > single.lower
-    # δ at the two ends is on both sides of the target
-    (pair,) = whole.worst_case(None).remove
-    assert not pair.hockey_stick(exact(found.lower)) < exact("1e-6").ball()
-    assert pair.bound(exact(found.upper)) <= exact("1.001e-6").ball()
-
-
 @pytest.mark.parametrize(
     ("mechanism", "relative_width"),
     quick(
@@ -81,14 +68,6 @@ def test_without_a_width_both_bounds_are_the_answer() -> None:
     ten = RankOneGaussian(dimension=10, sigma_star=100)
     found = profile.epsilon(Composed(ten, 10), "1e-6")
     assert 120.8 < found.lower < found.upper < 186.2
-
-
-@pytest.mark.slow
-def test_no_lower_bound_is_said_to_be_known_where_none_was_found() -> None:
-    """δ is above all that the events show, so that ε may be below 0."""
-    with pytest.raises(UndecidedError, match=r"Reached epsilon in \[-Infinity, ") as caught:
-        profile.epsilon(Composed(NOISE, 10), "0.999999", relative_width=Fraction(1, 10))
-    assert caught.value.reached == math.inf
 
 
 def test_many_losses_below_a_threshold_are_bounded_without_those_above_it() -> None:

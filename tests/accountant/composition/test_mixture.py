@@ -66,19 +66,6 @@ def test_the_sum_is_the_same(mechanism: Mechanism, epsilon: str, asked: list[Fra
     assert not bound < found
 
 
-@pytest.mark.slow
-def test_a_root_takes_few_values(asked: list[Fraction]) -> None:
-    found = profile.epsilon(WHOLE, "1e-6", adjacency=BOTH, relative_width=NINE)
-    assert found.relative_width is not None
-    assert found.relative_width < NINE
-    assert len(asked) < 120  # 38 values of 21 terms each without a place to begin
-    pair = WHOLE.worst_case(BOTH).remove[0]
-    for end, above in ((found.lower, True), (found.upper, False)):
-        with narrowed(NINE / 100), ctx.workprec(128):
-            value = pair.hockey_stick(exact(end))
-            assert bool(value > exact("1e-6").ball()) is above
-
-
 def test_a_mixture_of_normal_laws_composes() -> None:
     """Pairs that know their loss at a point are not taken for pairs with a transform."""
     noise = MixtureOfGaussians(1, [0, 1], ["1/2", "1/2"])

@@ -20,7 +20,7 @@ from accountant.composition.exact.laplace_product_sums import (
     _reach,
 )
 from accountant.composition.grid.product import GRID
-from accountant.mechanisms import Composed, Laplace, LaplaceVector
+from accountant.mechanisms import LaplaceVector
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile
@@ -79,14 +79,6 @@ def test_many_different_shifts_to_nine_digits(epsilon: str) -> None:
     grid, width = mechanism.pair().asked(GRID), Fraction(1, 100)
     rough = enclose(lambda: grid.hockey_stick(exact(epsilon)), relative_width=width)
     assert found.overlaps(rough)
-
-
-@pytest.mark.slow
-def test_many_different_releases_to_nine_digits() -> None:
-    releases = [Laplace(scale=Fraction(50 + 7 * i, 10)) for i in range(24)]
-    found = profile.delta(Composed(releases), 1, relative_width=NARROW)
-    assert narrow(found)
-    assert found.overlaps(profile.delta(Composed(releases[::-1]), 1, relative_width=NARROW))
 
 
 @pytest.mark.slow

@@ -7,9 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import dpassay
 from accountant.composition.grid import survival
-from accountant.core.adjacency import Adjacency
 from accountant.numbers.exact import exact
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
@@ -38,18 +36,3 @@ def test_tails_are_those_of_balls(parameter: str, shift: int) -> None:
 
 def test_a_law_too_wide_for_a_table_is_left_to_balls() -> None:
     assert survival.discrete_gaussian(1e9, 1) is None
-
-
-@pytest.mark.slow
-def test_many_samples_are_close_to_those_of_a_gaussian() -> None:
-    """At σ = 10 the lattice hardly shows: the ε differ by the law's own distance, below 1e-3."""
-    found = [
-        dpassay.epsilon(
-            dpassay.Composed(dpassay.PoissonSubsampled(noise, "0.01"), 1000),
-            "1e-6",
-            adjacency=Adjacency.ADD_REMOVE,
-        )
-        for noise in (dpassay.DiscreteGaussian(100), dpassay.Gaussian(10))
-    ]
-    assert all((each.relative_width or 1) < Fraction(1, 10**5) for each in found)
-    assert abs(float(found[0]) / float(found[1]) - 1) < 1e-3

@@ -47,17 +47,6 @@ def test_where_there_is_one_batch_both_ends_meet() -> None:
     assert run.epsilon.relative_width < Fraction(1, 10**3)
 
 
-@pytest.mark.slow
-def test_shuffled_batches_leak_more_than_poisson_and_allocation() -> None:
-    """Table of the settings in which Poisson's number would be wrong."""
-    each = {
-        name: dpassay.dpsgd("0.7", 10, 1000, epochs=1, delta=DELTA, sampling=name)
-        for name in ("poisson", "random-allocation", "shuffle")
-    }
-    assert each["shuffle"].epsilon.lower > 2 * each["poisson"].epsilon.upper
-    assert each["shuffle"].epsilon.lower > 2 * each["random-allocation"].epsilon.upper
-
-
 @pytest.mark.parametrize(("size", "epochs"), [(40, 1), (47, 1), (40, 3)])
 def test_the_event_of_the_lower_end_has_its_probabilities(size: int, epochs: int) -> None:
     """Simulated with real permutations: 10^5 runs, false alarm below 1e-6 (five deviations)."""

@@ -23,7 +23,7 @@ from accountant.counting.tree import (
 )
 from accountant.counting.tree_walk import factorisation, path
 from accountant.errors import InvalidInputError
-from accountant.mechanisms import BridgedTree, Gaussian, SquareRootFactorization
+from accountant.mechanisms import BridgedTree, Gaussian
 from accountant.numbers.exact import ExactReal, Number
 from accountant.questions import profile
 
@@ -123,19 +123,6 @@ def test_pure_budgets_beat_the_trees_of_the_paper() -> None:
         assert float(honaker_mean_squared_error(steps)) / float(best.error.upper) > 4.6
         assert 1.1 < paper / best_levels(steps).mean_squared_error() < 1.22
         assert profile.delta(best.mechanism, 1).upper == 0
-
-
-@pytest.mark.slow
-def test_approximate_budgets() -> None:
-    """Gaussian noise wins at δ = 1e-6 and a million steps, Laplace noise at 1e-12."""
-    budget = EpsilonDelta(1, "1e-6")
-    gaussian = best_counter(10**6, budget)
-    assert isinstance(gaussian.mechanism, SquareRootFactorization)
-    assert "times as large" in gaussian.reason
-    laplace = best_counter(10**6, EpsilonDelta(1, "1e-12")).mechanism
-    assert laplace.mu is None
-    for counter in (gaussian.mechanism, laplace, *(m for m, _ in gaussian.others)):
-        assert profile.delta(counter, 1).upper <= Fraction(1, 10**6)
 
 
 def test_budgets_in_mu_and_rho() -> None:

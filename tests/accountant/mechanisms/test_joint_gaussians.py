@@ -85,6 +85,11 @@ for (groups, d), made_for in itertools.product(
     CASES.append((text, grouped(groups, d, sizes=False)))
 
 
+for bounds in ([1], [3, 1], [1, 2, 4], [2, 2, 1, 5]):
+    corners = [(*c, 1) for c in itertools.product(*((0, b) for b in bounds))]
+    CASES.append((f"OneSidedGaussian(bounds={bounds}, mu=1.5)", corners))
+
+
 @pytest.mark.parametrize(("text", "records"), CASES, ids=[text for text, _ in CASES])
 def test_mu_is_the_largest_norm_over_all_differences(text: str, records: list[Vector]) -> None:
     mechanism = parse(text)

@@ -11,15 +11,14 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy import stats
 
-from accountant.counting.streams import StreamCounter, counter_of, noise, square_root_noise
+from accountant.counting.streams import StreamCounter, counter_of, square_root_noise
 from accountant.counting.streams.exact_noise import Rounding
 from accountant.counting.streams.square_root_noise import rounded_product
 from accountant.errors import InvalidInputError
-from accountant.mechanisms import BinaryTree, HonakerTree, SquareRootFactorization
+from accountant.mechanisms import BinaryTree, SquareRootFactorization
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.release.lazy_reals import WORD, LazyReals, laplace, normal
 from tests.accountant.counting.streams.test_stream_counter import MECHANISMS
-from verify.audit import audit, bits, one_lattice
 
 LARGER = [m for m in MECHANISMS if m.steps > 1]
 
@@ -50,36 +49,6 @@ def test_the_law_of_a_variable(kind: dict[str, int]) -> None:
     law = stats.norm if "mu" in kind else stats.laplace
     margin = math.sqrt(math.log(2e6) / (2 * len(values))) + 2.0**-32
     assert stats.kstest(values, law(0, float(mechanism.scale)).cdf).statistic < margin
-
-
-@pytest.mark.slow
-def test_no_channel_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bit auditor finds nothing, and every output is on one lattice; doubles are found."""
-    monkeypatch.setattr(noise, "_BUFFERED", 8)
-    mechanism = HonakerTree(7, mu=1)
-
-    def release(dataset: list[float], rng: np.random.Generator, *, floats: bool) -> Any:
-        return counter_of(mechanism, rng=rng, insecure_floats=floats).extend(dataset)
-
-    pair = ([0.1] * 7, [1.0, *[0.1] * 6])
-    refuted = {}
-    for floats in (False, True):
-        found = audit(
-            lambda dataset, rng, floats=floats: release(dataset, rng, floats=floats),
-            mechanism,
-            pairs=[pair],
-            samples=1500,
-            significance=1e-6,
-            seed=6,
-            proposers=(bits.propose,),
-        )
-        refuted[floats] = found.refuted
-    assert refuted == {False: False, True: True}
-    finding = one_lattice(
-        lambda dataset, rng: release(dataset, rng, floats=False), list(pair), runs=100, seed=7
-    )
-    assert finding.certified
-    assert finding.steps == (str(Rounding(mechanism).step),) * 7
 
 
 @pytest.mark.parametrize("mechanism", LARGER, ids=repr)

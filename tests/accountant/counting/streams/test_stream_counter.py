@@ -207,29 +207,6 @@ def test_a_damaged_record_is_refused(mechanism: LinearCounter, floats: bool) -> 
                 StreamCounter.of_record({**whole, "noise": changed}, rng=rng)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "mechanism",
-    [BridgedTree(10**5, [7, 20, 20, 40], epsilon=1), DelannoyCounter(10**5, 4, epsilon=1)],
-    ids=repr,
-)
-def test_simulated_error_of_long_streams(mechanism: LinearCounter) -> None:
-    """The average squared error of 200 streams lies within six standard errors of the formula.
-
-    Under a normal law of the mean that fails with probability 2e-9; the 200 averages are checked
-    to be of one law by their own spread.
-    """
-    rng = np.random.default_rng(20)
-    means = []
-    for _ in range(200):
-        counter = StreamCounter(mechanism, rng=rng, insecure_floats=True)
-        means.append(float(np.mean(counter.extend(np.zeros(mechanism.steps)) ** 2)))
-    exact = float(mechanism.exact_mean_squared_error())
-    error = float(np.std(means, ddof=1)) / len(means) ** 0.5
-    assert abs(float(np.mean(means)) - exact) < 6 * error
-    assert error < exact / 20
-
-
 @pytest.mark.parametrize("floats", quick([False, True], 1))
 def test_marginal_law_is_laplace(floats: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first output that is one variable alone has its law (false alarm 1e-6)."""

@@ -121,36 +121,6 @@ def test_the_printed_optimum_is_met_above_the_threshold_only(
             assert best < ball(singular)
 
 
-@pytest.mark.parametrize(("ratio", "eta", "support"), RATIONAL)
-def test_the_corrected_optimum_is_that_of_the_linear_program(
-    ratio: Fraction, eta: Fraction, support: int
-) -> None:
-    import numpy as np
-    from scipy.optimize import linprog
-
-    # variables p(−D..D) and δ; p(z) − E p(z ± 1) ≤ δ, also at the two points beyond the support
-    width, e = 2 * support + 1, float(ratio)
-    rows = []
-    for z in range(width):
-        for other in (z - 1, z + 1):
-            row = np.zeros(width + 1)
-            row[z], row[-1] = 1, -1
-            if 0 <= other < width:
-                row[other] = -e
-            rows.append(row)
-    equal = np.zeros((3, width + 1))
-    equal[0, :width], equal[1, support] = 1, 1
-    equal[2, :width] = np.arange(-support, support + 1)
-    cost = np.zeros(width + 1)
-    cost[-1] = 1
-    solved = linprog(cost, np.array(rows), np.zeros(len(rows)), equal, [1, float(eta), 0])
-    with ctx.workprec(128):
-        best = float(law.count_noise_optimal_delta(logarithm(ratio), eta, support))
-    # HiGHS solves to a feasibility tolerance of 1e-7, and 2D + 1 constraints bind
-    assert solved.fun is not None
-    assert abs(solved.fun - best) < 1e-6
-
-
 @pytest.mark.parametrize(("epsilon", "eta", "support"), PARAMETERS)
 def test_its_own_delta_has_the_closed_form(epsilon: str, eta: str, support: int) -> None:
     mechanism = BoundedCountNoise(epsilon, eta, support)

@@ -14,7 +14,13 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import Composed, ExponentialMechanism, Logistic, PoissonSubsampled
+from accountant.mechanisms import (
+    Composed,
+    ExponentialMechanism,
+    Logistic,
+    PermuteAndFlip,
+    PoissonSubsampled,
+)
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
 from verify.audit import audit
@@ -154,9 +160,12 @@ def test_an_audit_finds_a_false_claim_and_spares_a_true_one() -> None:
 
 
 @pytest.mark.parametrize("bad", [[1], 3, [[1, 2]], ["x", 1], [1, float("inf")]])
-def test_bad_scores_are_named(bad: object) -> None:
+@pytest.mark.parametrize("kind", [ExponentialMechanism, PermuteAndFlip])
+def test_bad_scores_are_named(
+    kind: type[ExponentialMechanism | PermuteAndFlip], bad: object
+) -> None:
     with pytest.raises(InvalidInputError, match="scores"):
-        ExponentialMechanism(1).release(bad)  # type: ignore[arg-type]
+        kind(1).release(bad)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -246,26 +246,6 @@ def test_calibration_is_certified_from_above() -> None:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("dimension", "epsilon", "sensitivity", "least"),
-    [
-        (7921, "1e-5", "sqrt(2)", 2.43661034164205e19),
-        (5760000, "1.6e-7", _PCA, 3.15616307497123e20),
-    ],
-)
-def test_calibration_at_the_case_studies(
-    dimension: int, epsilon: str, sensitivity: str, least: float
-) -> None:
-    result = calibrate(
-        "RankOneGaussian",
-        EpsilonDelta(epsilon, "1e-7"),
-        dimension=dimension,
-        l2_sensitivity=sensitivity,
-    )
-    assert float(result.least.lower) == pytest.approx(least, rel=1e-11, abs=0)
-
-
 # ---------------------------------------------------------------- noise
 
 

@@ -11,7 +11,7 @@ from mpmath import mp
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError, UndecidedError
+from accountant.errors import NotApplicableError
 from accountant.mechanisms import (
     Composed,
     Gaussian,
@@ -138,13 +138,6 @@ def test_randomized_response_beside_gaussian_noise() -> None:
 
     with mp.workdps(_DIGITS):
         contained(both, "replace-one", highest(needs, mp.zero, mp.mpf(20)))
-
-
-@pytest.mark.slow
-def test_what_is_not_reached_is_said() -> None:
-    pairs = Composed([Gaussian(1), Laplace(100)]).worst_case(None).pairs(None)
-    with pytest.raises(UndecidedError, match=r"\[1\.00004.*, 1\.00007"):
-        least_mu(pairs, WIDTH)
 
 
 def test_no_mu_is_enough_for_noise_of_one_rank() -> None:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 import xml.etree.ElementTree as ET
-from functools import cache
 from html.parser import HTMLParser
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import dpassay
 from accountant.errors import NotApplicableError
 from figures import extras, gallery, production, registry, verdicts
 from figures.cli import COMMAND
 from figures.data.cifar import colour_images, halved
 from figures.description import Settings, Size
-from figures.less_is_more import fig07, training
-from figures.table import Table
 from verify.cli import main
 from verify.cli.verify import ledger
 
@@ -191,35 +180,7 @@ def test_one_command_makes_figures_and_a_page_that_needs_nothing_else(
     assert "://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page).replace("href", "")
 
 
-ROOT = Path(dpassay.__file__).parent
 QUICK = [name for name in registry.FIGURES if not registry.load(name).DESCRIPTION.needs]
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_keeps_what_is_finished(tmp_path: Path) -> None:
-    paper = "count-on-your-elders"
-    command = [sys.executable, str(ROOT / "dpassay.py"), "figures", "--paper", paper, "--fast"]
-    run = subprocess.Popen(
-        [*command, "--jobs", "1", "--out", str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.rglob("*.json")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    for _ in range(10):  # Python drops an interrupt that falls into a destructor
-        run.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            _, err = run.communicate(timeout=2)
-            break
-    assert run.returncode == 130
-    assert "run the same command again" in err
-    names = [name for name in registry.FIGURES if registry.paper(name) == paper]
-    finished = [name for name in names if production.provenance(name, tmp_path)]
-    assert 0 < len(finished) < len(names)
-    again = [production.make(name, FAST, tmp_path) for name in finished]
-    assert all(made.kept for made in again)
 
 
 @pytest.mark.slow
@@ -237,26 +198,9 @@ def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_p
         list(production.make_all(names, FAST, tmp_path, jobs=2))
 
 
-@cache
-def table() -> Table:
-    return fig07.compute(FAST)
-
-
 def test_halved_images_are_means_of_four_pixels() -> None:
     images = colour_images(None, np.random.default_rng(3), train=5, test=5)
     found = halved(images).train.reshape(5, 3, 16, 16)
     whole = images.train.reshape(5, 3, 32, 32).astype(float)
     means = whole.reshape(5, 3, 16, 2, 16, 2).mean(axis=(3, 5))
     assert np.abs(found - means).max() <= 0.5
-
-
-def test_the_papers_network_without_torch_names_the_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def find(name: str) -> ModuleSpec | None:
-        return None if name == "torch" else importlib.util.find_spec(name)
-
-    monkeypatch.setattr(extras, "find_spec", find)
-    training.require_torch(FAST, "less-is-more/7")
-    with pytest.raises(NotApplicableError, match=r"pip install .*\[casestudies\]'"):
-        fig07.compute(Settings(size=Size.FULL))

@@ -50,10 +50,6 @@ def test_a_partition_covers_every_cell_once(size: int) -> None:
     assert all(a < b for a, b in itertools.pairwise(ends))
 
 
-def test_uniform_counts_are_one_bucket() -> None:
-    assert dawa.partition(np.full(64, 3.0), math.inf, 1.0, rng()).ends == (0, 64)
-
-
 def test_without_noise_the_estimate_keeps_the_totals_of_buckets() -> None:
     line = np.array([1.0, 3, 7, 8, 9])
     found = dawa.estimate(line, dawa.Buckets((0, 2, 5)), math.inf, rng())

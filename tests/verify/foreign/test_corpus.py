@@ -71,6 +71,9 @@ def test_some_of_it_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
     assert [finding["id"] for finding in findings] == [report["id"] for report in chosen]
     assert [finding["verdict"] for finding in findings] == ["HOLDS", "REFUTED"]
     assert "central limit" in findings[1]["cause"]
+    for wrong in ("{", "[3]"):
+        path.write_text(wrong)
+        assert main(["verify", "--event", str(path)]) == 2
 
 
 def test_a_cause_is_known_by_the_name_of_the_accountant() -> None:

@@ -120,19 +120,6 @@ class TestEvents:
         with pytest.raises(dpassay.InvalidInputError, match="truncated_batch_size"):
             accountant.compose(TruncatedSubsampledGaussianDpEvent(1000, 0.1, 0, 1.0))
 
-    @pytest.mark.slow
-    def test_it_agrees_with_dp_accounting_itself(self) -> None:
-        from dp_accounting import dp_event
-        from dp_accounting.pld import PLDAccountant
-
-        event = dp_event.SelfComposedDpEvent(
-            dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(1.0)), 100
-        )
-        theirs = PLDAccountant()
-        theirs.compose(event)
-        ours = EventAccountant(theirs.neighboring_relation).compose(event)
-        assert ours.get_epsilon(DELTA) == pytest.approx(theirs.get_epsilon(DELTA), rel=1e-3, abs=0)
-
 
 def test_neither_library_is_imported() -> None:
     code = (

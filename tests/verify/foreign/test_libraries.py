@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -191,31 +190,6 @@ def test_judgements() -> None:
     assert "below the exact epsilon" in too_small.reason
     equal = reports.judge(event, too_small.epsilon.lower, "1e-6")
     assert equal.is_upper_bound in (None, False)
-
-
-def test_json_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    event = {
-        "type": "SelfComposed",
-        "count": 7032,
-        "event": {
-            "type": "PoissonSampled",
-            "sampling_probability": "256/60000",
-            "event": {"type": "Gaussian", "noise_multiplier": "1.1"},
-        },
-    }
-    reports = [
-        {"event": event, "epsilon": "1.6363", "delta": "1e-5", "accountant": "PLDAccountant"},
-        {"event": event, "epsilon": "1.6", "delta": "1e-5"},
-    ]
-    path = tmp_path / "reports.json"
-    path.write_text(json.dumps(reports))
-    assert main(["verify", "--event", str(path), "--json", "--jobs", "1"]) == 1
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    assert [finding["verdict"] for finding in findings] == ["HOLDS", "REFUTED"]
-    path.write_text("{")
-    assert main(["verify", "--event", str(path)]) == 2
-    path.write_text("[3]")
-    assert main(["verify", "--event", str(path)]) == 2
 
 
 def test_refusals() -> None:

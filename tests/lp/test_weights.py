@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lp.count_noise import optimal_count_noise
-from lp.example import two_point_law, two_point_pairs
+from lp.example import two_point_law
 from lp.laws import Law
 from lp.problem import CountNoiseProblem
 from lp.reference import ReferenceModel
@@ -79,17 +79,6 @@ def test_cvxpy_finds_the_same_weights_of_one_law(epsilon: str, eta: str) -> None
     assert certified.alpha_star is not None
     for found, exact in zip(alphas.value, certified.alpha_star, strict=True):
         assert abs(found - float(exact)) <= SOLVER
-
-
-def test_weights_of_cvxpy_make_up_a_law_for_each_count() -> None:
-    problem = CountNoiseProblem(ratio=3, eta="1/2", support=2, max_count=3)
-    model = ReferenceModel(problem).build()
-    delta = model.solve("HIGHS")
-    assert abs(delta - float(optimal_count_noise(problem).delta)) <= SOLVER
-    for count, (alphas, law) in enumerate(zip(model.alphas, model.laws, strict=True), start=1):
-        assert len(alphas.value) == len(two_point_pairs(count, 2))
-        assert abs(sum(alphas.value) - 1) <= SOLVER
-        assert abs(law.value[count] - 0.5) <= SOLVER
 
 
 def test_the_command_line_prints_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,6 @@ profile 'RankOneGaussian(dimension=3, sigma_star=10)' --mu | No mu is enough
 profile LAPLACE --epsilon 1 --method fft                | method='fft'
 profile TRAINING --epsilon 1 --method exact             | method='auto' or 'fourier'
 profile TRAINING --alpha 0.1 --method exact             | method='auto' or 'fourier'
-profile TRAINING --method exact                         | method='auto' or 'fourier'
 profile TRAINING --estimate --epsilon 1 --mu            | --mu
 profile TRAINING --estimate --epsilon 1 --relative-width 1e-3 | --relative-width
 profile TRAINING --estimate --epsilon 1 --method grid   | --method
@@ -118,6 +117,7 @@ COUNT --epsilon 1 --plot a.txt                          | to end in .png
 COUNT --epsilon 1,2 --plot a.png                        | A sweep takes
 COUNT --epsilon 1 --relative-width 0                    | > 0
 INTEGER --delta 1e-9 --support 4                        | the least is
+INTEGER --delta 2                                       | delta='2'
 INTEGER --delta 0.01 --support 9 --error-free 0.9 --monotone | without error_free it is
 INTEGER --delta 0.9 --support 4 --error-free 0.01 --monotone | monotone contradict each other
 INTEGER --delta 0.1 --support none                      | support='none'

@@ -172,15 +172,6 @@ def test_what_gives_no_independent_outputs_is_refused(name: str, message: str) -
         run(getattr(bad, name))
 
 
-def test_too_few_samples_say_how_many_are_needed() -> None:
-    with pytest.raises(InvalidInputError, match=r"samples=50 .* only from \d+ runs a side on"):
-        run(bad.returns_nan, samples=50)
-    result = audit(
-        bad.returns_nan, ("1", "1e-7"), pairs=[(0, 1)], samples=10_000, seed=1, significance=0.01
-    )
-    assert any("shows only from about 200000000 runs" in note for note in result.notes)
-
-
 def program(tmp_path: Path, body: str) -> Command:
     path = tmp_path / "program.py"
     path.write_text(

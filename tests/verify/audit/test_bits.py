@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -36,31 +35,6 @@ def test_sums_of_one_grid_tell_all_the_same() -> None:
         seed=6,
     )
     assert found.refuted
-
-
-@pytest.mark.slow
-def test_real_sums_that_are_rounded_once_are_not_accused() -> None:
-    """The trees see value and bits, and there is nothing: δ(ε) = 1/20."""
-
-    def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
-        words = rng.integers(0, 1 << 62, (size, 2)).tolist()
-        noise = (Fraction(20 * ((a << 62) + b), 1 << 124) - 10 for a, b in words)
-        return np.array([float(Fraction(dataset) + z) for z in noise])
-
-    rng = np.random.default_rng(7)
-    first, second = (release(value, 500, rng)[:, np.newaxis] for value in (0.1, 1.1))
-    assert any(isinstance(f, boosted.Boosted) for f in bits.propose(first, second))
-    for seed in (1, 2):
-        found = audit(
-            release,
-            lambda _: 0.05 + 1e-9,
-            pairs=[(0.0, 1.0), (0.1, 1.1)],
-            samples=5000,
-            significance=LEVEL,
-            seed=seed,
-            proposers=(bits.propose,),
-        )
-        assert not found.refuted
 
 
 NAIVE = [
@@ -255,9 +229,3 @@ def test_joint_fineness_tells_what_no_entry_tells() -> None:
     """Under 1-GDP right guesses are at most Φ(1/2) of all; false alarm 1e-6."""
     right, wrong = _separated(SHARED, 5000)
     assert stats.binom.sf(right - 1, right + wrong, stats.norm.cdf(0.5)) < LEVEL
-
-
-def test_joint_fineness_learns_nothing_from_equal_datasets() -> None:
-    """Right guesses are half of all but for chance; false alarm 1e-6."""
-    right, wrong = _separated(zoo.case("float-vector-of-one-answer"), 1000)
-    assert stats.binom.sf(right - 1, right + wrong, 0.5) > LEVEL

@@ -164,17 +164,6 @@ def test_tables_have_their_weights_exactly() -> None:
         assert not any(found[table.size :])
 
 
-@pytest.fixture
-def whole() -> Any:
-    return audit(Laplace(1), "0.9", samples=10_000_000, seed=9, device="numpy")
-
-
-def test_the_result_says_what_was_drawn(whole: Any) -> None:
-    text = str(whole)
-    assert f"drawn by numpy {np.__version__}" in text
-    assert "the probabilities of the event are those of the mechanism within 2e-13" in text
-
-
 @pytest.mark.parametrize("device", [Device.read("numpy"), *OWN_WORDS], ids=str)
 def test_words_follow_from_the_block(device: Device) -> None:
     """And are independent of the next block's: equal bits are a fair coin, to five deviations."""
@@ -258,7 +247,9 @@ def test_what_no_device_draws_is_refused(
 def test_the_command_line_has_devices(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["audit", "DiscreteLaplace(scale=1)", "--claim", "0.9", "--samples", "1e5"]
     assert main([*arguments, "--device", "numpy", "--confidence", "0.999999"]) == 1
-    assert "drawn by numpy" in capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"drawn by numpy {np.__version__}" in shown
+    assert "the probabilities of the event are those of the mechanism" in shown
     assert main([*arguments, "--device", "gpu"]) == 2
     assert "device='gpu'" in capsys.readouterr().err
     assert main([*arguments, "--device", "numpy", "--until-refuted"]) == 1

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,32 +69,6 @@ def test_training_that_is_killed_goes_on_where_it_was(fails_at: int, tmp_path: P
     assert killed.runs + resumed.runs <= whole.runs + probing
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("leaking", quick([0, 5], 0))
-def test_the_pair_that_promises_most_gets_most_training(leaking: int, tmp_path: Path) -> None:
-    """Of eight pairs, half of the runs for all, half of the rest for two, what is left for one."""
-
-    def mechanism(dataset: float, size: int, rng: Generator) -> Any:
-        return (2.0 if dataset == leaking else 0.0) + rng.laplace(0, 1, size)
-
-    path = tmp_path / "kept.json"
-    pairs = [(float(i), -1.0) for i in range(8)]
-    found = audit(
-        mechanism, 1, pairs=pairs, samples=SAMPLES, seed=3, checkpoint=path,
-        proposers=(features.plain,),
-    )  # fmt: skip
-    assert found.pair == pairs[leaking]
-    runs = [0] * 8
-    for kept in tmp_path.glob("kept.json.training-*"):
-        index = int(kept.name.split("-")[1].split(".")[0])
-        with np.load(kept) as data:
-            assert len(data["first"]) == len(data["second"])
-            runs[index] += len(data["first"])
-    parts = sorted(count / found.training for count in runs)
-    assert np.allclose(parts, [1 / 16] * 6 + [3 / 16, 7 / 16], rtol=0.01, atol=0)
-    assert runs[leaking] == max(runs)
-
-
 def test_a_seed_that_nobody_named_is_kept_from_the_first_training_run(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     with pytest.raises(KeyboardInterrupt):
@@ -147,7 +117,6 @@ def test_counts_of_one_event_are_not_continued_with_another(tmp_path: Path) -> N
 
 
 PLAIN = (features.plain,)
-ROOT = Path(__file__).parents[3]
 
 
 class Scarce:
@@ -229,42 +198,6 @@ def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
         bet(Scarce(np.inf), path)
 
 
-_KILLED = """
-import os, signal, sys
-from accountant.mechanisms import Laplace
-from verify.audit import audit_until_refuted, features
-
-def progress(pairs, evidence):
-    if pairs >= int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-result = audit_until_refuted(
-    Laplace("0.8"), 1, samples=4000, significance=1e-6, seed=3, proposers=(features.plain,),
-    checkpoint=sys.argv[1] or None, progress=progress,
-)
-print(result.evidence, len(result.rounds))
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_audit_goes_on(tmp_path: Path) -> None:
-    def program(path: str, stop: int) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", _KILLED, path, str(stop)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-
-    path = str(tmp_path / "kept.json")
-    assert program(path, 200).returncode == -signal.SIGKILL
-    resumed, alone = program(path, 10**9), program("", 10**9)
-    assert resumed.returncode == 0, resumed.stderr
-    assert resumed.stdout == alone.stdout
-
-
 @pytest.mark.parametrize("text", ['Laplace(scale="0.8")', 'DiscreteLaplace(scale="0.8")'])
 def test_a_device_knows_the_event(tmp_path: Path, text: str) -> None:
     """The event is the best one from the first bet on, and never changes."""
@@ -279,18 +212,6 @@ def test_a_device_knows_the_event(tmp_path: Path, text: str) -> None:
     audit_until_refuted(mechanism, 1, device="numpy", checkpoint=path, **arguments)
     again = audit_until_refuted(mechanism, 1, device="numpy", checkpoint=path, **arguments)
     assert again.rounds == found.rounds
-
-
-@pytest.mark.slow
-def test_a_device_seldom_accuses() -> None:
-    """Ville: at most 5 % of the audits; P(Bin(40, 0.05) > 11) < 1e-6."""
-    mechanism = notation.parse("DiscreteLaplace(scale=1)")
-    results = [
-        audit_until_refuted(mechanism, 1, samples=2000, seed=seed, device="numpy")
-        for seed in range(40)
-    ]
-    assert sum(result.refuted for result in results) <= 11
-    assert {result.samples for result in results if not result.refuted} == {2000}
 
 
 def test_a_device_draws_nothing_but_our_own() -> None:

@@ -67,17 +67,6 @@ def test_scores_of_a_canary_bound_epsilon_below_the_truth() -> None:
     ).refuted
 
 
-@pytest.mark.slow
-def test_texts_and_vectors_are_outputs() -> None:
-    rng = np.random.default_rng(6)
-    words = [rng.choice(["yes", "no"], 2000, p=law).tolist() for law in ([0.9, 0.1], [0.2, 0.8])]
-    assert audit_samples(words[0], words[1], 1, seed=1, significance=FALSE_ALARM).refuted
-    rows = [rng.normal(size=(4000, 3)) + shift for shift in (0.8, 0.0)]
-    assert audit_samples(
-        rows[0], rows[1], ("0.5", "1e-3"), seed=1, significance=FALSE_ALARM
-    ).refuted
-
-
 RNG = np.random.default_rng(8)
 GOOD = RNG.normal(size=2000)
 WORDS = RNG.choice(["yes", "no"], 2000)

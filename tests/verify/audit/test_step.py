@@ -74,13 +74,9 @@ def test_a_bug_is_found_and_named(step: Callable[..., Any], name: str) -> None:
     found = audited(step)
     assert found.refuted
     assert name in [each.name for each in found.findings if each.refuted]
-
-
-def test_forgotten_clipping_shows_in_mu() -> None:
-    found = audited(unclipped)
-    assert found.leak is not None
-    assert found.leak.mu is not None
-    assert found.leak.mu > 0.5
+    if step is unclipped:
+        assert found.leak is not None
+        assert (found.leak.mu or 0) > 0.5
 
 
 @pytest.mark.parametrize(

@@ -44,25 +44,6 @@ def test_a_mechanism_is_audited_as_it_is(text: str) -> None:
             assert len(rows) == 5
 
 
-def test_callables_are_told_apart_by_their_parameters() -> None:
-    rng = np.random.default_rng(1)
-
-    def one(dataset: int, rng: np.random.Generator) -> float:
-        return dataset + rng.normal()
-
-    def many(dataset: int, size: int, rng: np.random.Generator) -> Any:
-        return dataset + rng.normal(size=size)
-
-    def keyword(dataset: int, *, rng: np.random.Generator) -> float:
-        return dataset + rng.normal()
-
-    def own_randomness(dataset: int) -> float:
-        return float(dataset)
-
-    for function in (one, many, keyword, own_randomness):
-        assert len(target(function).sample(0, 4, rng)) == 4
-
-
 def test_foreign_mechanisms_are_told_by_their_methods() -> None:
     class Randomiser:
         def randomise(self, value: float) -> float:

@@ -34,7 +34,14 @@ def name(entry: dict[str, Any]) -> str:
     return "{question} {mechanism} {at}".format_map(entry)
 
 
-def check(entry: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(entry, marks=[pytest.mark.slow] * (entry["seconds"] > FAST), id=name(entry))
+        for entry in ANSWERED
+    ],
+)
+def test_answers_are_the_frozen_ones(entry: dict[str, Any]) -> None:
     """Compare an answer with the frozen one, at its width or with six digits at the least."""
     width = Fraction(entry["width"])
     ask = partial(
@@ -51,14 +58,3 @@ def check(entry: dict[str, Any]) -> None:
     assert found.overlaps(Interval(Decimal(entry["lower"]), Decimal(entry["upper"])))
     assert found.relative_width is not None
     assert found.relative_width <= width
-
-
-@pytest.mark.parametrize("entry", [e for e in ANSWERED if e["seconds"] <= FAST], ids=name)
-def test_fast_answers_are_the_frozen_ones(entry: dict[str, Any]) -> None:
-    check(entry)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("entry", [e for e in ANSWERED if e["seconds"] > FAST], ids=name)
-def test_slow_answers_are_the_frozen_ones(entry: dict[str, Any]) -> None:
-    check(entry)

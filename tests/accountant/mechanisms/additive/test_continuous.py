@@ -9,7 +9,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import (
     Composed,
@@ -25,7 +24,6 @@ from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import guarantees, profile, tradeoff, utility
 from accountant.release.lattice_noise import InvertedNoise
-from verify.audit import audit
 
 
 def test_tails_beyond_every_float() -> None:
@@ -52,10 +50,6 @@ def test_delta_is_far_below_one_coordinate_with_the_whole_distance() -> None:
     vector = profile.delta(LaplaceVector(100, [1] * 100), "0.5")
     whole = profile.delta(Laplace(100, 100), "0.5")
     assert vector.upper * 1000 < whole.lower
-
-
-FALSE_ALARM = 1e-6
-"""Of every statistical test here."""
 
 
 def mpf(value: Interval) -> mpmath.mpf:
@@ -103,18 +97,6 @@ def test_compositions_agree_with_the_density_of_the_sum(count: int, epsilon: str
     with mpmath.workdps(50):
         expected = composed(mpmath.mpf(1) / 2, count, exact(epsilon).mpf())
         assert mpmath.mpf(str(found.lower)) <= expected <= mpmath.mpf(str(found.upper))
-
-
-def test_calibration_and_an_audit() -> None:
-    found = calibrate("Logistic", EpsilonDelta(1, "1e-6"))
-    assert found.achieved["delta"].upper <= Fraction(1, 10**6)
-    result = audit(Logistic(1), "0.5", samples=200_000, seed=1, significance=FALSE_ALARM)
-    assert result.refuted
-    on_device = audit(
-        Logistic(1), "0.5", samples=200_000, seed=1, significance=FALSE_ALARM, device="numpy"
-    )
-    assert on_device.refuted
-    assert not audit(Logistic(1), 1, samples=20_000, seed=2, significance=FALSE_ALARM).refuted
 
 
 def test_the_bound_of_its_authors_is_met_exactly() -> None:

@@ -15,8 +15,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from verify import document, seal
+import numpy as np
+
+from accountant import notation
+from accountant.geometry.spaces import Box
+from lp.count_noise import optimal_count_noise
+from lp.integer_noise import optimal_integer_noise
+from lp.integer_problem import IntegerNoiseProblem
+from lp.problem import CountNoiseProblem
+from lp.report import certificate as count_certificate
+from lp.shape_problem import GaussianShapeProblem
+from lp.shapes import optimal_gaussian_shape
+from verify import checker, document, seal
+from verify.audit import audit, audit_one_run, audit_until_refuted
 from verify.certificate import certify
+from verify.cli.optimal_integer import certificate as integer_certificate
+from verify.cli.optimal_shape import certificate as shape_certificate
 
 Data = dict[str, Any]
 CLAIMS = {
@@ -24,6 +38,10 @@ CLAIMS = {
     for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
 }
 """Claims of every kind and verdict."""
+OTHERS = (
+    *("audit", "sequential-audit", "one-run-audit"),
+    *("count-noise", "integer-noise", "gaussian-shape"),
+)
 
 _WORDS = ("", "x\nVALID  1 < 0: HOLDS", "\x1b[2J", "NaN", "Infinity", "1e99999999", "а", "0", "1e9")
 _ENUMS = (
@@ -49,16 +67,49 @@ class Mutant(NamedTuple):
 
 
 @functools.cache
-def _certified(identity: str) -> str:
-    data = certify(CLAIMS[identity])[1]
-    assert data is not None
-    return json.dumps(data)
+def _certified(name: str) -> str:
+    laplace = notation.parse("Laplace(scale=1)")
+    found: Data | None
+    match name:
+        case "audit":
+            found = audit(laplace, "0.8", samples=2_000, seed=1).certificate()
+        case "sequential-audit":
+            found = audit_until_refuted(laplace, "0.5", seed=1).certificate()
+        case "one-run-audit":
+            coins = np.arange(80) % 2 == 0
+            scores = np.where(np.arange(80) % 10 < 9, coins, ~coins) + np.arange(80) / 1000
+            found = audit_one_run(scores, coins, "0.5").certificate()
+        case "count-noise":
+            problem = CountNoiseProblem(ratio=3, eta="1/2", support=2, max_count=2)
+            found = sealed(count_certificate(optimal_count_noise(problem)))
+        case "integer-noise":
+            asked = IntegerNoiseProblem(objective="variance", epsilon=1, delta="1/10", support=3)
+            found = sealed(integer_certificate(optimal_integer_noise(asked)))
+        case "gaussian-shape":
+            shape = optimal_gaussian_shape(GaussianShapeProblem(Box([1, 2]), "total", None))
+            found = sealed(shape_certificate(shape))
+        case _:
+            found = certify(CLAIMS[name])[1]
+    assert found is not None
+    return json.dumps(found)
 
 
-def certified(identity: str) -> Data:
-    """Return the certificate of one of the claims of every kind."""
-    data: Data = json.loads(_certified(identity))
+def certified(name: str) -> Data:
+    """Return the certificate of one of the claims of every kind, of an audit or of an optimum."""
+    data: Data = json.loads(_certified(name))
     return data
+
+
+def decided(text: str) -> tuple[str, Data]:
+    """Return the verdict about a claim in words of a claim file and its certificate."""
+    read = document.read_text(f'schema_version = 1\n[[claims]]\nid = "c"\n{text}')
+    finding, data = certify(read.claims[0])
+    return finding.verdict.value, data or {}
+
+
+def problems(data: Data) -> list[tuple[str, str]]:
+    """Return what the checker finds after data was sealed anew."""
+    return checker.check(sealed(data)).problems
 
 
 def at(data: Any, path: str) -> Any:

@@ -17,8 +17,8 @@ from accountant.notation import parse
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.quick import quick
-from verify import checker, document, seal
-from verify.certificate import certify
+from tests.verify.forge import decided, problems
+from verify import checker
 from verify.checker import suprema
 from verify.checker.arithmetic import UnknownError, compare, interval_digits
 from verify.checker.compositions import composed, contour
@@ -63,18 +63,14 @@ SAMPLED = times(
 def test_what_is_not_recomputed_is_said(delta: str) -> None:
     """Chernoff's bound of 1.2e-17 decides the first of two claims."""
     inside = times("Laplace(scale=1)", 150)
-    read = document.read_text(
-        'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\n' + claim(inside, "130", delta)
-    )
-    finding, data = certify(read.claims[0])
-    assert finding.verdict.value == "HOLDS", finding.reason
-    assert data is not None
+    said, data = decided(claim(inside, "130", delta))
+    assert said == "HOLDS"
     checked = checker.check(data)
     assert checked.problems == []
-    said = ["facts[0].value: too long to recompute, but at most 1.2067e-17"]
+    given = ["facts[0].value: too long to recompute, but at most 1.2067e-17"]
     if delta != "0.001":
-        said.append("value <= delta, which no number of digits decides")
-    assert checked.taken_as_given == said
+        given.append("value <= delta, which no number of digits decides")
+    assert checked.taken_as_given == given
 
 
 LAWS = [
@@ -266,23 +262,15 @@ GROUP = (
 @pytest.mark.slow
 def test_certificates_of_few_releases() -> None:
     """Facts as narrow as the engine reaches, in digits that the checker finds again."""
-    text = (
-        'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\nkind = "approximate-dp"\n'
-        f'mechanism = "Composed(mechanism={GROUP}, count=2)"\nadjacency = "add-remove"\n'
-        'epsilon = "0.8"\ndelta = "2e-5"'
-    )
-    finding, data = certify(document.read_text(text).claims[0])
-    assert finding.verdict.value == "HOLDS"
-    assert data is not None
+    said, data = decided(claim(f"Composed(mechanism={GROUP}, count=2)", "0.8", "2e-5"))
+    assert said == "HOLDS"
     found = checker.check(data)
     assert found.valid
     assert found.taken_as_given == []
     assert any("digits" in said for said in found.recomputed)
-    changed = {key: value for key, value in data.items() if key != "seal"}
-    for fact in changed["facts"]:
+    for fact in data["facts"]:
         fact["value"] = {end: str(float(x) / 2) for end, x in fact["value"].items()}
-    problems = checker.check({**changed, "seal": seal.seal(changed)}).problems
-    assert any("does not enclose" in why for _, why in problems)
+    assert any("does not enclose" in why for _, why in problems(data))
 
 
 SAMPLES = (
@@ -321,9 +309,7 @@ def test_what_many_tables_compose_to_is_not_checked_as_one(epsilon: str, verdict
     """The envelope of the tables is one too, but moments bound what is chosen more tightly."""
     rows = "[['1/2', '1/2'], ['1/4', '3/4'], ['1/3', '2/3']]"
     text = claim(times(f"Channel(matrix={rows})", 1000), epsilon, "1e-6", "replace-one")
-    read = document.read_text(f'schema_version = 1\n[[claims]]\nid = "c"\n{text}')
-    finding, data = certify(read.claims[0])
-    assert finding.verdict.value == verdict
-    assert data is not None
+    said, data = decided(text)
+    assert said == verdict
     found = checker.check(data)
     assert (found.outcome.value, found.problems) == ("CONDITIONAL", [])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from fractions import Fraction
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +13,8 @@ from mpmath import iv, mp
 
 from accountant.errors import InvalidInputError
 from accountant.numbers.precision import ctx
-from verify import certificate, checker, document, seal
+from tests.verify.forge import Data, decided, problems, sealed
+from verify import checker, document
 from verify.certificate import certify
 from verify.checker.arithmetic import UnknownError, interval_digits, settle
 from verify.checker.facts import mechanism
@@ -25,25 +24,13 @@ from verify.checker.mechanisms import pairs
 from verify.checker.reals import ball, compare, enclosed, exp, hull, log, sqrt
 from verify.claims import ApproximateDP, Minimiser
 
-HEAD = 'schema_version = 1\n[[claims]]\nid = "c"\nstatement = "c"\n'
-Data = dict[str, Any]
-
-
-def genuine(fields: str) -> tuple[str, Data]:
-    """Return the verdict about a claim and its certificate."""
-    finding, data = certificate.certify(document.read_text(HEAD + fields).claims[0])
-    assert data is not None
-    return finding.verdict.value, data
-
 
 def relation(text: str) -> str:
     return f'kind = "relation"\nclaim = "{text}"\n'
 
 
 def forged(data: Data, **changed: Any) -> Data:
-    """Change fields and seal the certificate anew."""
-    plain = {key: value for key, value in {**data, **changed}.items() if key != "seal"}
-    return {**plain, "seal": seal.seal(plain)}
+    return sealed({**data, **changed})
 
 
 def proved(data: Data) -> bool:
@@ -52,7 +39,7 @@ def proved(data: Data) -> bool:
 
 
 def test_a_difference_that_cancels_to_198_digits_is_decided() -> None:
-    verdict, data = genuine(relation("1 - Phi(30) > 0"))
+    verdict, data = decided(relation("1 - Phi(30) > 0"))
     assert verdict == "HOLDS"
     assert proved(data)
 
@@ -68,7 +55,7 @@ def test_a_difference_that_cancels_to_198_digits_is_decided() -> None:
 )
 def test_a_small_number_is_not_0(true: str, false: str, left: str) -> None:
     """The facts of a forged certificate say 0; nothing else is wrong with it."""
-    verdict, data = genuine(relation(true))
+    verdict, data = decided(relation(true))
     assert verdict == "HOLDS"
     zero = {"lower": "0", "upper": "0"}
     facts = [
@@ -81,7 +68,7 @@ def test_a_small_number_is_not_0(true: str, false: str, left: str) -> None:
 
 
 def test_noise_of_a_large_scale_is_not_pure() -> None:
-    verdict, data = genuine(
+    verdict, data = decided(
         'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=1e100)"\n'
         'epsilon = "0"\ndelta = "1e-99"\n'
     )
@@ -227,27 +214,24 @@ def test_the_product_reads_a_name_once() -> None:
             document.read_text(f"{TWICE}{field} = {{x = {given}}}\n", "names.toml")
 
 
-def _forged(**fields: Any) -> dict[str, Any]:
-    claim = document.read_text(TWICE, "names.toml").claims[0]
-    data = copy.deepcopy(msgspec.to_builtins(certify(claim)[1]))
-    data["claim"] |= fields
-    del data["seal"]
-    return {**data, "seal": seal.seal(data)}
+def _forged(**fields: Any) -> Data:
+    data = decided('kind = "relation"\nclaim = "x <= 1"\nwhere = {x = [1]}')[1]
+    return forged(data, claim={**data["claim"], **fields})
 
 
 def test_the_checker_reads_a_name_once() -> None:
     assert checker.check(_forged()).valid
     assert not checker.check(_forged(let={"y": "2"})).problems
     for fields in ({"let": {"x": "2"}}, {"for_all": {"x": {"low": "0", "grid": ["1"]}}}):
-        problems = checker.check(_forged(**fields)).problems
-        assert problems[0] == ("case", "cannot be checked: the name x is given twice")
+        found = checker.check(_forged(**fields)).problems
+        assert found[0] == ("case", "cannot be checked: the name x is given twice")
 
 
 def test_a_relation_names_neighbours_in_its_questions_alone() -> None:
     with pytest.raises(InvalidInputError, match="only a claim about a mechanism has one"):
         document.read_text(f'{TWICE}adjacency = "replace-one"\n', "names.toml")
-    problems = checker.check(_forged(adjacency="replace-one")).problems
-    assert problems == [("claim.adjacency", "does not fit")]
+    found = checker.check(_forged(adjacency="replace-one")).problems
+    assert found == [("claim.adjacency", "does not fit")]
 
 
 @pytest.mark.parametrize(
@@ -295,8 +279,7 @@ def test_a_point_without_a_value_is_refused() -> None:
     assert data is not None
     assert checker.check(data).problems == []
     data["claim"]["at"][0] = "-15"
-    data["seal"] = seal.seal({key: value for key, value in data.items() if key != "seal"})
-    assert any(field == "claim.at" for field, _ in checker.check(data).problems)
+    assert any(field == "claim.at" for field, _ in problems(data))
 
 
 @pytest.mark.parametrize("delta", ["7/5", "-1/10"])
@@ -304,7 +287,5 @@ def test_a_delta_that_is_no_probability_is_refused(delta: str) -> None:
     claim = ApproximateDP(id="d", mechanism="Laplace(scale=1)", epsilon="1/2", delta="0.4")
     _, data = certify(claim)
     assert data is not None
-    forged = json.loads(json.dumps(data).replace('"0.4"', f'"{delta}"'))
-    forged["seal"] = seal.seal({key: value for key, value in forged.items() if key != "seal"})
     assert checker.check(data).problems == []
-    assert checker.check(forged).outcome is checker.Outcome.INVALID
+    assert problems(json.loads(json.dumps(data).replace('"0.4"', f'"{delta}"')))

@@ -19,9 +19,8 @@ from lp.integer_problem import IntegerNoiseProblem
 from lp.problem import CountNoiseProblem
 from lp.shape_problem import GaussianShapeProblem
 from lp.shapes import optimal_gaussian_shape
-from tests.verify.forge import Data, at, put, sealed
-from verify import checker, document
-from verify.certificate import certify
+from tests.verify.forge import Data, at, decided, problems, put, sealed
+from verify import checker
 from verify.checker import check, optimum
 from verify.cli import main, optimal_integer, optimal_shape
 
@@ -45,10 +44,6 @@ def integer(objective: str, support: int, **options: Any) -> Data:
 def shape(space: Space, objective: str = "total", weights: list[int] | None = None) -> Data:
     found = optimal_gaussian_shape(GaussianShapeProblem(space, objective, weights))
     return plain(optimal_shape.certificate(found))
-
-
-def problems(data: Data) -> list[tuple[str, str]]:
-    return check(sealed(data)).problems
 
 
 PROOFS: list[Callable[[], Data]] = [
@@ -320,26 +315,19 @@ BEST = (
 )
 
 
-def certificate(text: str) -> dict[str, Any]:
-    read = document.read_text(f'schema_version = 1\n[[claims]]\nid = "c"\n{text}')
-    found = certify(read.claims[0])[1]
-    assert found is not None
-    return found
-
-
 def wrong_fields(data: dict[str, Any]) -> list[str]:
-    return [path for path, _ in checker.check(sealed(data)).problems]
+    return [path for path, _ in problems(data)]
 
 
 def test_an_equality_without_a_proof_is_decided_by_an_identity() -> None:
     equal = "sqrt(3 + 2*sqrt(2)) == 1 + sqrt(2)"
-    checked = checker.check(certificate(f'kind = "relation"\nclaim = "{equal}"'))
+    checked = checker.check(decided(f'kind = "relation"\nclaim = "{equal}"')[1])
     assert not checked.problems
     assert not checked.taken_as_given
 
 
 def test_another_limit_is_proved_again() -> None:
-    data = certificate(LIMIT)
+    data = decided(LIMIT)[1]
     assert data["verdict"] == "REFUTED"
     checked = checker.check(data)
     assert not checked.problems
@@ -351,7 +339,7 @@ def test_another_limit_is_proved_again() -> None:
 
 @pytest.mark.parametrize("end", ["4", "inf"])
 def test_points_prove_what_they_are_all_of(end: str) -> None:
-    data = certificate(LEAST)
+    data = decided(LEAST)[1]
     assert data["verdict"] == "HOLDS"
     assert wrong_fields(data) == []
     data["claim"]["over"]["high"] = end
@@ -359,7 +347,7 @@ def test_points_prove_what_they_are_all_of(end: str) -> None:
 
 
 def test_the_conditions_of_a_dual_are_required() -> None:
-    data = certificate(BEST)
+    data = decided(BEST)[1]
     assert data["verdict"] == "HOLDS"
     checked = checker.check(data)
     assert not checked.problems
@@ -377,6 +365,4 @@ def test_a_rival_within_the_tolerance_refutes_nothing() -> None:
         'type = "IntegerNoise"\nE = 3\neta = "1/2"\nsupport = 2\n[claims.rival]\n'
         'probabilities = ["1/16", "3/16", "1/2", "3/16", "1/16"]\nlowest = -2'
     )
-    read = document.read_text(f'schema_version = 1\n[[claims]]\nid = "c"\n{text}')
-    finding, _ = certify(read.claims[0])
-    assert finding.verdict.value == "UNDECIDED"
+    assert decided(text)[0] == "UNDECIDED"

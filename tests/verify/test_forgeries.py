@@ -14,82 +14,36 @@ from collections import Counter
 from fractions import Fraction
 
 import msgspec
-import numpy as np
 import pytest
 
-from accountant import notation
 from accountant.errors import DpassayError
 from accountant.geometry.spaces import Box
 from lp.count_noise import optimal_count_noise
 from lp.integer_noise import optimal_integer_noise
 from lp.integer_problem import IntegerNoiseProblem
 from lp.problem import CountNoiseProblem
-from lp.report import certificate as count_certificate
 from lp.shape_problem import GaussianShapeProblem
 from lp.shapes import optimal_gaussian_shape
 from tests.quick import quick
-from tests.verify.forge import CLAIMS, Data, certified, mutants, sealed
+from tests.verify.forge import CLAIMS, OTHERS, Data, certified, mutants
 from verify import checker
 from verify.audit import (
     Counts,
     Design,
-    audit,
     audit_one_run,
-    audit_until_refuted,
     p_value,
 )
 from verify.audit.rounds import Evidence, Round
 from verify.checker import Outcome, apart
 from verify.claims import KINDS
-from verify.cli.optimal_integer import certificate as integer_certificate
-from verify.cli.optimal_shape import certificate as shape_certificate
 from verify.exact import verify
 
 _SECONDS = 10
 """Of processor time for a mutant; one that takes more is not checked, and does not pass."""
-OTHERS = (
-    *("audit", "sequential-audit", "one-run-audit"),
-    *("count-noise", "integer-noise", "gaussian-shape"),
-)
 EVERY = 193
 """The default suite looks at every 193rd mutant, beginning at another one for each certificate."""
 EVERY_SLOW = 11
 """Each leaf has some twenty mutants."""
-
-
-@functools.cache
-def _genuine(name: str) -> str:
-    found: Data | None
-    match name:
-        case "audit":
-            found = audit(
-                notation.parse("Laplace(scale=1)"), "0.8", samples=2_000, seed=1
-            ).certificate()
-        case "sequential-audit":
-            found = audit_until_refuted(
-                notation.parse("Laplace(scale=1)"), "0.5", seed=1
-            ).certificate()
-        case "one-run-audit":
-            coins = np.arange(80) % 2 == 0
-            scores = np.where(np.arange(80) % 10 < 9, coins, ~coins) + np.arange(80) / 1000
-            found = audit_one_run(scores, coins, "0.5").certificate()
-        case "count-noise":
-            problem = CountNoiseProblem(ratio=3, eta="1/2", support=2, max_count=2)
-            found = sealed(count_certificate(optimal_count_noise(problem)))
-        case "integer-noise":
-            asked = IntegerNoiseProblem(objective="variance", epsilon=1, delta="1/10", support=3)
-            found = sealed(integer_certificate(optimal_integer_noise(asked)))
-        case "gaussian-shape":
-            shape = optimal_gaussian_shape(GaussianShapeProblem(Box([1, 2]), "total", None))
-            found = sealed(shape_certificate(shape))
-        case _:
-            found = certified(name)
-    return json.dumps(found)
-
-
-def genuine(name: str) -> Data:
-    data: Data = json.loads(_genuine(name))
-    return data
 
 
 def is_true(data: Data) -> bool:
@@ -194,7 +148,7 @@ def _bets(data: Data) -> bool:
 def _forge(name: str, every: int, first: int = 0) -> tuple[Counter[str], list[str]]:
     """Check mutants; return the outcomes, and those that pass and state something false."""
     outcomes: Counter[str] = Counter()
-    chosen = list(itertools.islice(mutants(genuine(name)), first % every, None, every))
+    chosen = list(itertools.islice(mutants(certified(name)), first % every, None, every))
     found = apart.check_all((mutant.data for mutant in chosen), seconds=_SECONDS)
     wrong = []
     for mutant, checked in zip(chosen, found, strict=True):
@@ -209,7 +163,7 @@ def _forge(name: str, every: int, first: int = 0) -> tuple[Counter[str], list[st
 
 @pytest.mark.parametrize("name", [*OTHERS, *quick(CLAIMS)])
 def test_what_is_genuine_is_true(name: str) -> None:
-    data = genuine(name)
+    data = certified(name)
     assert checker.check(data).problems == []
     assert is_true(data)
 

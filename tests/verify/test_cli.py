@@ -115,9 +115,6 @@ def test_bad_claim_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["verify", str(path)]) == 2
     assert "is not a TOML file" in capsys.readouterr().err
 
-    assert main(["verify", str(tmp_path / "none.toml")]) == 2
-    assert "Cannot read" in capsys.readouterr().err
-
 
 def test_one_bad_claim_does_not_hide_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -253,19 +250,9 @@ def test_verify_json_has_the_keys_of_the_contract(
     assert main(["verify", str(claims), "--json"]) == 1
     data = printed_json(capsys)
     assert set(data) == {"schema_version", "findings"}
-    for finding in data["findings"]:
-        assert {
-            "id",
-            "source",
-            "statement",
-            "verdict",
-            "true",
-            "claimed",
-            "margin",
-            "rigour",
-            "witness",
-            "reason",
-        } <= set(finding)
+    keys = {"id", "source", "statement", "verdict", "true", "claimed", "margin", "rigour"}
+    keys |= {"witness", "reason"}
+    assert all(keys <= set(finding) for finding in data["findings"])
     refuted, holds, pending = data["findings"]
     assert [f["verdict"] for f in data["findings"]] == ["REFUTED", "HOLDS", "PENDING"]
     assert is_enclosure(refuted["true"]["delta"])
@@ -383,17 +370,6 @@ def test_certificates_of_a_file(claims: Path, capsys: pytest.CaptureFixture[str]
 
 
 # ---------------------------------------------------------------- long runs
-
-
-@pytest.mark.slow
-def test_results_come_in_the_order_of_the_file_from_several_processes(tmp_path: Path) -> None:
-    path = tmp_path / "claims.toml"
-    parts = [SLOW.format(index=i, scale=f"{i + 10}/10") for i in range(6)]
-    path.write_text("schema_version = 1\n" + "".join(parts))
-    result = run("verify", str(path), "--jobs", "2", "--quiet")
-    assert result.stdout.splitlines() == [f"HOLDS  slow-{i}" for i in range(6)]
-    assert result.stderr == ""
-    assert result.returncode == 0
 
 
 @pytest.mark.slow

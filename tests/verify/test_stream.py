@@ -82,18 +82,6 @@ def test_what_is_promised_is_said(shell: Shell) -> None:
     assert "the whole output" not in shell.errors
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--seed", "7"], "--seed is --insecure-seed now"),
-        (["--lattice"], "every output is on the lattice"),
-    ],
-)
-def test_options_of_earlier_versions(shell: Shell, options: list[str], message: str) -> None:
-    assert shell("1\n", *options, code=2) == []
-    assert message in shell.errors
-
-
 def test_noise_is_drawn_by_the_operating_system(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,6 +321,9 @@ def test_the_best_for_a_budget(options: list[str], mechanism: str, bare: Shell) 
         (["--mechanism", "KaryTree(steps=10, arity=1, epsilon=1)"], "Expected arity=1 ≥ 2"),
         (["--mechanism", COUNTERS[0], "--insecure-seed", "-1"], "insecure-seed=-1 ≥ 0"),
         (["--epsilon", "1", "--steps", "9", "--contributions", "0"], "contributions=0 ≥ 1"),
+        # options of earlier versions
+        (["--mechanism", COUNTERS[0], "--seed", "7"], "--seed is --insecure-seed now"),
+        (["--mechanism", COUNTERS[0], "--lattice"], "every output is on the lattice"),
     ],
 )
 def test_bad_usage(options: list[str], message: str, bare: Shell) -> None:

@@ -54,6 +54,7 @@ profile 'RankOneGaussian(dimension=3, sigma_star=10)' --mu | No mu is enough
 profile LAPLACE --epsilon 1 --method fft                | method='fft'
 profile TRAINING --epsilon 1 --method exact             | method='auto' or 'fourier'
 profile TRAINING --alpha 0.1 --method exact             | method='auto' or 'fourier'
+profile TRAINING --method exact                         | method='auto' or 'fourier'
 profile TRAINING --estimate --epsilon 1 --mu            | --mu
 profile TRAINING --estimate --epsilon 1 --relative-width 1e-3 | --relative-width
 profile TRAINING --estimate --epsilon 1 --method grid   | --method

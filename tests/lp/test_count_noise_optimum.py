@@ -27,6 +27,7 @@ def test_one_law_for_all_counts_attains_the_closed_form(e: int, eta: str) -> Non
     for support in range(1, 9):
         found = optimal_count_noise(CountNoiseProblem(ratio=e, eta=eta, support=support))
         expected = CountNoise(fmpq(e), to_fmpq(Fraction(eta)), support).optimal_delta
+        assert isinstance(expected, fmpq)
         assert found.exact == to_fraction(expected)
         assert found.exact in found.delta
 

@@ -52,6 +52,8 @@ def test_contains_the_exact_value(mechanism: Mechanism, epsilon: str, width: flo
     true = profile.delta(mechanism, epsilon)
     assert contains(lower, upper, true.ball())
     assert float((upper - lower) / lower) < width
+    without_a_width = pair.hockey_stick(exact(epsilon))
+    assert contains(without_a_width, without_a_width, true.ball())
 
 
 @pytest.mark.parametrize("mechanism", [EXACT[0][0], EXACT[6][0]])

@@ -117,6 +117,7 @@ def test_an_optimum_between_zero_and_a_billion_is_none() -> None:
         ("sequential-audit", "significance", float("nan")),
         ("sequential-audit", "evidence", float("inf")),
         ("sequential-audit", "p_value", -1),
+        ("sequential-audit", "p_value", 1e-300),
         ("sequential-audit", "samples", 3),
         ("sequential-audit", "rounds.0.pair", 7),
         ("audit", "significance", 100),

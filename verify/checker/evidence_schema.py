@@ -28,6 +28,21 @@ class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Shared by everything here."""
 
 
+def shape(tag: tuple[str, str] | None = None, **fields: Any) -> Any:
+    """Return the strict shape with these fields, and with the field and value that name it.
+
+    A field is a type, or a type and the default of one that may be left out.
+    """
+    return msgspec.defstruct(
+        "Shape" if tag is None else tag[1],
+        [(name, *(kind if isinstance(kind, tuple) else (kind,))) for name, kind in fields.items()],
+        bases=(Strict,),
+        kw_only=True,
+        tag_field=tag and tag[0],
+        tag=tag and tag[1],
+    )
+
+
 class Point(Strict, frozen=True, kw_only=True):
     """A point (ε, δ)."""
 

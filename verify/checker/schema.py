@@ -11,219 +11,91 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from verify import seal
 from verify.checker.declared import BY_LAW
-from verify.checker.evidence_schema import KINDS, PLAIN, Grid, Name, Scalar, Strict, Text, Words
+from verify.checker.evidence_schema import KINDS, PLAIN, Grid, Name, Scalar, Text, Words, shape
 
 _READ_ELSEWHERE = re.compile(r"(^|\.)(lower|upper|description|outcomes(\[\d+\])?)$")
 """Ends of enclosures, which have a pattern of their own, and words."""
 _EXPECTED = "expected plain ASCII without comments, exponents of at most five digits"
 
 
-class Range(Strict, frozen=True, kw_only=True):
-    """What a variable ranges over."""
-
-    statement: Words = ""
-    low: Text | None = None
-    above: Text | None = None
-    high: Text | None = None
-    below: Text | None = None
-    integer: bool = False
-
-
-class Domain(Range, frozen=True, kw_only=True):
-    """The same, and where it is looked at."""
-
-    grid: Grid
-
-
-class _Claim(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"
-):
-    """Shared by the kinds of claims."""
-
-    id: Words
-    statement: Words = ""
-    source: Words = ""
-    adjacency: Literal["add-remove", "replace-one"] | None = None
-    let: dict[Name, Text] = {}
-    where: dict[Name, Grid] = {}
-    for_all: dict[Name, Domain] = {}
-    assume: list[Text] = []
-    cause: Words = ""
-    correction: Words = ""
-    error: Words = ""
-    slip: bool = False
-    argument: Words = ""
-    lemmas: list[Words] = []
-    proof: dict[str, Any] = {}
-    expected: Literal["", "REFUTED"] = ""
-
-
-class _Privacy(_Claim, frozen=True, kw_only=True):
-    mechanism: Text
-
-
-class ApproximateDP(_Privacy, frozen=True, kw_only=True, tag="approximate-dp"):
-    """(ε, δ)-DP."""
-
-    epsilon: Text
-    delta: Text
-
-
-class PureDP(_Privacy, frozen=True, kw_only=True, tag="pure-dp"):
-    """ε-DP."""
-
-    epsilon: Text
-
-
-class GaussianDP(_Privacy, frozen=True, kw_only=True, tag="gaussian-dp"):
-    """μ-Gaussian DP."""
-
-    mu: Text
-
-
-class RenyiDP(_Privacy, frozen=True, kw_only=True, tag="renyi-dp"):
-    """A Rényi divergence of at most ε."""
-
-    order: Text
-    epsilon: Text
-
-
-class ZeroConcentratedDP(_Privacy, frozen=True, kw_only=True, tag="zcdp"):
-    """ρ-zCDP."""
-
-    rho: Text
-
-
-class Profile(_Privacy, frozen=True, kw_only=True, tag="profile"):
-    """δ(ε) is at most a curve on [low, high]."""
-
-    bound: Text
-    low: Text
-    high: Text
-
-
-class Tradeoff(_Privacy, frozen=True, kw_only=True, tag="tradeoff"):
-    """β(α) is at least a curve on [low, high]."""
-
-    bound: Text
-    low: Text
-    high: Text
-
-
-class Relation(_Claim, frozen=True, kw_only=True, tag="relation"):
-    """A comparison."""
-
-    claim: Text
-
-
-class PrintedNumber(_Claim, frozen=True, kw_only=True, tag="printed-number"):
-    """A number as it is printed."""
-
-    expression: Text
-    printed: Text
-
-
-class _Behaviour(_Claim, frozen=True, kw_only=True):
-    expression: Text
-    variable: Name
-    at: Grid
-    over: Range | None = None
-
-
-class Monotone(_Behaviour, frozen=True, kw_only=True, tag="monotone"):
-    """Falling or rising."""
-
-    direction: Literal["decreasing", "increasing"]
-
-
-class Limit(_Behaviour, frozen=True, kw_only=True, tag="limit"):
-    """What an expression tends to."""
-
-    limit: Text
-    rate: Text = ""
-
-
-class Minimiser(_Behaviour, frozen=True, kw_only=True, tag="minimiser"):
-    """Where an expression is least."""
-
-    claimed: Text
-    tail: Words = ""
-
-
-_Entries = Annotated[list[Scalar], Meta(max_length=1000)]
-
-
-class Box(Strict, frozen=True, kw_only=True, tag_field="type", tag="Box"):
-    """|v_i| at most a bound each."""
-
-    bounds: _Entries
-
-
-class SparseBox(Strict, frozen=True, kw_only=True, tag_field="type", tag="SparseBox"):
-    """At most so many entries other than 0."""
-
-    dimension: Scalar
-    sparsity: Scalar
-    bound: Scalar
-    signed: bool
-
-
-class GaussianFamily(Strict, frozen=True, kw_only=True, tag_field="type", tag="Gaussian"):
-    """Gaussian noise over a space, by its variances."""
-
-    mu: Scalar
-    objective: Literal["total", "mean"]
-    space: Box | SparseBox
-
-
-class IntegerFamily(Strict, frozen=True, kw_only=True, tag_field="type", tag="IntegerNoise"):
-    """Integer noise on a bounded support."""
-
-    E: Scalar
-    eta: Scalar
-    support: Scalar
-
-
-class Corners(Strict, frozen=True, kw_only=True, tag_field="law", tag="corners"):
-    """Uniform signs."""
-
-
-class Sparse(Strict, frozen=True, kw_only=True, tag_field="law", tag="sparse"):
-    """So many entries other than 0."""
-
-    ones: Scalar
-
-
-class Rival(Strict, frozen=True, kw_only=True):
-    """A law on integers."""
-
-    probabilities: _Entries
-    lowest: Scalar
-
-
-class Optimality(_Claim, frozen=True, kw_only=True, tag="optimality"):
-    """A value that no rival beats."""
-
-    value: Text
-    among: GaussianFamily | IntegerFamily | msgspec.UnsetType = msgspec.UNSET
-    dual: Corners | Sparse | msgspec.UnsetType = msgspec.UNSET
-    rival: Rival | msgspec.UnsetType = msgspec.UNSET
-    lower_bound: Text = ""
-    competitor: Text = ""
-    tolerance: Text = "0"
-
-
-AnyClaim: TypeAlias = (
-    ApproximateDP | PureDP | GaussianDP | RenyiDP | ZeroConcentratedDP | Profile | Tradeoff
-    | Relation | PrintedNumber | Monotone | Limit | Minimiser | Optimality
-)  # fmt: skip
+_RANGE: dict[str, Any] = {
+    "statement": (Words, ""),
+    "integer": (bool, False),
+    **dict.fromkeys(("low", "above", "high", "below"), (Text | None, None)),
+}
+"""What a variable ranges over."""
+_DOMAIN: Any = shape(**_RANGE, grid=Grid)
+"""The same, and where it is looked at."""
+_COMMON: dict[str, Any] = {
+    "id": Words,
+    **dict.fromkeys(
+        ("statement", "source", "cause", "correction", "error", "argument"), (Words, "")
+    ),
+    "adjacency": (Literal["add-remove", "replace-one"] | None, None),
+    "let": (dict[Name, Text], {}),
+    "where": (dict[Name, Grid], {}),
+    "for_all": (dict[Name, _DOMAIN], {}),
+    "assume": (list[Text], []),
+    "slip": (bool, False),
+    "lemmas": (list[Words], []),
+    "proof": (dict[str, Any], {}),
+    "expected": (Literal["", "REFUTED"], ""),
+}
+"""The fields of every claim."""
+_CURVE: dict[str, Any] = dict.fromkeys(("mechanism", "bound", "low", "high"), Text)
+_BEHAVIOUR: dict[str, Any] = {
+    "expression": Text,
+    "variable": Name,
+    "at": Grid,
+    "over": (shape(**_RANGE) | None, None),
+}
+_ENTRIES: Any = Annotated[list[Scalar], Meta(max_length=1000)]
+_SPACE: Any = shape(tag=("type", "Box"), bounds=_ENTRIES) | shape(
+    tag=("type", "SparseBox"), dimension=Scalar, sparsity=Scalar, bound=Scalar, signed=bool
+)
+_AMONG: Any = shape(
+    tag=("type", "Gaussian"), mu=Scalar, objective=Literal["total", "mean"], space=_SPACE
+) | shape(tag=("type", "IntegerNoise"), E=Scalar, eta=Scalar, support=Scalar)
+_DUAL: Any = shape(tag=("law", "corners")) | shape(tag=("law", "sparse"), ones=Scalar)
+_RIVAL: Any = shape(probabilities=_ENTRIES, lowest=Scalar)
+
+CLAIMS: dict[str, Any] = {
+    kind: shape(tag=("kind", kind), **_COMMON, **fields)
+    for kind, fields in {
+        "approximate-dp": {"mechanism": Text, "epsilon": Text, "delta": Text},
+        "pure-dp": {"mechanism": Text, "epsilon": Text},
+        "gaussian-dp": {"mechanism": Text, "mu": Text},
+        "renyi-dp": {"mechanism": Text, "order": Text, "epsilon": Text},
+        "zcdp": {"mechanism": Text, "rho": Text},
+        "profile": _CURVE,
+        "tradeoff": _CURVE,
+        "relation": {"claim": Text},
+        "printed-number": {"expression": Text, "printed": Text},
+        "monotone": {**_BEHAVIOUR, "direction": Literal["decreasing", "increasing"]},
+        "limit": {**_BEHAVIOUR, "limit": Text, "rate": (Text, "")},
+        "minimiser": {**_BEHAVIOUR, "claimed": Text, "tail": (Words, "")},
+        "optimality": {
+            "value": Text,
+            **{
+                name: (found | msgspec.UnsetType, msgspec.UNSET)
+                for name, found in {"among": _AMONG, "dual": _DUAL, "rival": _RIVAL}.items()
+            },
+            **dict.fromkeys(("lower_bound", "competitor"), (Text, "")),
+            "tolerance": (Text, "0"),
+        },
+    }.items()
+}
+"""The shape of each kind of claim."""
+_ANY_CLAIM: Any = reduce(or_, CLAIMS.values())
 
 
 LAWS: dict[str, tuple[str, ...]] = {
@@ -250,11 +122,11 @@ def shape_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         if data["kind"] not in [*KINDS]:
             return [("kind", f"expected one of {', '.join(KINDS)}")]
         return _misfit(data, KINDS[data["kind"]], "")
-    found = _misfit(data, seal.Certificate, "") or _misfit(data["claim"], AnyClaim, "claim")
+    found = _misfit(data, seal.Certificate, "") or _misfit(data["claim"], _ANY_CLAIM, "claim")
     if found:
         return found
     for index, lemma in enumerate(data.get("lemmas", [])):
-        if misfit := _misfit(lemma, AnyClaim, f"lemmas[{index}]"):
+        if misfit := _misfit(lemma, _ANY_CLAIM, f"lemmas[{index}]"):
             return misfit
     evaluated = {name: data[name] for name in ("case", "claimed", "mechanism", "facts")}
     if path := _not_plain(evaluated):

@@ -26,7 +26,7 @@ from typing import Any
 from flint import acb, arb
 
 from verify.checker.arithmetic import largest
-from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.declared.law import DeclaredLaw, Pair, unknown
 from verify.checker.notation import (
     Argument,
     Noise,
@@ -38,7 +38,7 @@ from verify.checker.notation import (
     rational,
     switch,
 )
-from verify.checker.reals import INFINITE, Real, UnknownError, ball, exp, hull
+from verify.checker.reals import INFINITE, Real, ball, exp, hull
 
 _BITS = 60
 """Of an integral."""
@@ -137,9 +137,7 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
     return hull(largest([p - exp(epsilon) * q, 1 - exp(epsilon), Fraction(0)]), high)
 
 
-def _unknown(*_: Any) -> Any:
-    raise UnknownError("the divergences of the sparse vector technique are not known")
-
+_UNKNOWN = unknown("the divergences of the sparse vector technique are not known")
 
 ABOVE_THRESHOLD = DeclaredLaw(
     mechanism="AboveThreshold",
@@ -157,10 +155,10 @@ ABOVE_THRESHOLD = DeclaredLaw(
     parameters=("threshold", "query", "count", "monotone", "fresh", "values"),
     pair=_pair,
     tails=_tails,
-    renyi=_unknown,
+    renyi=_UNKNOWN,
     largest_loss=_largest_loss,
-    variance=_unknown,
-    quantile=_unknown,
+    variance=_UNKNOWN,
+    quantile=_UNKNOWN,
     only_alone=True,
     only_bounded=True,
     hockey_stick=_hockey_stick,

@@ -12,11 +12,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.declared.law import ALL, NO_NUMBER, NONE, DeclaredLaw, Pair
 from verify.checker.notation import Argument, Noise, positive, switch
-from verify.checker.reals import UnknownError, exp, log
-
-_NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
+from verify.checker.reals import exp, log
 
 
 def _pair(noise: Noise) -> Pair:
@@ -27,9 +25,9 @@ def _pair(noise: Noise) -> Pair:
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     t = pair["length"]
     if epsilon >= t:
-        return _NONE
+        return NONE
     if epsilon <= -t:
-        return _ALL
+        return ALL
     root = exp((t - epsilon) / 2)
     q = (root - 1) / (exp(t) - 1)
     return q * exp(t) / root, q
@@ -54,10 +52,6 @@ def _renyi(pair: Pair, order: Any) -> Any:
     return (log(mean) - order * log(m)) / (order - 1)
 
 
-def _nothing(*_: Any) -> Any:
-    raise UnknownError("a candidate is no number")
-
-
 EXPONENTIAL = DeclaredLaw(
     mechanism="ExponentialMechanism",
     arguments={
@@ -71,7 +65,7 @@ EXPONENTIAL = DeclaredLaw(
     tails=_tails,
     renyi=_renyi,
     largest_loss=lambda pair: pair["length"],
-    variance=_nothing,
-    quantile=_nothing,
+    variance=NO_NUMBER,
+    quantile=NO_NUMBER,
     only_alone=True,
 )

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from fractions import Fraction
+from typing import Any, NoReturn, TypeAlias, final
 
 from verify.checker.notation import Argument, Noise
+from verify.checker.reals import UnknownError
 
 Pair: TypeAlias = dict[str, Any]
 """The worst pair: its name under "law", and its parameters."""
+NONE, ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
+"""P and Q of the empty event, and of the whole."""
+
+
+def unknown(what: str) -> Callable[..., NoReturn]:
+    """Return the answer to what is not known: an UnknownError with these words."""
+
+    def answer(*_: object) -> NoReturn:
+        raise UnknownError(what)
+
+    return answer
+
+
+NO_NUMBER = unknown("a candidate is no number")
 
 
 @final

@@ -11,11 +11,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
 from verify.checker.notation import Argument, Noise, positive
 from verify.checker.reals import PI, exp, log
-
-_NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
 
 
 def _pair(noise: Noise) -> Pair:
@@ -29,9 +27,9 @@ def _pair(noise: Noise) -> Pair:
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     t = pair["distance"]
     if epsilon >= t:
-        return _NONE
+        return NONE
     if epsilon <= -t:
-        return _ALL
+        return ALL
     r, most = exp((epsilon - t) / 2), exp(t)
     above = (1 - r) / (most - 1)
     return above * most, above / r
@@ -50,14 +48,6 @@ def _renyi(pair: Pair, order: Any) -> Any:
     return log(moment / ((2 * order - 1) * (exp(t) - 1))) / (order - 1)
 
 
-def _variance(noise: Noise) -> Any:
-    return PI * PI * noise["scale"] * noise["scale"] / 3
-
-
-def _quantile(noise: Noise, probability: Any) -> Any:
-    return noise["scale"] * log(probability / (1 - probability))
-
-
 LOGISTIC = DeclaredLaw(
     mechanism="Logistic",
     arguments={"scale": Argument(positive), "sensitivity": Argument(positive, Fraction(1))},
@@ -67,6 +57,6 @@ LOGISTIC = DeclaredLaw(
     tails=_tails,
     renyi=_renyi,
     largest_loss=lambda pair: pair["distance"],
-    variance=_variance,
-    quantile=_quantile,
+    variance=lambda noise: PI * PI * noise["scale"] * noise["scale"] / 3,
+    quantile=lambda noise, p: noise["scale"] * log(p / (1 - p)),
 )

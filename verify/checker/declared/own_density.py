@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.declared.law import DeclaredLaw, Pair, unknown
 from verify.checker.notation import Argument, Noise, positive
 from verify.checker.reals import UnknownError
 
@@ -56,9 +56,7 @@ def is_shift(law: Pair, given: Pair, *, refuted: bool) -> bool:
     return refuted and given.get("law") == OWN_DENSITY.name and smaller
 
 
-def _unknown(*_: Any) -> Any:
-    raise UnknownError("the integrals of a density that is written as a formula")
-
+_UNKNOWN = unknown("the integrals of a density that is written as a formula")
 
 OWN_DENSITY = DeclaredLaw(
     mechanism="AdditiveNoise",
@@ -71,9 +69,9 @@ OWN_DENSITY = DeclaredLaw(
     name="own-density",
     parameters=("density", "distance", "mirrored"),
     pair=_pair,
-    tails=_unknown,
-    renyi=_unknown,
-    largest_loss=_unknown,
-    variance=_unknown,
-    quantile=_unknown,
+    tails=_UNKNOWN,
+    renyi=_UNKNOWN,
+    largest_loss=_UNKNOWN,
+    variance=_UNKNOWN,
+    quantile=_UNKNOWN,
 )

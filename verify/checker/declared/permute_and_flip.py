@@ -14,11 +14,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.declared.law import ALL, NO_NUMBER, NONE, DeclaredLaw, Pair, unknown
 from verify.checker.notation import Argument, Noise, positive, switch
-from verify.checker.reals import UnknownError, exp
-
-_NONE, _ALL = (Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))
+from verify.checker.reals import exp
 
 
 def _pair(noise: Noise) -> Pair:
@@ -29,18 +27,10 @@ def _pair(noise: Noise) -> Pair:
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     t = pair["distance"]
     if epsilon >= t:
-        return _NONE
+        return NONE
     if epsilon <= -t:
-        return _ALL
+        return ALL
     return 1 - exp((epsilon - t) / 2) / 2, exp(-(t + epsilon) / 2) / 2
-
-
-def _unknown(*_: Any) -> Any:
-    raise UnknownError("the divergences of permute-and-flip are not known")
-
-
-def _nothing(*_: Any) -> Any:
-    raise UnknownError("a candidate is no number")
 
 
 PERMUTE_AND_FLIP = DeclaredLaw(
@@ -54,9 +44,9 @@ PERMUTE_AND_FLIP = DeclaredLaw(
     parameters=("distance",),
     pair=_pair,
     tails=_tails,
-    renyi=_unknown,
+    renyi=unknown("the divergences of permute-and-flip are not known"),
     largest_loss=lambda pair: pair["distance"],
-    variance=_nothing,
-    quantile=_nothing,
+    variance=NO_NUMBER,
+    quantile=NO_NUMBER,
     only_alone=True,
 )

@@ -25,7 +25,7 @@ from flint import acb, arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
-from verify.checker.declared.law import DeclaredLaw, Pair
+from verify.checker.declared.law import NO_NUMBER, DeclaredLaw, Pair, unknown
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, ball, exp
 
@@ -163,14 +163,6 @@ def _largest_loss(pair: Pair) -> Any:
     return pair["distance"]
 
 
-def _unknown(*_: Any) -> Any:
-    raise UnknownError("the divergences of a noisy maximum are not known")
-
-
-def _nothing(*_: Any) -> Any:
-    raise UnknownError("a candidate is no number")
-
-
 REPORT_NOISY_MAX = DeclaredLaw(
     mechanism="ReportNoisyMax",
     arguments={
@@ -185,9 +177,9 @@ REPORT_NOISY_MAX = DeclaredLaw(
     pair=_pair,
     tails=_tails,
     hockey_stick=_hockey_stick,
-    renyi=_unknown,
+    renyi=unknown("the divergences of a noisy maximum are not known"),
     largest_loss=_largest_loss,
-    variance=_nothing,
-    quantile=_nothing,
+    variance=NO_NUMBER,
+    quantile=NO_NUMBER,
     only_alone=True,
 )

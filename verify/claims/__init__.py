@@ -35,47 +35,31 @@ __all__ = [
     "ZeroConcentratedDP",
 ]
 
-_HOME = {
-    "ApproximateDP": "verify.claims.approximate_dp",
-    "GaussianDP": "verify.claims.gaussian_dp",
-    "Limit": "verify.claims.behaviour",
-    "Minimiser": "verify.claims.behaviour",
-    "Monotone": "verify.claims.behaviour",
-    "Optimality": "verify.claims.optimality",
-    "Pending": "verify.claims.pending",
-    "PrintedNumber": "verify.claims.relation",
-    "ProfileBound": "verify.claims.curve",
-    "PureDP": "verify.claims.pure_dp",
-    "Relation": "verify.claims.relation",
-    "RenyiDP": "verify.claims.divergence",
-    "TradeoffBound": "verify.claims.curve",
-    "ZeroConcentratedDP": "verify.claims.divergence",
-}
-"""Class → the module that it is from."""
-
 _CLASS = {
-    "approximate-dp": "ApproximateDP",
-    "gaussian-dp": "GaussianDP",
-    "limit": "Limit",
-    "minimiser": "Minimiser",
-    "monotone": "Monotone",
-    "optimality": "Optimality",
-    "pending": "Pending",
-    "printed-number": "PrintedNumber",
-    "profile": "ProfileBound",
-    "pure-dp": "PureDP",
-    "relation": "Relation",
-    "renyi-dp": "RenyiDP",
-    "tradeoff": "TradeoffBound",
-    "zcdp": "ZeroConcentratedDP",
+    "approximate-dp": ("approximate_dp", "ApproximateDP"),
+    "gaussian-dp": ("gaussian_dp", "GaussianDP"),
+    "limit": ("behaviour", "Limit"),
+    "minimiser": ("behaviour", "Minimiser"),
+    "monotone": ("behaviour", "Monotone"),
+    "optimality": ("optimality", "Optimality"),
+    "pending": ("pending", "Pending"),
+    "printed-number": ("relation", "PrintedNumber"),
+    "profile": ("curve", "ProfileBound"),
+    "pure-dp": ("pure_dp", "PureDP"),
+    "relation": ("relation", "Relation"),
+    "renyi-dp": ("divergence", "RenyiDP"),
+    "tradeoff": ("curve", "TradeoffBound"),
+    "zcdp": ("divergence", "ZeroConcentratedDP"),
 }
+"""Kind in a claim file → the module of its class, and the class."""
+_HOME = {name: f"verify.claims.{module}" for module, name in _CLASS.values()}
 
 
 class _Kinds(Mapping[str, "type[Claim]"]):
     """Kind in a claim file → class; a class is imported when it is looked up."""
 
     def __getitem__(self, kind: str) -> type[Claim]:
-        name = _CLASS[kind]
+        _, name = _CLASS[kind]
         found: type[Claim] = globals().get(name) or __getattr__(name)
         return found
 

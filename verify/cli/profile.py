@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
@@ -46,6 +48,7 @@ examples:
 """
 Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
 """One enclosure, one for each coordinate, or several by name."""
+Ask: TypeAlias = "Callable[[Mechanism, str, How], Value]"
 
 
 class Plot(Protocol):
@@ -87,7 +90,7 @@ class Question:
     """The option without its dashes; also the name of the argument of the question."""
     key: str
     """The name of the answer."""
-    ask: Callable[[Mechanism, str, How], Value]
+    ask: Ask
     metavar: str | None
     """Stands for the argument; None for a question without one."""
     help: str
@@ -117,40 +120,20 @@ class Answer:
         return {**beside, **self.value.to_json()}
 
 
-def _delta(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.questions.profile import delta
+def _asked(module: str, name: str, *, argument: bool = False, engine: bool = False) -> Ask:
+    """Return how to ask a function of `accountant.questions`, which is imported when it is asked.
 
-    return delta(mechanism, argument, **how.words())
+    `argument` and `engine` say whether it takes an argument, and an engine.
+    """
 
+    def ask(mechanism: Mechanism, given: str, how: How) -> Any:
+        question = getattr(import_module(f"accountant.questions.{module}"), name)
+        return question(mechanism, *[given] * argument, **how.words(engine=engine))
 
-def _epsilon(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.questions.profile import epsilon
-
-    return epsilon(mechanism, argument, **how.words())
-
-
-def _beta(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.questions.tradeoff import beta
-
-    return beta(mechanism, argument, **how.words())
+    return ask
 
 
-def _true_positive_rate(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.questions.tradeoff import power
-
-    return power(mechanism, argument, **how.words())
-
-
-def _renyi(mechanism: Mechanism, argument: str, how: How) -> Interval:
-    from accountant.questions.guarantees import renyi
-
-    return renyi(mechanism, argument, **how.words(engine=False))
-
-
-def _total_variation(mechanism: Mechanism, _: str, how: How) -> Interval:
-    from accountant.questions.guarantees import total_variation
-
-    return total_variation(mechanism, **how.words())
+_EXACT_MU = _asked("guarantees", "mu")
 
 
 def _mu(mechanism: Mechanism, _: str, how: How) -> Value:
@@ -159,22 +142,10 @@ def _mu(mechanism: Mechanism, _: str, how: How) -> Value:
     from accountant.questions.gaussian_bounds import gaussian_bounds
 
     try:
-        return _exact_mu(mechanism, _, how)
+        return _EXACT_MU(mechanism, _, how)
     except NotApplicableError:
         found = gaussian_bounds(mechanism, adjacency=how.adjacency)
     return {"best_upper": found.upper, "best_lower": found.lower, "regret": found.regret}
-
-
-def _exact_mu(mechanism: Mechanism, _: str, how: How) -> Interval:
-    from accountant.questions.guarantees import mu
-
-    return mu(mechanism, **how.words(engine=False))
-
-
-def _rho(mechanism: Mechanism, _: str, how: How) -> Interval:
-    from accountant.questions.guarantees import rho
-
-    return rho(mechanism, **how.words(engine=False))
 
 
 def _mse(mechanism: Mechanism, _: str, __: How) -> Interval:
@@ -190,21 +161,33 @@ def _variance(mechanism: Mechanism, _: str, __: How) -> Interval | list[Interval
     return values[0] if len(set(values)) == 1 else values
 
 
+_profile = partial(_asked, "profile", argument=True, engine=True)
+_tradeoff = partial(_asked, "tradeoff", argument=True, engine=True)
+_guarantee = partial(_asked, "guarantees")
+
 QUESTIONS = (
-    Question("epsilon", "delta", _delta, "E", "delta at this epsilon (any real number)"),
-    Question("delta", "epsilon", _epsilon, "D", "least epsilon at this delta"),
-    Question("alpha", "beta", _beta, "A", "least type II error at this type I error"),
+    Question("epsilon", "delta", _profile("delta"), "E", "delta at this epsilon (any real number)"),
+    Question("delta", "epsilon", _profile("epsilon"), "D", "least epsilon at this delta"),
+    Question("alpha", "beta", _tradeoff("beta"), "A", "least type II error at this type I error"),
     Question(
         "tpr-at-fpr",
         "true_positive_rate",
-        _true_positive_rate,
+        _tradeoff("power"),
         "A",
         "largest true positive rate of an attack at this false positive rate",
     ),
-    Question("order", "renyi", _renyi, "R", "Renyi divergence of this order"),
-    Question("total-variation", "total_variation", _total_variation, None, "delta at epsilon 0"),
+    Question(
+        "order", "renyi", _guarantee("renyi", argument=True), "R", "Renyi divergence of this order"
+    ),
+    Question(
+        "total-variation",
+        "total_variation",
+        _guarantee("total_variation", engine=True),
+        None,
+        "delta at epsilon 0",
+    ),
     Question("mu", "mu", _mu, None, "mu of Gaussian DP: exact, or the best above and below"),
-    Question("rho", "rho", _rho, None, "least rho of zCDP"),
+    Question("rho", "rho", _guarantee("rho"), None, "least rho of zCDP"),
     Question("mse", "mse", _mse, None, "mean squared error, averaged over the outputs"),
     Question("variance", "variance", _variance, None, "variance of each released coordinate"),
 )
@@ -384,7 +367,7 @@ def _answers(
     for question in QUESTIONS:
         for argument in (asked or _DEFAULT).get(question.name, ()):
             try:
-                ask = _exact_mu if question.key == "mu" and not asked else question.ask
+                ask = _EXACT_MU if question.key == "mu" and not asked else question.ask
                 value = ask(mechanism, argument, how)
             except (NotApplicableError, UndecidedError) as refusal:
                 if asked:
@@ -392,16 +375,12 @@ def _answers(
                 elif options.method != "auto" and question.key == "delta":
                     raise
                 continue
-            if asked or not _says_nothing(value):
+            # What is bounded on one side only need not be shown where it is not asked.
+            if asked or isinstance(value, (list, dict)) or value.relative_width is not None:
                 answers.append(Answer(question, argument, value))
     if refused and not answers:
         raise refused[0]
     return answers, refused
-
-
-def _says_nothing(value: Value) -> bool:
-    """Whether a value is bounded on one side only, and need not be shown where it is not asked."""
-    return not isinstance(value, (list, dict)) and value.relative_width is None
 
 
 def _json(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]) -> dict[str, Any]:

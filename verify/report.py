@@ -193,7 +193,10 @@ def details(finding: Finding) -> list[tuple[str, str]]:
         ("cause", finding.cause),
         ("error", finding.error),
         ("proof", _footer(finding)),
-        ("remedy" if finding.verdict is Verdict.REFUTED else "correction", _remedy(finding)),
+        (
+            "remedy" if finding.verdict is Verdict.REFUTED else "correction",
+            remedy(finding) or finding.correction,
+        ),
     ]
     return [(label, floats_in_short(text)) for label, text in rows if text]
 
@@ -235,11 +238,6 @@ def panel(finding: Finding) -> RenderableType:
         border_style=style,
         padding=(1, 2),
     )
-
-
-def _remedy(finding: Finding) -> str:
-    """Return what would make the claim true, or the correction of a slip."""
-    return remedy(finding) or finding.correction
 
 
 def _factor(finding: Finding) -> str:

@@ -56,7 +56,7 @@ def compute(settings: Settings) -> Table:
     squares = sum(x * x for x in harmonic)
     least = Fraction(calibrate("Gaussian", EpsilonDelta(_EPSILON, _DELTA)).least.upper)
     elliptical = EllipticalGaussian(sensitivities=harmonic, mu=1 / least)
-    theorem = _theorem_1()
+    theorem = 2 * math.log(1.25 / float(_DELTA)) / float(_EPSILON) ** 2
     for j in range(10):
         own = quantities.variance(elliptical, j)
         share = Fraction(own.lower) / least**2
@@ -74,11 +74,6 @@ def _ratio(sensitivities: list[float]) -> Fraction:
     noise = EllipticalGaussian(sensitivities=exact, mu=1)
     mean = quantities.value(noise.mean_squared_error)
     return sum((x * x for x in exact), Fraction(0)) / Fraction(mean.lower)
-
-
-def _theorem_1() -> float:
-    """Return σ² of Theorem 1 for sensitivity 1."""
-    return 2 * math.log(1.25 / float(_DELTA)) / float(_EPSILON) ** 2
 
 
 def draw(table: Table) -> style.Figure:

@@ -85,7 +85,7 @@ class Guarantee:
         grid = [0.0, *(largest * (2.0 ** (-(_GRID - 1 - i) / 6)) for i in range(_GRID))]
         found = []
         for eps in grid:
-            point = Point(_rounded(eps), Fraction(0))
+            point = Point(Fraction(f"{eps:.6g}"), Fraction(0))
             delta = self.delta_at(float(point.epsilon))
             if not 0 <= delta <= 1:
                 raise expected("profile", delta, f"in [0, 1] at epsilon={eps:.6g}")
@@ -228,10 +228,6 @@ def _point(epsilon: Number, delta: Number) -> Point:
     if eps.rational is None:  # the next rational above: a weaker claim, refuted all the more
         return Point(_above(float(eps)), bound.rational)
     return Point(eps.rational, bound.rational)
-
-
-def _rounded(value: float) -> Fraction:
-    return Fraction(f"{value:.6g}")
 
 
 def _above(value: float) -> Fraction:

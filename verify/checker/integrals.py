@@ -222,7 +222,7 @@ class _RankOne:
         end = horizon, horizon
         if self.zero:
             x = (self.kappa**2 / (8 * self.a)).log()
-            return [((_below(x), _above(x)), end)]
+            return [((_below(x), -_below(-x)), end)]
         low = Fraction(-1)
         while not self._between(low) > 0:
             low = 2 * low
@@ -292,7 +292,3 @@ def _near(x: arb) -> Fraction:
 def _below(x: arb) -> Fraction:
     mantissa, exponent = x.lower().man_exp()
     return int(mantissa) * Fraction(2) ** int(exponent)
-
-
-def _above(x: arb) -> Fraction:
-    return -_below(-x)

@@ -266,7 +266,8 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
     for (_, laplace), counter in best.items():
         bounded = laplace == (found.bound_law == "Laplace")
         yield Candidate(
-            _spaced(type(counter).__name__) + _arguments(counter),
+            re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(counter).__name__).lower()
+            + ("" if counter.mu is None else ", Gaussian noise"),
             (type(counter).__doc__ or "").partition("\n")[0].rstrip(".").lower(),
             partial(
                 fixed,
@@ -276,15 +277,6 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
                 bound_for=f"factorisation with {found.bound_law} noise, averaged over the steps,",
             ),
         )
-
-
-def _spaced(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
-
-
-def _arguments(counter: LinearCounter) -> str:
-    """Return the noise where it is no Laplace noise."""
-    return "" if counter.mu is None else ", Gaussian noise"
 
 
 @_of.register

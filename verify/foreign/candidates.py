@@ -29,7 +29,9 @@ def as_mechanism(thing: object, adjacency: object = "add-remove") -> Mechanism:
     if hasattr(thing, "ledger"):
         own = getattr(thing, "neighboring_relation", adjacency)
         return events.mechanism_of(thing.ledger, own)
-    if hasattr(thing, "history") or _is_history(thing):
+    if hasattr(thing, "history") or (
+        isinstance(thing, list) and all(isinstance(entry, tuple) for entry in thing)
+    ):
         return opacus.mechanism_of(thing)
     raise expected(
         "candidate",
@@ -37,7 +39,3 @@ def as_mechanism(thing: object, adjacency: object = "add-remove") -> Mechanism:
         "to be a mechanism",
         "Or a dp-accounting event or accountant, an OpenDP measurement, or an Opacus history.",
     )
-
-
-def _is_history(thing: object) -> bool:
-    return isinstance(thing, list) and all(isinstance(entry, tuple) for entry in thing)

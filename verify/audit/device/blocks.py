@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.errors import InvalidInputError
-from verify.audit.blocks import TESTING, Blocks, Datasets, side_sizes, time_limit
+from verify.audit.blocks import TESTING, Blocks, side_sizes, time_limit
 from verify.audit.device.arrays import Device
 from verify.audit.device.choose import choose
 from verify.audit.device.laws import Law, law
@@ -101,7 +101,7 @@ def prepare(plan: Plan, name: str, executor: Executor | None) -> Prepared:
         )
     best: tuple[Rule, int, tuple[Law, Law]] | None = None
     for index, pair in enumerate(plan.pairs):
-        laws = _laws(plan.target, pair)
+        laws = law(plan.target.mechanism, pair[0]), law(plan.target.mechanism, pair[1])
         rule = choose(laws, plan.guarantee, runs=plan.samples, significance=plan.significance)
         if best is None or rule.predicted > best[0].predicted:
             best = rule, index, laws
@@ -124,7 +124,3 @@ def prepare(plan: Plan, name: str, executor: Executor | None) -> Prepared:
         f"the probabilities of the event are those of the mechanism within {off:.1g}",
     )
     return Prepared(rule, index, Blocks(whole, plan.samples), notes)
-
-
-def _laws(target: MechanismTarget, pair: Datasets) -> tuple[Law, Law]:
-    return law(target.mechanism, pair[0]), law(target.mechanism, pair[1])

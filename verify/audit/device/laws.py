@@ -316,15 +316,15 @@ def law(mechanism: Mechanism, answer: Any) -> Law:
     if declared is not None:
         return Law(SymmetricNoise(declared), _number(answer))
     known = {kind.__name__ for kind in law.registry if kind is not object}
-    known |= {kind.__name__ for kind in DESCRIPTIONS.values() if _declares(kind)}
+    known |= {
+        kind.__name__
+        for kind in DESCRIPTIONS.values()
+        if issubclass(kind, Mechanism) and kind.inverse_noise is not Mechanism.inverse_noise
+    }
     raise InvalidInputError(
         f"Expected device=None for {type(mechanism).__name__}: a device draws "
         f"{', '.join(sorted(known))}. Every mechanism can be audited without a device."
     )
-
-
-def _declares(kind: type) -> bool:
-    return issubclass(kind, Mechanism) and kind.inverse_noise is not Mechanism.inverse_noise
 
 
 @law.register

@@ -327,11 +327,7 @@ def mean_units(noise: Noise) -> Any:
         found = [error_units(noise, step) for step in range(n)]
     else:
         found = _squares(noise, n - 1)
-    return _sum(found) / n
-
-
-def _sum(values: list[Any]) -> Any:
-    return Real(sum((value.ball for value in values), arb(0)))
+    return Real(sum((value.ball for value in found), arb(0))) / n
 
 
 def _squares(noise: Noise, step: int) -> list[Any]:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import platform
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -23,11 +21,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, final
 
-from accountant.errors import DpassayError, NotApplicableError
+from accountant.errors import DpassayError
 from figures import extras, registry, style
 from figures.description import Settings, Size
 from figures.table import Table
-from verify.workers import work_for
+from verify.workers import workers
 
 PICTURES = (".png", ".pdf", ".svg")
 _SCHEMA_VERSION = 1
@@ -108,28 +106,11 @@ def make_all(
         for name in names:
             yield _one(name, settings, out)
         return
-    executor = ProcessPoolExecutor(
-        min(jobs, len(names)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=work_for,
-        initargs=(os.getpid(),),
-    )
-    try:
+    advice = "What is finished is kept: run the same command again with --jobs 1."
+    with workers(min(jobs, len(names)), "made a figure", advice) as executor:
         futures: list[Future[Made]] = [executor.submit(_one, n, settings, out) for n in names]
         for future in as_completed(futures):
             yield future.result()
-    except BrokenProcessPool:
-        raise NotApplicableError(
-            "A process that made a figure was stopped from outside, as happens where memory runs "
-            "out. What is finished is kept: run the same command again with --jobs 1."
-        ) from None
-    except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
-    finally:
-        executor.shutdown()
 
 
 def _one(name: str, settings: Settings, out: Path | None) -> Made:

@@ -5,25 +5,22 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import multiprocessing
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
 import msgspec
 
-from accountant.errors import DpassayError, InvalidInputError, NotApplicableError, UndecidedError
+from accountant.errors import DpassayError, InvalidInputError, UndecidedError
 from verify import certificate
 from verify.argument import conclude
 from verify.claim import Claim
 from verify.exact import verify
 from verify.proof import plain, reachable
 from verify.verdict import Finding, Verdict
-from verify.workers import work_for
+from verify.workers import workers
 
 _FEW = 4
 """So few claims are decided before other processes would have started."""
@@ -141,30 +138,13 @@ def _decided(claims: Sequence[_Task], jobs: int, certified: bool) -> Iterator[tu
         return
     size = min(_MOST_AT_ONCE, max(1, len(claims) // (_ROUNDS * jobs)))
     parts = [claims[start : start + size] for start in range(0, len(claims), size)]
-    executor = ProcessPoolExecutor(
-        min(jobs, len(claims)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=work_for,
-        initargs=(os.getpid(),),
-    )
-    try:
+    advice = "Run the command again with --jobs 1; with --resume FILE what is finished is kept."
+    with workers(min(jobs, len(claims)), "decided claims", advice) as executor:
         waiting = {executor.submit(_decide_part, part, certified) for part in parts}
         while waiting:  # what is finished is let go of, lest everything is kept twice
             finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
                 yield from future.result()
-    except BrokenProcessPool:
-        raise NotApplicableError(
-            "A process that decided claims was stopped from outside, as happens where memory runs "
-            "out. Run the command again with --jobs 1; with --resume FILE what is finished is kept."
-        ) from None
-    except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
-    finally:
-        executor.shutdown()
 
 
 def _decide_part(claims: Sequence[_Task], certified: bool) -> list[tuple[int, Outcome]]:

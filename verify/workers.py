@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+
+from accountant.errors import NotApplicableError
 
 _GLANCE = 1.0
 """Seconds between two looks at whether the parent is still there."""
+
+
+@contextmanager
+def workers(count: int, what: str, advice: str) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool of processes, which are stopped when it is left, for whatever reason.
+
+    Raises NotApplicableError, with what a process did and advice, if one is stopped from outside.
+    """
+    executor = ProcessPoolExecutor(
+        count,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=work_for,
+        initargs=(os.getpid(),),
+    )
+    try:
+        yield executor
+    except BrokenProcessPool:
+        raise NotApplicableError(
+            f"A process that {what} was stopped from outside, as happens where memory runs out. "
+            f"{advice}"
+        ) from None
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        executor.shutdown()
 
 
 def work_for(parent: int) -> None:

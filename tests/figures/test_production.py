@@ -17,6 +17,7 @@ from figures import extras, gallery, production, registry, verdicts
 from figures.cli import COMMAND
 from figures.data.cifar import colour_images, halved
 from figures.description import Settings, Size
+from verify import workers
 from verify.cli import main
 from verify.cli.verify import ledger
 
@@ -192,7 +193,7 @@ def test_every_stored_table_is_found_again(size: list[str]) -> None:
 
 def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Every worker dies as it starts, as under a limit on memory."""
-    monkeypatch.setattr(production, "work_for", os._exit)
+    monkeypatch.setattr(workers, "work_for", os._exit)
     names = ["better-gaussian/1", "better-gaussian/2"]
     with pytest.raises(NotApplicableError, match="--jobs 1"):
         list(production.make_all(names, FAST, tmp_path, jobs=2))

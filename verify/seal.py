@@ -50,13 +50,19 @@ class Enclosure(_Plain, frozen=True, kw_only=True):
 class _Fact(_Plain, frozen=True, kw_only=True, tag_field="fact"):
     """Shared by the facts; `name` is what the conclusion calls it."""
 
+    name: str
+
+
+class _OfLaw(_Fact, frozen=True, kw_only=True):
+    """Shared by the facts about a pair of laws."""
+
+    law: dict[str, Any]
+
 
 @final
-class Event(_Fact, frozen=True, kw_only=True, tag="event"):
+class Event(_OfLaw, frozen=True, kw_only=True, tag="event"):
     """p = P(L > ε) and q = Q(L > ε) for the pair of laws `law` and ε = `loss_above`."""
 
-    name: str
-    law: dict[str, Any]
     loss_above: str
     description: str
     p: Enclosure
@@ -64,31 +70,25 @@ class Event(_Fact, frozen=True, kw_only=True, tag="event"):
 
 
 @final
-class HockeyStick(_Fact, frozen=True, kw_only=True, tag="hockey-stick"):
+class HockeyStick(_OfLaw, frozen=True, kw_only=True, tag="hockey-stick"):
     """The divergence H(ε) = sup_S P(S) − e^ε Q(S)."""
 
-    name: str
-    law: dict[str, Any]
     epsilon: str
     value: Enclosure
 
 
 @final
-class Renyi(_Fact, frozen=True, kw_only=True, tag="renyi"):
+class Renyi(_OfLaw, frozen=True, kw_only=True, tag="renyi"):
     """The Rényi divergence of an order."""
 
-    name: str
-    law: dict[str, Any]
     order: str
     value: Enclosure
 
 
 @final
-class GaussianMu(_Fact, frozen=True, kw_only=True, tag="gaussian-mu"):
+class GaussianMu(_OfLaw, frozen=True, kw_only=True, tag="gaussian-mu"):
     """The least μ of a pair: that of Gaussian releases, subsampled and mixed or not."""
 
-    name: str
-    law: dict[str, Any]
     value: Enclosure
 
 
@@ -96,7 +96,6 @@ class GaussianMu(_Fact, frozen=True, kw_only=True, tag="gaussian-mu"):
 class ExpressionFact(_Fact, frozen=True, kw_only=True, tag="expression"):
     """The value of an expression of the claim, at given values of further variables."""
 
-    name: str
     expression: str
     value: Enclosure
     variables: dict[str, str] = {}
@@ -106,7 +105,6 @@ class ExpressionFact(_Fact, frozen=True, kw_only=True, tag="expression"):
 class Sweep(_Fact, frozen=True, kw_only=True, tag="sweep"):
     """Points between which two monotone curves were compared, end against end."""
 
-    name: str
     cuts: list[str]
 
 
@@ -114,7 +112,6 @@ class Sweep(_Fact, frozen=True, kw_only=True, tag="sweep"):
 class Point(_Fact, frozen=True, kw_only=True, tag="point"):
     """The value of the variable at which a claimed curve is missed."""
 
-    name: str
     value: str
 
 

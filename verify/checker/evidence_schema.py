@@ -24,322 +24,196 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Level = Annotated[float, Meta(gt=0, lt=1)]
 
 
-class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Shared by everything here."""
+def shape(*, tag: Any = None, **fields: Any) -> Any:
+    """Return the strict shape with these fields, and with the field and the value that name it.
 
-
-def shape(tag: tuple[str, str] | None = None, **fields: Any) -> Any:
-    """Return the strict shape with these fields, and with the field and value that name it.
-
-    A field is a type, or a type and the default of one that may be left out.
+    A field is a type, or a type and the default of one that may be left out; `start` is "from".
     """
     return msgspec.defstruct(
         "Shape" if tag is None else tag[1],
         [(name, *(kind if isinstance(kind, tuple) else (kind,))) for name, kind in fields.items()],
-        bases=(Strict,),
+        frozen=True,
         kw_only=True,
+        forbid_unknown_fields=True,
+        rename={"start": "from"},
         tag_field=tag and tag[0],
         tag=tag and tag[1],
     )
 
 
-class Point(Strict, frozen=True, kw_only=True):
-    """A point (ε, δ)."""
-
-    epsilon: Text
-    delta: Text
-
-
-class Guarantee(Strict, frozen=True, kw_only=True):
-    """What an audit tests."""
-
-    kind: Literal["epsilon-delta", "gaussian", "mechanism", "profile"]
-    description: Words
-    points: list[Point]
-    parameter: Text
-
-
-class Counts(Strict, frozen=True, kw_only=True):
-    """What was counted."""
-
-    design: Literal["sides", "guesses"]
-    hits: Count
-    runs: Count
-    misses: Count
-    other_runs: Count
-
-
-class Partition(Strict, frozen=True, kw_only=True):
-    """Cells by their edges or by their values."""
-
-    edges: list[float] | None = None
-    values: list[float] | None = None
-
-
-class Event(Strict, frozen=True, kw_only=True):
-    """The cells that make up an event."""
-
-    feature: dict[str, Any]
-    name: Words
-    favours: Literal["first", "second"]
-    description: Words
-    partition: Partition
-    marks: list[Literal[-1, 0, 1]]
-    opposite: Words = ""
-
-
-class Replay(Strict, frozen=True, kw_only=True):
-    """What is needed to draw the runs of an audit again."""
-
-    target: Words
-    samples: Count
-    pairs: list[Annotated[list[Words], Meta(min_length=2, max_length=2)]] | None
-    search: Words | None
-    adjacency: Words | None
-    device: Words | None
-
-
-class _Tested(Strict, frozen=True, kw_only=True, tag_field="kind"):
-    """Shared by the audits."""
-
-    schema_version: Literal[1]
-    verdict: Literal["REFUTED", "NOT_REFUTED"]
-    target: Words
-    claim: Guarantee
-    p_value: Share
-    significance: Level
-    seed: Annotated[str, Meta(pattern=r"^[0-9]{1,40}(?![\s\S])")]
-    samples: Count
-    seconds: Annotated[float, Meta(ge=0)]
-    notes: list[Words]
-    advice: Words
-    replay: Replay | None = None
-    seal: dict[str, str]
-
-
-class Audit(_Tested, frozen=True, kw_only=True, tag="audit"):
-    """One test."""
-
-    tested: Point
-    pair: Annotated[list[Words], Meta(min_length=2, max_length=2)]
-    pairs_searched: Count
-    event: Event
-    counts: Counts
-    epsilon_lower_bound: Annotated[float, Meta(ge=0, le=700)]
-    delta_lower_bound: Share
-    mu_lower_bound: Annotated[float, Meta(ge=0, le=60)] | None = None
-    training_runs: Count
-    spared: Share
-    share: Share = 1.0
-    histogram: Annotated[list[list[Count]], Meta(min_length=2, max_length=2)]
-
-
-class Round(Strict, frozen=True, kw_only=True):
-    """One bet."""
-
-    tested: Point
-    stake: Share
-    right: Count
-    wrong: Count
-    runs: Count
-    event: Words
-    pair: Count
-
-
-class SequentialAudit(_Tested, frozen=True, kw_only=True, tag="sequential-audit"):
-    """Bets until they refute."""
-
-    pairs: list[Annotated[list[Words], Meta(min_length=2, max_length=2)]]
-    evidence: Annotated[float, Meta(gt=0)]
-    rounds: Annotated[list[Round], Meta(max_length=100_000)]
-
-
-class Step(Point, frozen=True, kw_only=True):
-    """A point of a claimed curve, or what it implies in the other order."""
-
-    reversed: bool
-
-
-Steps = Annotated[list[Step], Meta(min_length=1, max_length=1000)]
-
-
-class OneRunAudit(Strict, frozen=True, kw_only=True, tag_field="kind", tag="one-run-audit"):
-    """Guesses of fair coins from one run."""
-
-    schema_version: Literal[1]
-    verdict: Literal["REFUTED", "NOT_REFUTED"]
-    claim: Guarantee
-    tested: Steps
-    canaries: Count
-    guesses: Count
-    right: Count
-    guesses_tried: Annotated[list[Count], Meta(min_length=1, max_length=1000)]
-    delta: Annotated[float, Meta(ge=0, lt=1)]
-    epsilon_lower_bound: Annotated[float, Meta(ge=0, le=60)]
-    epsilon_guesses: Count
-    mu_lower_bound: Annotated[float, Meta(ge=0, le=60)]
-    mu_guesses: Count
-    mu_tested: Steps
-    p_value: Share
-    significance: Level
-    seed: Annotated[str, Meta(pattern=r"^-?[0-9]{1,40}(?![\s\S])")]
-    scores: list[Words]
-    """Numbers with a space between them."""
-    included: list[Annotated[str, Meta(pattern=r"^[01]*(?![\s\S])", max_length=20_000)]]
-    seal: dict[str, str]
-
-
-class Enclosure(Strict, frozen=True, kw_only=True):
-    """Two exact numbers."""
-
-    lower: Text
-    upper: Text
-
-
-class _Optimum(Strict, frozen=True, kw_only=True, tag_field="kind"):
-    """Shared by the optima."""
-
-    schema_version: Literal[1]
-    seal: dict[str, str]
-
-
-class CountProblem(Strict, frozen=True, kw_only=True):
-    """What count noise was asked for."""
-
-    epsilon: Text | None
-    ratio: Text | None
-    eta: Text
-    support: Count
-    min_count: Count
-    max_count: Count | None
-    objective: Literal["singular", "true-delta"]
-
-
-class CountLaw(Strict, frozen=True, kw_only=True, rename={"start": "from"}):
-    """The law for some counts."""
-
-    start: Count
-    to: Count | None
-    lowest: Whole
-    probabilities: Annotated[list[Text], Meta(min_length=1)]
-
-
-class CountDual(Strict, frozen=True, kw_only=True):
-    """Multipliers."""
-
-    mass: dict[Annotated[str, Meta(pattern="^[0-9]{1,18}$")], Text]
-    mean: dict[Annotated[str, Meta(pattern="^[0-9]{1,18}$")], Text]
-    flows: list[tuple[Count, Count, Whole, Text]]
-
-
-class CountNoise(_Optimum, frozen=True, kw_only=True, tag="count-noise"):
-    """Optimal noise of counts."""
-
-    problem: CountProblem
-    delta: Enclosure
-    exact: Text | None
-    ratio: Enclosure
-    laws: Annotated[list[CountLaw], Meta(min_length=1)]
-    dual: CountDual
-
-
-class IntegerProblem(Strict, frozen=True, kw_only=True):
-    """What integer noise was asked for."""
-
-    objective: Literal["variance", "absolute", "error", "cost", "delta"]
-    support: Annotated[int, Meta(ge=1, le=10**6)]
-    sensitivity: Annotated[int, Meta(ge=1, le=10**6)]
-    costs: list[Text] | None
-    monotone: bool
-    epsilon: Text | None
-    ratio: Text | None
-    delta: Text | None
-    error_free: Text | None
-
-
-class IntegerNoise(_Optimum, frozen=True, kw_only=True, tag="integer-noise"):
-    """Optimal noise on the integers."""
-
-    given: IntegerProblem
-    optimum: Enclosure
-    exact: Text | None
-    law: list[Text]
-    ratio: Annotated[list[Text], Meta(min_length=2, max_length=2)]
-    tests: list[list[Text]]
-    steps: list[Text]
-
-
-class _Space(Strict, frozen=True, kw_only=True, tag_field="type"):
-    """Shared by the spaces of sensitivities."""
-
-
-class Box(_Space, frozen=True, kw_only=True, tag="Box"):
-    """Bounds of the entries."""
-
-    bounds: Annotated[list[Text], Meta(min_length=1, max_length=1000)]
-
-
-class FiniteSet(_Space, frozen=True, kw_only=True, tag="FiniteSet"):
-    """Listed vectors."""
-
-    vectors: Annotated[list[list[Text]], Meta(min_length=1)]
-
-
-class SparseBox(_Space, frozen=True, kw_only=True, tag="SparseBox"):
-    """Few entries, each within a bound."""
-
-    dimension: Annotated[int, Meta(ge=1, le=1000)]
-    sparsity: Annotated[int, Meta(ge=1, le=1000)]
-    bound: Text
-    signed: bool
-
-
-class L2Ball(_Space, frozen=True, kw_only=True, tag="L2Ball"):
-    """A ball."""
-
-    dimension: Annotated[int, Meta(ge=1, le=1000)]
-    radius: Text
-
-
-class DisjointGroups(_Space, frozen=True, kw_only=True, tag="DisjointGroups"):
+def _between(kind: type, **ends: Any) -> Any:
+    return Annotated[kind, Meta(**ends)]
+
+
+def _some(kind: Any, most: int | None = None, *, least: int | None = 1) -> Any:
+    return Annotated[list[kind], Meta(min_length=least, max_length=most)]
+
+
+def _digits(pattern: str, **limits: Any) -> Any:
+    return Annotated[str, Meta(pattern=pattern, **limits)]
+
+
+_PAIR: Any = _some(Words, 2, least=2)
+_POINT: Any = shape(epsilon=Text, delta=Text)
+_TESTED: dict[str, Any] = {
+    "schema_version": Literal[1],
+    "verdict": Literal["REFUTED", "NOT_REFUTED"],
+    "claim": shape(
+        kind=Literal["epsilon-delta", "gaussian", "mechanism", "profile"],
+        description=Words,
+        points=list[_POINT],
+        parameter=Text,
+    ),
+    "p_value": Share,
+    "significance": Level,
+    "seal": dict[str, str],
+}
+"""The fields of every audit."""
+_REPLAY: Any = shape(
+    target=Words,
+    samples=Count,
+    pairs=list[_PAIR] | None,
+    **dict.fromkeys(("search", "adjacency", "device"), Words | None),
+)
+"""What is needed to draw the runs of an audit again."""
+_RUNS: dict[str, Any] = {
+    **_TESTED,
+    **dict.fromkeys(("target", "advice"), Words),
+    "seed": _digits(r"^[0-9]{1,40}(?![\s\S])"),
+    "samples": Count,
+    "seconds": _between(float, ge=0),
+    "notes": list[Words],
+    "replay": (_REPLAY | None, None),
+}
+"""Those of an audit of many runs."""
+_EVENT: Any = shape(
+    feature=dict[str, Any],
+    favours=Literal["first", "second"],
+    partition=shape(**dict.fromkeys(("edges", "values"), (list[float] | None, None))),
+    marks=list[Literal[-1, 0, 1]],
+    opposite=(Words, ""),
+    **dict.fromkeys(("name", "description"), Words),
+)
+"""The cells that make up an event: by their edges or by their values."""
+_COUNTS: Any = shape(
+    design=Literal["sides", "guesses"],
+    **dict.fromkeys(("hits", "runs", "misses", "other_runs"), Count),
+)
+_ROUND: Any = shape(
+    tested=_POINT,
+    stake=Share,
+    event=Words,
+    **dict.fromkeys(("right", "wrong", "runs", "pair"), Count),
+)
+"""One bet."""
+_MU: Any = _between(float, ge=0, le=60)
+_STEPS: Any = _some(shape(epsilon=Text, delta=Text, reversed=bool), 1000)
+"""Points of a claimed curve, or what they imply in the other order."""
+
+_OPTIMUM: dict[str, Any] = {"schema_version": Literal[1], "seal": dict[str, str]}
+_ENCLOSURE: Any = shape(lower=Text, upper=Text)
+_NUMERAL: Any = _digits("^[0-9]{1,18}$")
+_BY_COUNT: Any = dict[_NUMERAL, Text]
+_COUNT_PROBLEM: Any = shape(
+    **dict.fromkeys(("epsilon", "ratio"), Text | None),
+    eta=Text,
+    support=Count,
+    min_count=Count,
+    max_count=Count | None,
+    objective=Literal["singular", "true-delta"],
+)
+_COUNT_LAW: Any = shape(start=Count, to=Count | None, lowest=Whole, probabilities=_some(Text))
+_INTEGER_PROBLEM: Any = shape(
+    objective=Literal["variance", "absolute", "error", "cost", "delta"],
+    **dict.fromkeys(("support", "sensitivity"), _between(int, ge=1, le=10**6)),
+    costs=list[Text] | None,
+    monotone=bool,
+    **dict.fromkeys(("epsilon", "ratio", "delta", "error_free"), Text | None),
+)
+_SIZE: Any = _between(int, ge=1, le=1000)
+_ONE_SPACE: Any = (
+    shape(tag=("type", "Box"), bounds=_some(Text, 1000))
+    | shape(tag=("type", "FiniteSet"), vectors=_some(list[Text]))
+    | shape(tag=("type", "SparseBox"), dimension=_SIZE, sparsity=_SIZE, bound=Text, signed=bool)
+    | shape(tag=("type", "L2Ball"), dimension=_SIZE, radius=Text)
+)
+
+
+class DisjointGroups(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="DisjointGroups"
+):
     """A space in one of several groups."""
 
     groups: Annotated[int, Meta(ge=1, le=1000)]
-    space: Box | FiniteSet | SparseBox | L2Ball | DisjointGroups
-
-
-class ShapeProblem(Strict, frozen=True, kw_only=True):
-    """What a Gaussian shape was asked for."""
-
-    space: Box | FiniteSet | SparseBox | L2Ball | DisjointGroups
-    objective: Literal["total", "worst"]
-    weights: list[Text]
-
-
-class ShapeVector(Strict, frozen=True, kw_only=True):
-    """√square·entries."""
-
-    square: Text
-    entries: list[Text]
-
-
-class GaussianShape(_Optimum, frozen=True, kw_only=True, tag="gaussian-shape"):
-    """The best covariance."""
-
-    given: ShapeProblem
-    optimum: Enclosure
-    covariance: list[list[Text]]
-    vertices: list[ShapeVector]
-    law: list[Text]
-    shares: list[Text]
+    space: _ONE_SPACE | DisjointGroups
 
 
 KINDS: dict[str, Any] = {
-    "audit": Audit,
-    "sequential-audit": SequentialAudit,
-    "one-run-audit": OneRunAudit,
-    "count-noise": CountNoise,
-    "integer-noise": IntegerNoise,
-    "gaussian-shape": GaussianShape,
+    kind: shape(tag=("kind", kind), **fields)
+    for kind, fields in {
+        "audit": {
+            **_RUNS,
+            "tested": _POINT,
+            "pair": _PAIR,
+            "event": _EVENT,
+            "counts": _COUNTS,
+            "epsilon_lower_bound": _between(float, ge=0, le=700),
+            "mu_lower_bound": (_MU | None, None),
+            "share": (Share, 1.0),
+            "histogram": _some(list[Count], 2, least=2),
+            **dict.fromkeys(("pairs_searched", "training_runs"), Count),
+            **dict.fromkeys(("delta_lower_bound", "spared"), Share),
+        },
+        "sequential-audit": {
+            **_RUNS,
+            "pairs": list[_PAIR],
+            "evidence": _between(float, gt=0),
+            "rounds": _some(_ROUND, 100_000, least=None),
+        },
+        "one-run-audit": {
+            **_TESTED,
+            "guesses_tried": _some(Count, 1000),
+            "delta": _between(float, ge=0, lt=1),
+            "seed": _digits(r"^-?[0-9]{1,40}(?![\s\S])"),
+            "scores": list[Words],  # numbers with a space between them
+            "included": _some(_digits(r"^[01]*(?![\s\S])", max_length=20_000), least=None),
+            **dict.fromkeys(("tested", "mu_tested"), _STEPS),
+            **dict.fromkeys(("epsilon_lower_bound", "mu_lower_bound"), _MU),
+            **dict.fromkeys(
+                ("canaries", "guesses", "right", "epsilon_guesses", "mu_guesses"), Count
+            ),
+        },
+        "count-noise": {
+            **_OPTIMUM,
+            "problem": _COUNT_PROBLEM,
+            "exact": Text | None,
+            "laws": _some(_COUNT_LAW),
+            "dual": shape(
+                mass=_BY_COUNT, mean=_BY_COUNT, flows=list[tuple[Count, Count, Whole, Text]]
+            ),
+            **dict.fromkeys(("delta", "ratio"), _ENCLOSURE),
+        },
+        "integer-noise": {
+            **_OPTIMUM,
+            "given": _INTEGER_PROBLEM,
+            "optimum": _ENCLOSURE,
+            "exact": Text | None,
+            "ratio": _some(Text, 2, least=2),
+            "tests": list[list[Text]],
+            **dict.fromkeys(("law", "steps"), list[Text]),
+        },
+        "gaussian-shape": {
+            **_OPTIMUM,
+            "given": shape(
+                space=_ONE_SPACE | DisjointGroups,
+                objective=Literal["total", "worst"],
+                weights=list[Text],
+            ),
+            "optimum": _ENCLOSURE,
+            "covariance": list[list[Text]],
+            "vertices": _some(shape(square=Text, entries=list[Text]), least=None),
+            **dict.fromkeys(("law", "shares"), list[Text]),
+        },
+    }.items()
 }
 """The certificates that have a kind; one without is of a claim."""

@@ -20,25 +20,6 @@ from mpmath import iv, libmp
 
 from accountant.numbers.precision import ctx
 
-__all__ = [
-    "INFINITE",
-    "FewDigitsError",
-    "Number",
-    "Real",
-    "UnknownError",
-    "apply",
-    "ball",
-    "compare",
-    "enclosed",
-    "exp",
-    "hull",
-    "log",
-    "power",
-    "short",
-    "sqrt",
-    "vanishes",
-]
-
 _MOST_MONOMIALS = 40
 """Terms of a number that is kept as a sum of exact ones; others are balls alone."""
 _MOST_BITS = 1 << 20

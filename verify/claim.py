@@ -305,6 +305,15 @@ class Decision:
         return Decimal(0)
 
 
+def expression_fact(
+    name: str, expression: str, value: Interval, variables: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the value of an expression as checkable evidence."""
+    given = {} if variables is None else {"variables": dict(variables)}
+    fact = {"fact": "expression", "name": name, "expression": expression}
+    return {**fact, **given, "value": value.to_json()}
+
+
 def verdict_of(truth: bool | None) -> Verdict:
     """Return HOLDS, REFUTED or UNDECIDED."""
     if truth is None:

@@ -13,16 +13,15 @@ from accountant.core.validate import probability
 from accountant.numbers.exact import ExactReal
 from accountant.questions import profile
 from accountant.questions.answer import share
-from verify.claim import Decision, Scope, compare, verdict_of
+from verify.claim import Decision, Scope, compare
 from verify.claims.privacy import (
     SHOWN_WIDTH,
     PrivacyClaim,
     at_most,
-    describe_factor,
+    bounded,
     event,
     first_width,
     hockey,
-    margin,
     unless_undecided,
     worst_at,
 )
@@ -63,15 +62,9 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         value = share(value)
         if truth is None and all(_met(pair, eps, claimed) for pair in pairs):
             truth = True
-        differences = margin(value, claimed)
-        return Decision(
-            verdict=verdict_of(truth),
-            true={"delta": value},
-            claimed={"epsilon": str(eps), "delta": str(claimed)},
-            margin=differences,
-            reason=_reason(truth) + describe_factor(differences.get("factor"), "delta"),
-            conclusion="p - exp(epsilon)*q > delta" if truth is False else "value <= delta",
-        )
+        conclusion = "p - exp(epsilon)*q > delta" if truth is False else "value <= delta"
+        numbers = {"epsilon": eps, "delta": claimed}
+        return bounded("delta", truth, value, numbers, _reason(truth), conclusion=conclusion)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the true ε at the claimed δ, the pair, and the explicit event."""

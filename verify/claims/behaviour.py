@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 from flint import arb
 
@@ -20,6 +20,7 @@ from verify.claim import (
     Scope,
     compare,
     compare_values,
+    expression_fact,
     is_outside,
     require_inside,
     truth,
@@ -40,10 +41,6 @@ class Behaviour(Claim, frozen=True, kw_only=True):
     """Where it is looked at."""
     over: Range | None = None
     """What the variable ranges over."""
-
-    def expressions(self) -> dict[str, str]:
-        """Return the named sub-expressions (`expression` has its own free variable)."""
-        return super().expressions()
 
     def has_range(self) -> bool:
         """Return True: the claim is about every value of its variable."""
@@ -100,15 +97,10 @@ class Behaviour(Claim, frozen=True, kw_only=True):
         """Enclose the value at one point."""
         return enclose(lambda: self.value_at(scope, point), relative_width=VERDICT_WIDTH)
 
-    def fact(self, scope: Scope, name: str, point: Fraction) -> dict[str, object]:
+    def fact(self, scope: Scope, name: str, point: Fraction) -> dict[str, Any]:
         """Return the value at one point as checkable evidence."""
-        return {
-            "fact": "expression",
-            "name": name,
-            "expression": self.expression,
-            "variables": {self.variable: str(ExactReal.of_rational(point))},
-            "value": self.enclosed(scope, point).to_json(),
-        }
+        where = {self.variable: _text(point)}
+        return expression_fact(name, self.expression, self.enclosed(scope, point), where)
 
 
 @final
@@ -231,15 +223,7 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
             if not text:
                 continue
             found = enclose(partial(self._at, text, scope, point), relative_width=VERDICT_WIDTH)
-            facts.append(
-                {
-                    "fact": "expression",
-                    "name": name,
-                    "expression": text,
-                    "variables": where,
-                    "value": found.to_json(),
-                }
-            )
+            facts.append(expression_fact(name, text, found, where))
         conclusion = "abs(value - limit) <= rate" if self.rate else ""
         conclusion = "limit != other" if refuted else conclusion
         return dataclasses.replace(decision, evidence=facts, conclusion=conclusion)

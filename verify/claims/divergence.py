@@ -18,15 +18,15 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose
 from accountant.numbers.precision import ctx
 from accountant.questions import guarantees
-from verify.claim import Decision, Scope, compare, verdict_of
+from verify.claim import Decision, Scope, compare
 from verify.claims.privacy import (
+    EXCEEDS,
     FACT_WIDTH,
     VERDICT_WIDTH,
     PrivacyClaim,
-    describe_factor,
+    bounded,
     in_brackets,
     law,
-    margin,
 )
 from verify.expression import Expression
 from verify.verdict import Verdict
@@ -46,16 +46,8 @@ class DivergenceClaim(PrivacyClaim, frozen=True, kw_only=True):
         self, name: str, truth: bool | None, value: Interval, claimed: dict[str, ExactReal]
     ) -> Decision:
         """Return the decision that `name` is at most its claimed value."""
-        differences = margin(value, claimed[name])
-        words = {True: "does not exceed", False: "exceeds", None: "could not be told apart from"}
-        return Decision(
-            verdict=verdict_of(truth),
-            true={name: value},
-            claimed={key: str(number) for key, number in claimed.items()},
-            margin=differences,
-            reason=f"The exact {name} {words[truth]} the claimed one."
-            + describe_factor(differences.get("factor"), name),
-        )
+        reason = f"The exact {name} {EXCEEDS[truth]} the claimed one."
+        return bounded(name, truth, value, claimed, reason)
 
     def with_divergence(
         self, scope: Scope, decision: Decision, order: ExactReal, bound: str

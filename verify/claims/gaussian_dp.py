@@ -20,15 +20,15 @@ from accountant.questions.least_mu.closed import known
 from verify.claim import Decision, Scope, compare, verdict_of
 from verify.claims.gaussian_hints import hints
 from verify.claims.privacy import (
+    EXCEEDS,
     FACT_WIDTH,
     PrivacyClaim,
-    describe_factor,
+    bounded,
     event,
     first_width,
     hockey,
     in_brackets,
     law,
-    margin,
     reached,
     worst_at,
 )
@@ -74,17 +74,9 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
             truth: bool | None = own <= claimed
         else:
             truth = compare(lambda: mechanism.gaussian_mu(self.relation()), "<=", claimed.ball)
-        differences = margin(value, claimed)
-        words = {True: "does not exceed", False: "exceeds", None: "could not be told apart from"}
-        return Decision(
-            verdict=verdict_of(truth),
-            true={"mu": value},
-            claimed={"mu": str(claimed)},
-            margin=differences,
-            reason=f"The mechanism is exactly mu-GDP, and its mu {words[truth]} the claimed one."
-            + describe_factor(differences.get("factor"), "mu"),
-            route="the exact mu, in balls",
-        )
+        reason = f"The mechanism is exactly mu-GDP, and its mu {EXCEEDS[truth]} the claimed one."
+        route = "the exact mu, in balls"
+        return bounded("mu", truth, value, {"mu": claimed}, reason, route=route)
 
     def _by_least_mu(self, scope: Scope, claimed: ExactReal) -> Decision:
         """Decide that the claim holds by the least μ of an unbounded loss; else by the profile."""
@@ -101,15 +93,13 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
             words = words if more else "was not told from the claimed one"
             reason = f"The least mu, {value}, {words}."
             return dataclasses.replace(found, true={"mu": value}, reason=reason)
-        differences = margin(value, claimed)
-        return Decision(
-            verdict=Verdict.HOLDS,
-            true={"mu": value},
-            claimed={"mu": str(claimed)},
-            margin=differences,
-            reason="The least mu, to which tests of small levels tend or which they are proved not "
-            "to exceed, does not exceed the claimed one."
-            + describe_factor(differences.get("factor"), "mu"),
+        return bounded(
+            "mu",
+            True,
+            value,
+            {"mu": claimed},
+            "The least mu, to which tests of small levels tend or which they are proved not to "
+            "exceed, does not exceed the claimed one.",
             route="the least mu, with a bound for tests of small levels, in balls",
         )
 

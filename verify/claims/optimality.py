@@ -10,7 +10,7 @@ import msgspec
 from accountant.errors import InvalidInputError
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import enclose
-from verify.claim import Claim, Decision, Scope, holds, truth
+from verify.claim import Claim, Decision, Scope, expression_fact, holds, truth
 from verify.claims.privacy import VERDICT_WIDTH, in_brackets
 from verify.expression import Expression
 from verify.verdict import Verdict
@@ -164,15 +164,7 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add both numbers as facts."""
         texts = {"value": self.value, self._name: self._compared().text}
-        facts = [
-            {
-                "fact": "expression",
-                "name": name,
-                "expression": text,
-                "value": decision.true[name].to_json(),
-            }
-            for name, text in texts.items()
-        ]
+        facts = [expression_fact(name, text, decision.true[name]) for name, text in texts.items()]
         slack = f"*(1 + {self.tolerance})" if exact(self.tolerance).sign else ""
         conclusion = f"competitor{slack} < value"
         if not self._is_against:

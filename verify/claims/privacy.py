@@ -18,7 +18,7 @@ from accountant.numbers import reading
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose, narrowed
 from accountant.numbers.precision import ctx
-from verify.claim import Claim, Scope, compare
+from verify.claim import Claim, Decision, Scope, compare, verdict_of
 from verify.expression import Expression
 
 Found = TypeVar("Found")
@@ -40,6 +40,8 @@ LAW_PRECISION = 256
 """Bits of the laws that a witness is made of."""
 _LAST_PRECISION = 512
 """Bits of the last comparison before a claim is left undecided."""
+EXCEEDS = {True: "does not exceed", False: "exceeds", None: "could not be told apart from"}
+"""What a true number does to the claimed one, by whether the claim holds."""
 _WIDE = Context(prec=12, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
@@ -239,6 +241,29 @@ def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:
         if claimed.sign > 0 and value.is_finite():
             result["factor"] = Interval.of_ball(value / bound, 20)
     return result
+
+
+def bounded(
+    name: str,
+    truth: bool | None,
+    true: Interval,
+    claimed: Mapping[str, ExactReal],
+    reason: str,
+    **more: Any,
+) -> Decision:
+    """Return the decision that a number, of which `true` is the value, is at most the claimed one.
+
+    The reason ends with how far the claim is from tight, or from true.
+    """
+    differences = margin(true, claimed[name])
+    return Decision(
+        verdict=verdict_of(truth),
+        true={name: true},
+        claimed={key: str(number) for key, number in claimed.items()},
+        margin=differences,
+        reason=reason + describe_factor(differences.get("factor"), name),
+        **more,
+    )
 
 
 def in_brackets(text: str) -> str:

@@ -8,16 +8,16 @@ from typing import ClassVar, final
 from flint import arb
 
 from accountant.composition.invert import hockey_stick, most
+from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
-from verify.claim import Decision, Scope, compare, verdict_of
+from verify.claim import Decision, Scope, compare
 from verify.claims.privacy import (
     PrivacyClaim,
-    describe_factor,
+    bounded,
     event,
     first_width,
     hockey,
     in_brackets,
-    margin,
     reached,
     worst_at,
 )
@@ -53,15 +53,10 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
             known = [pair.exact_max_loss() for pair in pairs]
             truth = all(loss <= claimed for loss in known if loss) if all(known) else None
         value = reached(true)
-        differences = margin(value, claimed)
-        return Decision(
-            verdict=verdict_of(truth),
-            true={"epsilon": value},
-            claimed={"epsilon": str(claimed), "delta": "0"},
-            margin=differences,
-            reason=_reason(truth, value) + describe_factor(differences.get("factor"), "epsilon"),
-            conclusion="p - exp(epsilon)*q > 0" if truth is False else "value <= 0",
-        )
+        conclusion = "p - exp(epsilon)*q > 0" if truth is False else "value <= 0"
+        numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}
+        reason = _reason(truth, value)
+        return bounded("epsilon", truth, value, numbers, reason, conclusion=conclusion)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the pair and an event whose loss exceeds ε, or the zero of H(ε)."""

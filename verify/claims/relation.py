@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 from flint import arb
 
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers.interval import Interval, ball, enclose
 from accountant.numbers.precision import ctx
-from verify.claim import Claim, Decision, Scope, compare, truth, verdict_of
+from verify.claim import Claim, Decision, Scope, compare, expression_fact, truth, verdict_of
 from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from verify.expression import Expression, split_relation
 from verify.proof import identical
@@ -70,15 +70,8 @@ class Relation(Claim, frozen=True, kw_only=True, tag="relation"):
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add both sides as facts that can be evaluated by hand."""
         left, relation, right = split_relation(self.claim)
-        facts: list[dict[str, Any]] = [
-            {
-                "fact": "expression",
-                "name": name,
-                "expression": text,
-                "value": decision.true[name].to_json(),
-            }
-            for name, text in (("left", left), ("right", right))
-        ]
+        sides = {"left": left, "right": right}
+        facts = [expression_fact(name, text, decision.true[name]) for name, text in sides.items()]
         opposite = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
         shown = opposite[relation] if decision.verdict is Verdict.REFUTED else relation
         return dataclasses.replace(
@@ -189,12 +182,7 @@ class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the value as a fact."""
-        fact = {
-            "fact": "expression",
-            "name": "value",
-            "expression": self.expression,
-            "value": decision.true["value"].to_json(),
-        }
+        fact = expression_fact("value", self.expression, decision.true["value"])
         half = Fraction(10) ** int(Decimal(self.printed).as_tuple().exponent) / 2
         relation = ">" if decision.verdict is Verdict.REFUTED else "<="
         return dataclasses.replace(

@@ -24,7 +24,7 @@ from verify.audit.guarantee import Claim, guarantee
 from verify.audit.hedged import decide
 from verify.audit.learn import DEFAULT_PROPOSERS
 from verify.audit.plan import Plan
-from verify.audit.result import AuditResult, Outcome
+from verify.audit.result import AuditResult
 from verify.audit.target import MechanismError
 from verify.audit.training import Trained, train
 
@@ -139,22 +139,10 @@ def _decide(plan: Plan, trained: Trained, tally: Tally, seconds: float) -> Audit
                 f"a violation of the size of delta = {float(point.delta):g} itself shows only from "
                 f"about {needed} runs a side"
             )
-    return AuditResult(
-        outcome=Outcome.of(found.p_value, plan.significance),
-        target=plan.target.name,
-        guarantee=plan.guarantee,
-        pair=plan.pairs[trained.pair],
-        pairs=len(plan.pairs),
-        rule=found.rule,
-        point=point,
-        counts=found.counts,
-        p_value=found.p_value,
-        significance=plan.significance,
-        spared=found.spared,
-        epsilon=found.epsilon,
-        delta=found.delta,
-        histogram=found.histogram,
-        seed=plan.seed,
+    return AuditResult.of(
+        plan,
+        found,
+        trained.pair,
         training=trained.training,
         samples=plan.samples - trained.training,
         seconds=seconds,

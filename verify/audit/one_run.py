@@ -313,11 +313,8 @@ def audit_one_run(
         found = {r: _least_bound(v, r, m, points, level) for r, v in right.items()}
         best = min(numbers, key=lambda r: found[r][0])
         p_value, tested = min(1.0, len(numbers) * found[best][0]), found[best][1]
-    outcome = None
-    if p_value is not None:
-        outcome = Outcome.REFUTED if p_value <= significance else Outcome.NOT_REFUTED
     return OneRunResult(
-        outcome=outcome,
+        outcome=None if p_value is None else Outcome.of(p_value, significance),
         claim="" if whole is None else whole.description,
         canaries=m,
         guesses=best,

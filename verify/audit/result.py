@@ -13,6 +13,8 @@ from accountant.numbers.exact import floats_in_short
 from verify.audit.curve import Curve
 from verify.audit.exact_test import Counts, mu_lower_bound
 from verify.audit.guarantee import Guarantee, Point
+from verify.audit.hedged import Tested
+from verify.audit.plan import Plan
 from verify.audit.rule import Histogram, Rule
 from verify.audit.target import GIVEN, NOT_REPEATABLE
 from verify.seal import seal
@@ -70,6 +72,22 @@ class AuditResult:
     """Fresh runs a side that were tested (for guesses: half of all)."""
     seconds: float
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, found: Tested, pair: int = 0, **more: Any) -> AuditResult:
+        """Return what was found of a plan's claim, on one of its pairs."""
+        return cls(
+            outcome=Outcome.of(found.p_value, plan.significance),
+            target=plan.target.name,
+            guarantee=plan.guarantee,
+            pair=plan.pairs[pair],
+            pairs=len(plan.pairs),
+            point=found.rule.point,
+            significance=plan.significance,
+            seed=plan.seed,
+            **found._asdict(),
+            **more,
+        )
 
     @property
     def refuted(self) -> bool:

@@ -32,6 +32,12 @@ class Round:
     event: str
     pair: int
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        bet = asdict(self)
+        tested = {name: bet.pop(name) for name in ("epsilon", "delta")}
+        return {"tested": tested, **bet}
+
     @property
     def log_factor(self) -> float:
         """The logarithm of what the round multiplied the capital by."""

@@ -27,7 +27,7 @@ from verify.audit.hedged import decide
 from verify.audit.learn import DEFAULT_PROPOSERS, choose
 from verify.audit.outputs import Matrix
 from verify.audit.plan import Plan, oddities
-from verify.audit.result import AuditResult, Outcome
+from verify.audit.result import AuditResult
 from verify.audit.rows import SCORES, matrices, real_numbers
 from verify.audit.target import GIVEN
 from verify.audit.training import training_runs
@@ -111,22 +111,9 @@ def audit_samples(
     histogram = np.array([rule.histograms(rows) for rows in fresh])
     found = decide(rule, histogram, significance)
     notes = [GIVEN, *oddities(learning[0], learning[1], mixed=False)]
-    return AuditResult(
-        outcome=Outcome.of(found.p_value, significance),
-        target=" and ".join(names),
-        guarantee=whole,
-        pair=names,
-        pairs=1,
-        rule=found.rule,
-        point=found.rule.point,
-        counts=found.counts,
-        p_value=found.p_value,
-        significance=significance,
-        spared=found.spared,
-        epsilon=found.epsilon,
-        delta=found.delta,
-        histogram=found.histogram,
-        seed=fixed,
+    return AuditResult.of(
+        plan,
+        found,
         training=training,
         samples=min(len(rows) for rows in fresh),
         seconds=time.perf_counter() - started,

@@ -95,18 +95,7 @@ class SequentialResult:
             "significance": self.significance,
             "seed": str(self.seed),
             "samples": self.samples,
-            "rounds": [
-                {
-                    "tested": {"epsilon": entry.epsilon, "delta": entry.delta},
-                    "stake": entry.stake,
-                    "right": entry.right,
-                    "wrong": entry.wrong,
-                    "runs": entry.runs,
-                    "event": entry.event,
-                    "pair": entry.pair,
-                }
-                for entry in self.rounds
-            ],
+            "rounds": [entry.to_json() for entry in self.rounds],
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
             "advice": self.advice,

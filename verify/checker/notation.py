@@ -160,13 +160,6 @@ def switch(value: Any) -> bool:
     return value
 
 
-def relation(value: Any) -> str:
-    """Require the name of a relation."""
-    if value not in _RELATIONS:
-        raise ValueError(f"one of {', '.join(_RELATIONS)}")
-    return str(value)
-
-
 def name_of(names: Iterable[str]) -> Domain:
     """Require one of several texts."""
 
@@ -176,6 +169,9 @@ def name_of(names: Iterable[str]) -> Domain:
         return str(value)
 
     return read
+
+
+relation = name_of(_RELATIONS)
 
 
 def one_of(names: Iterable[str], what: str) -> Domain:

@@ -80,10 +80,6 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, Fraction) and value.denominator == 1
 
 
-def _one_record(claim: Mapping[str, Any]) -> bool:
-    return str(claim.get("mechanism", "")).startswith("RandomizedResponse")
-
-
 def _is_probability(value: Any) -> bool:
     """Whether a number is not surely outside [0, 1]."""
     return compare(value, ">=", Fraction(0)) is not False and (
@@ -162,7 +158,9 @@ class Steps:
         self.claim = described(claim)
         fits: tuple[str | None, ...] = (None,)
         if "mechanism" in claim:
-            fits = (None, "replace-one", *(() if _one_record(self.claim) else ("add-remove",)))
+            fits = (None, "replace-one")
+            if not str(claim["mechanism"]).startswith("RandomizedResponse"):  # of one record
+                fits += ("add-remove",)
         self._expect(claim.get("adjacency") in fits, "claim.adjacency", "does not fit")
         for text in self.claim["let"].values():
             ast.parse(text.strip(), mode="eval")

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from verify.checker import optimum
-from verify.checker.kernel.closed_forms import Resolver
+from verify.checker.kernel.closed_forms import Resolver, rounded_up
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
 from verify.checker.kernel.expressions import (
     Apply,
@@ -298,9 +298,9 @@ def resolved(goal: Goal) -> tuple[Goal, list[Goal]]:
     resolver = {side: Resolver() for side in ("left", "right")}
     left, right = goal.left, goal.right
     if goal.relation in ("<=", "<"):
-        resolver["left"].upper, right = True, _rounded(right)
+        resolver["left"].upper, right = True, rounded_up(right)
     elif goal.relation in (">=", ">"):
-        resolver["right"].upper, left = True, _rounded(left)
+        resolver["right"].upper, left = True, rounded_up(left)
     answers = {
         "left": resolver["left"].resolve(left),
         "right": resolver["right"].resolve(right),
@@ -313,11 +313,3 @@ def resolved(goal: Goal) -> tuple[Goal, list[Goal]]:
                 domain = domain.add(Variable(fold.index, fold.low, fold.high, integer=True))
             conditions.append(Goal(condition.left, condition.relation, condition.right, domain))
     return Goal(answers["left"], goal.relation, answers["right"], goal.domain), conditions
-
-
-def _rounded(node: Node) -> Node:
-    """Return x for a bound round_up(x), which is no smaller."""
-    match node:
-        case Apply(name="round_up", arguments=(inner,), named=()):
-            return inner
-    return node

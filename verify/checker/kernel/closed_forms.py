@@ -251,7 +251,7 @@ def _tabulated(noise: Apply, asked: Asked) -> Found | None:
         asked = dataclasses.replace(asked, adjacency=made_for.value)
     if asked.upper:
         values = {
-            name: _rounded_up(value) if name in ("standard_deviation", "scale") else value
+            name: rounded_up(value) if name in ("standard_deviation", "scale") else value
             for name, value in values.items()
         }
     conditions = [_filled(comparison(text), values) for text in law.conditions]
@@ -338,7 +338,7 @@ def whole(value: Node) -> Comparison:
     return Comparison(value, INTEGER, number(0))
 
 
-def _rounded_up(value: Node) -> Node:
+def rounded_up(value: Node) -> Node:
     """Return x for round_up(x): less noise, which serves an upper bound."""
     match value:
         case Apply(name="round_up", arguments=(inner,), named=()):

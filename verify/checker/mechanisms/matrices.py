@@ -33,7 +33,7 @@ from flint import arb, fmpq, fmpq_poly, fmpz_mat
 
 from verify.checker.arithmetic import UnknownError
 from verify.checker.notation import Noise, rational
-from verify.checker.reals import Real
+from verify.checker.reals import Real, ball
 
 STRATEGIES: Final = ("identity", "square-root")
 SCHEMAS: Final = ("single", "cyclic", "min-separation")
@@ -334,7 +334,7 @@ def _squares(noise: Noise, step: int) -> list[Any]:
     """Return ‖B_0‖², …, ‖B_t‖² of a Toeplitz strategy, else ‖B_t‖² alone."""
     given = noise["strategy"]
     whole = isinstance(given, list) and isinstance(given[0], list)
-    coefficient = [] if whole else [_ball(c) for c in coefficients(noise)]
+    coefficient = [] if whole else [ball(c) for c in coefficients(noise)]
     if (step + 1) * (step + 1 if whole else len(coefficient)) > _MOST_ENTRIES:
         raise UnknownError(f"the error of step {step + 1}")
     row: list[arb] = []  # B_tt, B_t,t−1, …
@@ -342,7 +342,7 @@ def _squares(noise: Noise, step: int) -> list[Any]:
     for lag in range(step + 1):
         j = step - lag
         if whole:
-            column = [_ball(given[i][j]) for i in range(step, j - 1, -1)]  # C_tj, …, C_jj
+            column = [ball(given[i][j]) for i in range(step, j - 1, -1)]  # C_tj, …, C_jj
         else:
             column = coefficient[lag::-1] if lag < len(coefficient) else coefficient[::-1]
             column = [arb(0)] * (lag + 1 - len(column)) + column
@@ -351,7 +351,3 @@ def _squares(noise: Noise, step: int) -> list[Any]:
         total += row[-1] * row[-1]
         squares.append(Real(total))
     return squares[-1:] if whole else squares
-
-
-def _ball(value: Fraction) -> arb:
-    return arb(fmpq(value.numerator, value.denominator))

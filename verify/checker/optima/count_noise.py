@@ -25,13 +25,13 @@ from itertools import pairwise
 from typing import Any
 
 from verify.checker.optima.rationals import (
+    best,
     encloses_exponential,
     gap_problems,
     integer,
     number,
-    optimum,
 )
-from verify.checker.outcome import Theorem, formula
+from verify.checker.outcome import Theorem
 
 Problems = list[tuple[str, str]]
 
@@ -51,16 +51,11 @@ def count_noise_theorem(data: Mapping[str, Any]) -> Theorem:
     if asked["max_count"] is not None:
         counts = f"for counts n from {asked['min_count']} to {asked['max_count']}"
     events = "all events" if asked["objective"] == "true-delta" else "single outcomes"
-    return Theorem(
-        mechanism="",
-        adjacency="",
-        claimed=formula(
-            f"the least delta at {power}, of {events}, of noise with mean 0 and P(0) = "
-            f"{asked['eta']} on -min(n, {asked['support']})..{asked['support']} {counts} is "
-            + optimum(data["delta"])
-        ),
-        verdict="OPTIMAL",
+    what = (
+        f"the least delta at {power}, of {events}, of noise with mean 0 and P(0) = "
+        f"{asked['eta']} on -min(n, {asked['support']})..{asked['support']} {counts}"
     )
+    return best(what, data["delta"])
 
 
 @dataclass

@@ -20,8 +20,8 @@ from flint import fmpq, fmpq_mat
 from mpmath import mp
 
 from verify.checker.mechanisms.quadratic import pivots
-from verify.checker.optima.rationals import gap_problems, integer, number, optimum, signed_square
-from verify.checker.outcome import Theorem, formula
+from verify.checker.optima.rationals import best, gap_problems, integer, number, signed_square
+from verify.checker.outcome import Theorem
 
 Problems = list[tuple[str, str]]
 Rows = list[list[Fraction]]
@@ -46,15 +46,8 @@ def gaussian_shape_theorem(data: Mapping[str, Any]) -> Theorem:
     which = "total variance" if asked["objective"] == "total" else "worst variance"
     if set(asked["weights"]) != {"1"}:
         which += f", weighted by [{', '.join(asked['weights'])}],"
-    return Theorem(
-        mechanism="",
-        adjacency="",
-        claimed=formula(
-            f"the least {which} of Gaussian noise that is 1-GDP over {_said(asked['space'])} is "
-            + optimum(data["optimum"])
-        ),
-        verdict="OPTIMAL",
-    )
+    what = f"the least {which} of Gaussian noise that is 1-GDP over {_said(asked['space'])}"
+    return best(what, data["optimum"])
 
 
 def _said(space: Mapping[str, Any]) -> str:

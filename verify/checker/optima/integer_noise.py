@@ -10,13 +10,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.optima.rationals import (
-    encloses_exponential,
-    gap_problems,
-    number,
-    optimum,
-)
-from verify.checker.outcome import Theorem, formula
+from verify.checker.optima.rationals import best, encloses_exponential, gap_problems, number
+from verify.checker.outcome import Theorem
 
 
 def integer_noise_theorem(data: Mapping[str, Any]) -> Theorem:
@@ -36,15 +31,11 @@ def integer_noise_theorem(data: Mapping[str, Any]) -> Theorem:
     law = "law that falls with |z|" if asked["monotone"] else "law"
     if asked["error_free"] is not None:
         law += f" with P(Z = 0) = {asked['error_free']}"
-    return Theorem(
-        mechanism="",
-        adjacency="",
-        claimed=formula(
-            f"the least {quantity} of a {law} on -{asked['support']}..{asked['support']} at "
-            f"{power}{limit}, sensitivity {asked['sensitivity']}, is {optimum(data['optimum'])}"
-        ),
-        verdict="OPTIMAL",
+    what = (
+        f"the least {quantity} of a {law} on -{asked['support']}..{asked['support']} at "
+        f"{power}{limit}, sensitivity {asked['sensitivity']},"
     )
+    return best(what, data["optimum"])
 
 
 def integer_noise_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 from mpmath import iv
 
+from verify.checker.outcome import Theorem, formula
+
 _MOST_DIGITS = 100_000
 """Characters of one rational number."""
 _ALLOWANCE = 20
@@ -81,6 +83,12 @@ def optimum(enclosure: Mapping[str, str]) -> str:
         return f"{_decimal(upper)}, exactly optimal"
     gap = _rounded_up((upper - lower) / upper)
     return f"at most {_decimal(upper)}, optimal within a relative gap of {gap}"
+
+
+def best(what: str, enclosure: Mapping[str, str]) -> Theorem:
+    """Return the theorem that something is as small as enclosed."""
+    claimed = formula(f"{what} is {optimum(enclosure)}")
+    return Theorem(mechanism="", adjacency="", claimed=claimed, verdict="OPTIMAL")
 
 
 def _rounded_up(value: Fraction) -> str:

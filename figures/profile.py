@@ -20,6 +20,7 @@ from accountant.numbers.interval import Interval
 from accountant.questions import profile
 from accountant.questions.estimate import estimate_delta, estimate_epsilon
 from figures import style
+from verify.report import middle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -206,7 +207,7 @@ def _curve(axes: Axes, table: Table, index: int, label: str | None) -> None:
 def _shown(value: Interval | float | None) -> float | None:
     """Return the number to draw, None where there is none or it is no float."""
     if isinstance(value, Interval):
-        return float(_middle(value)) if value.lower >= _LEAST_SHOWN else None
+        return float(middle(value)) if value.lower >= _LEAST_SHOWN else None
     return value if value is not None and value >= float(_LEAST_SHOWN) else None
 
 
@@ -214,10 +215,10 @@ def _mark(axes: Axes, at: str, value: Interval) -> None:
     """Point out one asked value, with its digits."""
     if value.lower < _LEAST_SHOWN:
         return
-    x, y = _number(at), float(_middle(value))
+    x, y = _number(at), float(middle(value))
     axes.plot([x], [y], "o", color="black", markersize=4, zorder=3, clip_on=False)
     axes.annotate(
-        f"δ({at}) = {_middle(value):.4g}",
+        f"δ({at}) = {middle(value):.4g}",
         (x, y),
         textcoords="offset points",
         xytext=(6, 5),
@@ -227,10 +228,6 @@ def _mark(axes: Axes, at: str, value: Interval) -> None:
 
 def _number(text: str) -> float:
     return float(exact(text))
-
-
-def _middle(value: Interval) -> Decimal:
-    return (value.lower + value.upper) / 2
 
 
 def _title(table: Table) -> str:

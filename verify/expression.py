@@ -238,16 +238,6 @@ def _argument(value: Value, name: str) -> object:
     return value
 
 
-def _sum(node: ast.Call, variables: Environment, source: str) -> Value:
-    """Evaluate sum(i, low, high, term): Σ of term for integer i from low to high."""
-    return _fold(node, variables, source, Fraction(0), ast.Add())
-
-
-def _product(node: ast.Call, variables: Environment, source: str) -> Value:
-    """Evaluate product(i, low, high, factor)."""
-    return _fold(node, variables, source, Fraction(1), ast.Mult())
-
-
 @final
 class _Bound(Mapping[str, Value]):
     """Variables with one more; the others are looked up (and evaluated) only when they occur."""
@@ -269,8 +259,9 @@ class _Bound(Mapping[str, Value]):
 
 
 def _fold(
-    node: ast.Call, variables: Environment, source: str, start: Value, op: ast.operator
+    start: Value, op: ast.operator, node: ast.Call, variables: Environment, source: str
 ) -> Value:
+    """Evaluate sum(i, low, high, term), or a product: for integer i from low to high."""
     match node.args:
         case [ast.Name(id=name), low, high, term]:
             first = to_integer(_evaluate(low, variables, source), source)
@@ -289,7 +280,10 @@ def _fold(
     return total
 
 
-FORMS = {"sum": _sum, "product": _product}
+FORMS = {
+    "sum": functools.partial(_fold, Fraction(0), ast.Add()),
+    "product": functools.partial(_fold, Fraction(1), ast.Mult()),
+}
 """Forms that bind a variable."""
 
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
+from math import ceil, comb, floor
 from typing import Any, TypeAlias
 
 from flint import arb, fmpq
@@ -66,14 +67,6 @@ def _sqrt(value: Value) -> Value:
     return to_ball(value).sqrt()
 
 
-def _floor(value: Value) -> Value:
-    return _integer_part(value, lambda x: x.__floor__(), arb.floor, "floor")
-
-
-def _ceil(value: Value) -> Value:
-    return _integer_part(value, lambda x: x.__ceil__(), arb.ceil, "ceil")
-
-
 def _integer_part(
     value: Value, on_fraction: Callable[[Fraction], int], on_ball: Callable[[arb], arb], name: str
 ) -> Fraction:
@@ -97,8 +90,6 @@ def _rounded(direction: str) -> Function:
 
 
 def _binomial(n: Value, k: Value) -> Fraction:
-    from math import comb
-
     return Fraction(comb(to_integer(n), to_integer(k)))
 
 
@@ -148,16 +139,6 @@ def _mills(x: arb) -> arb:
     if x > 1:  # U(1/2, 1/2, x²/2)/√2
         return half.hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
     return (arb.pi() / 2).sqrt() * half.exp() * (x / arb(2).sqrt()).erfc()
-
-
-def _regularised_gamma_upper(shape: arb, x: arb) -> arb:
-    """Q(shape, x) = Γ(shape, x)/Γ(shape)."""
-    return x.gamma_upper(shape, regularized=1)
-
-
-def _regularised_beta(a: arb, b: arb, x: arb) -> arb:
-    """I_x(a, b)."""
-    return x.beta_lower(a, b, regularized=True)
 
 
 def _question(name: str) -> Function:
@@ -314,16 +295,16 @@ FUNCTIONS: dict[str, Function] = {
     "Phi": _on_balls(normal_cdf),
     "Phi_inverse": lambda p: normal_quantile(to_exact(p)),
     "mills": _on_balls(_mills),
-    "gamma_upper": _on_balls(_regularised_gamma_upper),
-    "beta_lower": _on_balls(_regularised_beta),
+    "gamma_upper": _on_balls(lambda a, x: x.gamma_upper(a, regularized=1)),  # Γ(a, x)/Γ(a)
+    "beta_lower": _on_balls(lambda a, b, x: x.beta_lower(a, b, regularized=True)),  # I_x(a, b)
     "lambert_w": _on_balls(arb.lambertw),
     "pi": arb.pi,
     "float": _nearest_float,
     "abs": _on_balls(abs),
     "min": _fold(arb.min),
     "max": _fold(arb.max),
-    "floor": _floor,
-    "ceil": _ceil,
+    "floor": lambda x: _integer_part(x, floor, arb.floor, "floor"),
+    "ceil": lambda x: _integer_part(x, ceil, arb.ceil, "ceil"),
     "round_up": _rounded("up"),
     "round_down": _rounded("down"),
     "binomial": _binomial,

@@ -13,26 +13,9 @@ from accountant.numbers.exact import exact, floats_in_short
 from accountant.numbers.interval import Interval, enclose
 from verify.remedy import remedy
 from verify.ruler import Ruler
-from verify.tables import Row, columns, console, is_pretty
+from verify.tables import Row, console, is_pretty
 from verify.tables import show as show_rows
 from verify.verdict import Finding, Verdict, distinct_errors
-
-__all__ = [
-    "STYLES",
-    "VERDICTS",
-    "columns",
-    "comparisons",
-    "counts",
-    "details",
-    "event_excess",
-    "interval",
-    "middle",
-    "panel",
-    "plain",
-    "show",
-    "show_table",
-    "worst_first",
-]
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

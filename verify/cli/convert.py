@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from verify.tables import columns
 
 if TYPE_CHECKING:
     from accountant.numbers.interval import Interval
@@ -188,15 +189,13 @@ def _json(
 def _show(
     entry: Given, numbers: list[str], rows: list[Row], others: list[tuple[str, str, Interval]]
 ) -> None:
-    from verify import report
-
     say(f"from {_GIVEN[entry.name][2].format(*numbers)}")
     shown = [
         (f"  {question.key}", f"at {question.option} {at}" if at else "", str(value))
         for question, at, value in rows
     ]
     shown += [(f"  epsilon, {name}", f"at delta {delta}", str(v)) for name, delta, v in others]
-    say(report.columns(shown))
+    say(columns(shown))
 
 
 COMMAND = Command(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from accountant.errors import UndecidedError
 from verify.cli.shell import Command, ExitCode, say
+from verify.tables import columns
 
 if TYPE_CHECKING:
     from verify.verdict import Finding, Verdict
@@ -247,7 +248,7 @@ def _in_full(out: Path) -> int:
         (f"  {entry.outcome.value}", str(path), f"{entry.seconds:.2f} s")
         for (_, path), entry in zip(found, checked, strict=True)
     ]
-    say(report.columns(rows))
+    say(columns(rows))
     _tamper(found[-1][1])
     say()
     report.show_table([finding for finding, _ in found], sys.stdout)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import final
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from verify.tables import columns
 
 _DESCRIPTION = """\
 Say which versions are installed, and which are below the lowest that works, and compute a number
@@ -50,10 +51,8 @@ def run(options: argparse.Namespace) -> int:
         entries = [{"name": r.name, "found": r.found, "sound": r.sound} for r in results]
         say_json({"schema_version": 1, "sound": sound, "examined": entries})
     elif not options.quiet:
-        from verify import report
-
         rows = [("ok" if r.sound else "BAD", r.name, r.found) for r in results]
-        say(report.columns(rows))
+        say(columns(rows))
         say("\nEverything that is needed works." if sound else "\nReinstall what is marked BAD.")
     return ExitCode.DONE if sound else ExitCode.INTERNAL
 

@@ -9,6 +9,7 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, final
 
 from verify.cli.shell import say, say_json
+from verify.tables import columns
 
 if TYPE_CHECKING:
     from accountant.core.mechanism import Mechanism
@@ -119,8 +120,6 @@ def _log(delta: Any) -> float:
 
 def show_estimates(mechanism: Mechanism, options: argparse.Namespace) -> None:
     """Print the estimates, as JSON, as bare numbers or as a table."""
-    from verify import report
-
     found = list(estimates(mechanism, options))
     if options.json:
         result: dict[str, Any] = {
@@ -149,4 +148,4 @@ def show_estimates(mechanism: Mechanism, options: argparse.Namespace) -> None:
         for each in found
     ]
     if rows:
-        say(report.columns(rows))
+        say(columns(rows))

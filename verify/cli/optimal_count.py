@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from accountant.errors import InvalidInputError
 from verify.cli.optimal_shared import DrawLaws, Kind, add_files, shown, values
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from verify.tables import columns
 
 if TYPE_CHECKING:
     from lp.count_noise import Solution
@@ -82,7 +83,6 @@ def _run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
         return _KIND.run(options, draw)
     from accountant.core.validate import rational
     from lp.many_queries import optimal_for_queries
-    from verify import report
 
     axes = {name: values(getattr(options, name)) for name in _KIND.axes}
     written = (options.certificate, options.plot, options.out)
@@ -113,7 +113,7 @@ def _run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
             *((f"α_{j}", f"{float(share):.9g}") for j, share in enumerate(found.alpha, start=1)),
             ("mechanism for each", repr(found.mechanism)),
         ]
-        say(report.columns([(f"  {name}", value) for name, value in rows]))
+        say(columns([(f"  {name}", value) for name, value in rows]))
     return ExitCode.DONE
 
 
@@ -142,13 +142,8 @@ def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Cou
     )
 
 
-def _line(answer: Mapping[str, Any]) -> str:
-    return f"delta={answer['exact'] or shown(answer['delta'])}"
-
-
 def _show(solution: Solution, options: argparse.Namespace) -> None:
     from lp.one_law import counts_for_one_law
-    from verify import report
 
     problem = solution.problem
     rows = [("least delta", str(solution.delta))]
@@ -158,7 +153,7 @@ def _show(solution: Solution, options: argparse.Namespace) -> None:
     singular = problem.max_count is None and problem.objective == "singular"
     if singular and (counts := counts_for_one_law(problem)) is not None:
         rows.append(("one law is best", f"over {counts} or more counts n ≥ {problem.support}"))
-    say(report.columns([(f"  {name}", value) for name, value in rows]))
+    say(columns([(f"  {name}", value) for name, value in rows]))
     star = dict(enumerate(solution.alpha_star or (), start=1))
     for label, lowest, law in _laws(solution):
         say(f"  law of {label}")
@@ -210,7 +205,7 @@ _KIND = Kind(
     solve=_solve,
     certificate=_certificate,
     to_json=_to_json,
-    line=_line,
+    line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
     quiet=lambda solution: str(solution.delta),
     show=_show,
     laws=lambda solution: (_laws(solution), f"P(Z = z), least δ = {solution.delta}"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verify.cli.optimal_shared import DrawLaws, Kind, add_files, shown
 from verify.cli.shell import Command, add_output_options, say
+from verify.tables import columns
 
 if TYPE_CHECKING:
     from lp.integer_noise import IntegerNoiseSolution
@@ -94,10 +95,6 @@ def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Integ
     return optimal_free_noise(problem) if free else optimal_integer_noise(problem)
 
 
-def _line(answer: Mapping[str, Any]) -> str:
-    return shown(answer["objective"])
-
-
 def to_json(solution: IntegerNoiseSolution) -> dict[str, Any]:
     """Return the answer as plain data."""
     return {
@@ -144,15 +141,13 @@ def certificate(solution: IntegerNoiseSolution) -> dict[str, Any]:
 
 
 def _show(solution: IntegerNoiseSolution, _: argparse.Namespace) -> None:
-    from verify import report
-
     rows = [(_NAMES[solution.problem.objective], str(solution.value))]
     if solution.exact is not None and len(str(solution.exact)) <= 60:
         rows.append(("exactly", str(solution.exact)))
     if solution.problem.objective != "delta":
         reached = "also for any larger support" if solution.every_support else "for this support"
         rows.append(("proved", reached))
-    say(report.columns([(f"  {name}", value) for name, value in rows]))
+    say(columns([(f"  {name}", value) for name, value in rows]))
     say("  law")
     for z, mass in enumerate(solution.side()):
         if mass:
@@ -173,7 +168,7 @@ _KIND = Kind(
     solve=_solve,
     certificate=certificate,
     to_json=to_json,
-    line=_line,
+    line=lambda answer: shown(answer["objective"]),
     quiet=lambda solution: repr(solution.mechanism),
     show=_show,
     laws=_laws,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from accountant.errors import InvalidInputError, suggestion
 from verify.cli.optimal_shared import write_certificate
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from verify.tables import columns
 
 if TYPE_CHECKING:
     from accountant.geometry.spaces import Space
@@ -167,15 +168,13 @@ def _plain(space: Space) -> dict[str, Any]:
 
 
 def _show(found: GaussianShape) -> None:
-    from verify import report
-
     total = "least total variance" if found.problem.objective == "total" else "least worst variance"
     if found.problem.weights is not None:
         total += ", weighted"
     say(f"  {total} at mu = 1   {found.value}")
     say("  covariance")
     rows = [[f"{float(entry):.8g}" for entry in row] for row in found.mechanism.covariance.matrix()]
-    say(report.columns([("   ", *row) for row in rows]))
+    say(columns([("   ", *row) for row in rows]))
 
 
 COMMAND = Command(

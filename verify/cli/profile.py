@@ -21,6 +21,7 @@ from verify.cli.shell import (
     say,
     say_json,
 )
+from verify.tables import columns
 
 if TYPE_CHECKING:
     from accountant.baselines import Row
@@ -341,14 +342,12 @@ def _baselines(mechanism: Mechanism, options: argparse.Namespace) -> list[tuple[
 
 
 def _show_baselines(delta: str, rows: Sequence[Row]) -> None:
-    from verify import report
-
     say(f"baselines: epsilon at delta {delta}")
     shown = [
         (f"  {row.name}", "none" if row.epsilon is None else str(row.epsilon), row.note[:70])
         for row in rows
     ]
-    say(report.columns(shown))
+    say(columns(shown))
 
 
 def _answers(
@@ -400,15 +399,13 @@ def _json(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]
 
 
 def _show(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]) -> None:
-    from verify import report
-
     say(repr(mechanism) + (f"  ({adjacency})" if adjacency else ""))
     rows = []
     for answer in answers:
         at = f"at {answer.question.option} {answer.argument}" if answer.argument else ""
         for which, value in _runs(answer.value):
             rows.append((f"  {answer.question.key}{which}", at, str(value)))
-    say(report.columns(rows))
+    say(columns(rows))
 
 
 def _named(value: Value) -> list[tuple[str, Interval]]:

@@ -141,14 +141,14 @@ def _nonnegative(event: object, name: str) -> ExactReal:
     return value
 
 
-def _gaussian(event: object, relation: Neighbours) -> Mechanism:
-    noise = _nonnegative(event, "noise_multiplier")
-    return Gaussian(noise, relation.moves) if noise.sign else EVERYTHING
+def _additive(kind: type[Gaussian | Laplace]) -> Callable[[object, Neighbours], Mechanism]:
+    """Read noise of one number by its multiplier."""
 
+    def read(event: object, relation: Neighbours) -> Mechanism:
+        noise = _nonnegative(event, "noise_multiplier")
+        return kind(noise, relation.moves) if noise.sign else EVERYTHING
 
-def _laplace(event: object, relation: Neighbours) -> Mechanism:
-    noise = _nonnegative(event, "noise_multiplier")
-    return Laplace(noise, relation.moves) if noise.sign else EVERYTHING
+    return read
 
 
 def _discrete_laplace(event: object, relation: Neighbours) -> Mechanism:
@@ -320,8 +320,8 @@ _READERS: dict[str, Callable[[object, Neighbours], Mechanism]] = {
     "NoOpDpEvent": lambda event, relation: NOTHING,
     "NonPrivateDpEvent": lambda event, relation: EVERYTHING,
     "EpsilonDeltaDpEvent": _epsilon_delta,
-    "GaussianDpEvent": _gaussian,
-    "LaplaceDpEvent": _laplace,
+    "GaussianDpEvent": _additive(Gaussian),
+    "LaplaceDpEvent": _additive(Laplace),
     "DiscreteLaplaceDpEvent": _discrete_laplace,
     "DiscreteGaussianDpEvent": _discrete_gaussian,
     "MixtureOfGaussiansDpEvent": _mixture,

@@ -44,13 +44,8 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     def __post_init__(self) -> None:
         """Require something to compare with."""
         super().__post_init__()
-        compared = {
-            "dual": self.dual,
-            "rival": self.rival,
-            "lower_bound": self.lower_bound,
-            "competitor": self.competitor,
-        }
-        given = [name for name, value in compared.items() if value]
+        compared = ("dual", "rival", "lower_bound", "competitor")
+        given = [name for name in compared if getattr(self, name)]
         if len(given) != 1:
             raise InvalidInputError(
                 "Expected one of dual, rival, lower_bound and competitor to be given."

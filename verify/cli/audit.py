@@ -144,14 +144,10 @@ def _audited(
     arguments: dict[str, Any] = {
         "pairs": pairs,
         "samples": _samples(options.samples),
-        "significance": _significance(options.confidence),
-        "seed": options.seed,
-        "adjacency": options.adjacency,
-        "timeout": options.timeout,
-        "checkpoint": options.checkpoint,
-        "device": options.device,
-        "errors_are_outputs": options.errors_are_outputs,
+        "significance": significance(options.confidence),
     }
+    for name in ("seed", "adjacency", "timeout", "checkpoint", "device", "errors_are_outputs"):
+        arguments[name] = getattr(options, name)
     claim = read_claim(options.claim)
     line = Line(sys.stderr, silent=options.quiet)
     try:
@@ -253,7 +249,8 @@ def _samples(value: float) -> int:
     return int(value)
 
 
-def _significance(confidence: float) -> float:
+def significance(confidence: float) -> float:
+    """Return 1 − confidence, without the rounding of floats."""
     from accountant.errors import expected
 
     if not 0 < confidence < 1:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.audit import read_claim
+from verify.cli.audit import read_claim, significance
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 if TYPE_CHECKING:
@@ -42,6 +42,14 @@ def _configure(parser: argparse.ArgumentParser, *files: str) -> None:
     add_output_options(parser, quiet="print nothing; the exit code says it")
 
 
+def _add_bounds(parser: argparse.ArgumentParser) -> None:
+    """Add what an audit takes that bounds epsilon without a claim, too."""
+    add = parser.add_argument
+    add("--claim", metavar="CLAIM", help=_CLAIM)
+    add("--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded")
+    add("--certificate", type=Path, metavar="FILE", help="write the evidence")
+
+
 def configure_samples(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `audit-samples`."""
     _configure(parser, "FIRST", "SECOND")
@@ -51,11 +59,8 @@ def configure_samples(parser: argparse.ArgumentParser) -> None:
 
 def configure_scores(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `audit-scores`."""
-    add = parser.add_argument
     _configure(parser, "IN", "OUT")
-    add("--claim", metavar="CLAIM", help=_CLAIM)
-    add("--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded")
-    add("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    _add_bounds(parser)
 
 
 def configure_one_run(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +69,7 @@ def configure_one_run(parser: argparse.ArgumentParser) -> None:
     _configure(parser)
     add("scores", nargs="?", type=Path, metavar="SCORES", help="a file of numbers")
     add("included", nargs="?", type=Path, metavar="INCLUDED", help="1 or 0 for each")
-    add("--claim", metavar="CLAIM", help=_CLAIM)
-    add("--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded")
-    add("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    _add_bounds(parser)
     add(
         "--guesses",
         metavar="R1,R2,…",
@@ -89,7 +92,7 @@ def run_samples(options: argparse.Namespace) -> int:
         _read(options.first),
         _read(options.second),
         read_claim(options.claim),
-        significance=_significance(options),
+        significance=significance(options.confidence),
         seed=options.seed,
         names=(options.first.name, options.second.name),
     )
@@ -105,7 +108,7 @@ def run_scores(options: argparse.Namespace) -> int:
         _read(options.out),
         None if options.claim is None else read_claim(options.claim),
         delta=options.delta,
-        significance=_significance(options),
+        significance=significance(options.confidence),
         seed=options.seed,
     )
     return _told(result, options, claimed=options.claim is not None)
@@ -116,7 +119,7 @@ def run_one_run(options: argparse.Namespace) -> int:
     from accountant.errors import InvalidInputError
     from verify.audit import audit_one_run, canaries_needed
 
-    level = _significance(options)
+    level = significance(options.confidence)
     if options.plan is not None:
         needed = canaries_needed(*options.plan, delta=options.delta, significance=level)
         if options.json:
@@ -149,14 +152,6 @@ def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> 
     elif not options.quiet:
         say(str(result))
     return ExitCode.REFUTED if claimed and result.refuted else ExitCode.DONE
-
-
-def _significance(options: argparse.Namespace) -> float:
-    from accountant.errors import expected
-
-    if not 0 < options.confidence < 1:
-        raise expected("confidence", options.confidence, "in (0, 1)", "Write 0.95 for 95 %.")
-    return float(f"{1 - options.confidence:.12g}")
 
 
 def _whole_numbers(text: str | None) -> list[int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +95,6 @@ def _unread(why: str) -> Checked:
 
 def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace) -> Checked:
     """Return what a replay adds to a check."""
-    from dataclasses import replace
-
     from verify.audit.replay import replay
     from verify.checker.apart import Apart
     from verify.checker.audits import FIXED_BEFORE
@@ -128,19 +127,11 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
 def _plain(path: Path, entry: Checked) -> dict[str, Any]:
     from verify.checker.outcome import safe
 
-    said = entry.theorem
     return {
         "file": safe(path),
         "id": safe(entry.id),
         "outcome": entry.outcome.value,
-        "theorem": None
-        if said is None
-        else {
-            "mechanism": said.mechanism,
-            "adjacency": said.adjacency,
-            "claimed": said.claimed,
-            "verdict": said.verdict,
-        },
+        "theorem": None if entry.theorem is None else asdict(entry.theorem),
         "assumptions": [safe(text, _LONGEST) for text in entry.taken_as_given],
         "problems": [
             {"field": safe(field), "message": safe(message, _LONGEST)}

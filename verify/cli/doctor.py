@@ -7,7 +7,7 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import final
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
@@ -48,8 +48,7 @@ def run(options: argparse.Namespace) -> int:
     results = list(examine())
     sound = all(result.sound for result in results)
     if options.json:
-        entries = [{"name": r.name, "found": r.found, "sound": r.sound} for r in results]
-        say_json({"schema_version": 1, "sound": sound, "examined": entries})
+        say_json({"schema_version": 1, "sound": sound, "examined": [*map(asdict, results)]})
     elif not options.quiet:
         rows = [("ok" if r.sound else "BAD", r.name, r.found) for r in results]
         say(columns(rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, final
@@ -75,10 +75,7 @@ class Sweep:
                 name: [None if entry is None else entry.to_json() for entry in entries]
                 for name, entries in self.series().items()
             },
-            "crossovers": [
-                {field.name: getattr(entry, field.name) for field in fields(entry)}
-                for entry in self.crossovers
-            ],
+            "crossovers": [asdict(entry) for entry in self.crossovers],
         }
 
 

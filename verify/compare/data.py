@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
@@ -47,12 +47,7 @@ class OnData:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "rmse": self.rmse,
-            "relative": self.relative,
-            "largest": self.largest,
-            "releases": self.releases,
-        }
+        return asdict(self)
 
 
 def true_answers(path: Path, workload: Workload, budget: Budget) -> NDArray[np.float64]:
@@ -73,11 +68,9 @@ def true_answers(path: Path, workload: Workload, budget: Budget) -> NDArray[np.f
         raise InvalidInputError(f"{path}: expected {wanted} columns for {workload!r}, not {width}.")
     complaints = {index: why for index, row in enumerate(rows, start=2) if (why := limit(row))}
     if complaints:
-        shown = "; ".join(f"line {n}: {complaints[n]}" for n in list(complaints)[:_SHOWN])
-        more = f"; and {len(complaints) - _SHOWN} more" if len(complaints) > _SHOWN else ""
         raise InvalidInputError(
             f"{path}: {len(complaints)} of {len(rows)} rows are outside of {workload!r}: "
-            f"{shown}{more}. Clip or drop them before, or widen the workload."
+            f"{_some(complaints)}. Clip or drop them before, or widen the workload."
         )
     if isinstance(workload, Count):
         return np.array([float(len(rows))])
@@ -132,15 +125,19 @@ def _read(path: Path) -> NDArray[np.float64]:
                 continue
             rows.append(values)
     if wrong:
-        shown = "; ".join(f"line {n}: {wrong[n]}" for n in list(wrong)[:_SHOWN])
-        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise InvalidInputError(
-            f"{path}: {len(wrong)} of {len(rows) + len(wrong)} rows cannot be used: {shown}{more}. "
-            "Fill in or drop them; nothing was left out silently."
+            f"{path}: {len(wrong)} of {len(rows) + len(wrong)} rows cannot be used: "
+            f"{_some(wrong)}. Fill in or drop them; nothing was left out silently."
         )
     if not rows:
         raise InvalidInputError(f"{path}: expected at least one row below the header.")
     return np.array(rows)
+
+
+def _some(complaints: dict[int, str]) -> str:
+    """Return the first complaints by their lines, and how many more there are."""
+    shown = "; ".join(f"line {n}: {why}" for n, why in [*complaints.items()][:_SHOWN])
+    return shown + (f"; and {len(complaints) - _SHOWN} more" if len(complaints) > _SHOWN else "")
 
 
 def _is_number(text: str) -> bool:

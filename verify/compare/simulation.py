@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from accountant.geometry.workload import Workload
@@ -49,14 +49,7 @@ class Simulation:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "mean_squared_error": self.mean_squared_error,
-            "standard_error": self.standard_error,
-            "releases": self.releases,
-            "seed": self.seed,
-            "deviation": self.deviation,
-            "agrees": self.agrees,
-        }
+        return {**asdict(self), "agrees": self.agrees}
 
 
 def simulate(

@@ -15,7 +15,7 @@ import importlib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -172,12 +172,8 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        setting = self.setting
         return {
-            "noise_multiplier": setting.noise_multiplier,
-            "sampling_prob": setting.sampling_prob,
-            "steps": setting.steps,
-            "delta": setting.delta,
+            **asdict(self.setting),
             "true": self.true.to_json(),
             "reported": None if self.reported is None else str(self.reported),
             "verdict": self.verdict.value,

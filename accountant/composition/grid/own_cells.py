@@ -26,6 +26,7 @@ _CELLS = 1 << 17
 _LEFT_OUT = 2.0**-62
 """Share of the mass beyond the cells, unless the tails are heavier at 2^`_FARTHEST`."""
 _FARTHEST = 16
+"""Power of two, of the unit of the density, from which on nothing is put into cells."""
 _OUT = (-np.inf, np.inf)
 _MOST = 700.0
 """Exponents of floats end above."""

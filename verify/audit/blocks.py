@@ -22,7 +22,7 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, final
@@ -366,8 +366,12 @@ def run(
             "short of memory?"
         ) from error
     finally:
-        for future in running:
-            future.cancel()
+        # A pool of processes that is shut down while only cancelled work is left may miss that it
+        # has none, and wait for ever: something that ends makes it look again.
+        cancelled = [future.cancel() for future in running]
+        if any(cancelled):
+            with suppress(RuntimeError):
+                executor.submit(int)
 
 
 def _count(block: Block) -> NDArray[np.int64]:

@@ -189,27 +189,24 @@ class _Question:
 def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
     """Bound f(α), or 1 − f(α), where only bounds of H are known.
 
-    1 − H(ε) − e^ε α is at most f(α) for every ε. Events that are known are points above the curve,
-    as are the test that never rejects and the one that always does, and the chords between them.
+    1 − H(ε) − e^ε α is at most f(α) for every ε. An event of two neighbours that is known, rejected
+    less often or with other outcomes too, by chance, is a test of level α; events of different
+    neighbours cannot be mixed.
     """
     with ctx.workprec(START_PRECISION):
         largest_loss = pair.max_loss()
         span = float(largest_loss.upper()) if largest_loss.is_finite() else _LOSS_SPAN
-        least, points = arb(0), [(arb(0), arb(1)), (arb(1), arb(0))]
+        least, most = arb(0), (1 - level).upper()
         sizes = [Fraction(span) * part / (1 << k) for k in range(_LOSSES) for part in _PARTS]
         for loss in (Fraction(0), *sizes, *(-size for size in sizes)):
             at = ExactReal.of_rational(loss)
             least = least.max(1 - pair.hockey_stick(at).upper() - at.ball().exp() * level)
-            with suppress(NotApplicableError):
+            with suppress(NotApplicableError, UndecidedError):
                 tails = pair.attained(at).tails(at)
-                points.append((tails.q_above, tails.p_below))
-        chords = (
-            (b + (level - q) * (rest - b) / (more - q)).upper()
-            for q, b in points
-            for more, rest in points
-            if q <= level < more
-        )
-        most = min(chords, key=float, default=1 - level)
+                if tails.q_above > level:
+                    most = most.min((1 - tails.p_above * level / tails.q_above).upper())
+                elif tails.q_above < 1:
+                    most = most.min((tails.p_below * (1 - level) / tails.q_below).upper())
         return Interval.between(1 - most, 1 - least) if power else Interval.between(least, most)
 
 

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import ClassVar, final
 
 import mpmath
 import pytest
 from flint import arb, ctx
 
+from accountant.composition.invert import most
 from accountant.core.adjacency import Direction
 from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, WorstCase
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
     AboveThreshold,
+    Channel,
     DiscreteLaplace,
     Gaussian,
     Guaranteed,
@@ -21,7 +26,7 @@ from accountant.mechanisms import (
     Staircase,
     Tabulated,
 )
-from accountant.numbers.exact import exact
+from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
 
@@ -154,3 +159,42 @@ def test_where_delta_is_only_bounded_so_is_beta(mechanism: Mechanism, alpha: str
         tradeoff.beta(mechanism, alpha, relative_width="1e-9")
     with pytest.raises(NotApplicableError, match="Only bounds of delta, epsilon and beta"):
         guarantees.loss_survival(mechanism, 1)
+
+
+@final
+@dataclass(frozen=True)
+class LargestOf(Pair):
+    """The largest H of several pairs, of which no one is said to be worst."""
+
+    pairs: tuple[Pair, ...]
+
+    only_bounded: ClassVar = True
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        return most([pair.hockey_stick(epsilon) for pair in self.pairs])
+
+    def attained(self, epsilon: ExactReal) -> Pair:
+        return max(self.pairs, key=lambda pair: float(pair.hockey_stick(epsilon).mid()))
+
+    def max_loss(self) -> arb:
+        return most([pair.max_loss() for pair in self.pairs])
+
+    def reverse(self) -> LargestOf:
+        return LargestOf(tuple(pair.reverse() for pair in self.pairs))
+
+    tails = renyi = kullback_leibler = law = None  # type: ignore[assignment]  # never asked
+
+
+@pytest.mark.parametrize("alpha", ["0.1", "0.2", "0.3", "0.5", "0.7"])
+def test_tests_of_different_neighbours_are_not_mixed(
+    alpha: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Channel([["2/3", "1/3"], ["1/4", "3/4"]])
+    true = tradeoff.beta(table, alpha)
+    pairs = table.worst_case(None).pairs(None)
+    assert len(pairs) > 1
+    worst = WorstCase.symmetric(LargestOf(pairs), "")
+    monkeypatch.setattr(Channel, "worst_case", lambda *_: worst)
+    found = tradeoff.beta(table, alpha)
+    assert found.lower <= true.lower
+    assert true.upper <= found.upper

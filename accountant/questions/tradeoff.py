@@ -52,7 +52,7 @@ _MAX_STEPS = 2000
 """Tests at most: atoms that are hard to tell apart take many."""
 _MAX_BLURS = 2
 """Times that a level may not be told from α before the bounds are as good as they get."""
-_LOSSES, _PARTS, _LOSS_SPAN = 6, (1, Fraction(3, 4)), 30.0
+_LOSSES, _PARTS, _LOSS_SPAN = 6, (1, Fraction(3, 4)), 4.0
 """Losses of each sign at which bounds of H are taken: from the largest, or from this one, on they
 fall by half so many times, and such parts of each are taken."""
 _WIDENINGS = 4
@@ -74,7 +74,9 @@ def beta(
     (`accountant.core.pair.WorstCase.enveloped`) the least β of the pairs is attained; for all
     neighbours
     together that of the pair with the largest profile is a lower bound, and both are the same but
-    where a straight line shortens the way between two curves.
+    where a straight line shortens the way between two curves. Where one pair stands for the largest
+    profile of many neighbours (`ReportNoisyMax`), β is the largest trade-off function that those of
+    all of them are above.
 
     Parameters
     ----------

@@ -2,18 +2,27 @@
 
     python -P benchmarks/scale.py speed                           values drawn and counted a second
     python -P benchmarks/scale.py memory                          peak memory for 10⁶ to 10⁸ runs
+    python -P benchmarks/scale.py agreement --device torch:cuda   every tail against the exact law
+    python -P benchmarks/scale.py crossover --device torch:cuda   whole audits on a card and a core
     python -P benchmarks/scale.py audit                           10⁹ runs a side, all cores
     python -P benchmarks/scale.py audit --samples 1e12 --device torch:cuda
 
-`audit` has two claims that are false by little. *Cut noise*: p(z) ∝ (3/8)^|z| on −B … B is claimed
+`audit` has claims that are false by little. *Cut noise*: p(z) ∝ (3/8)^|z| on −B … B is claimed
 to be (1, 0)-DP, which it would be without the cut; B is such that at least seventy of the runs on
 one dataset show what the other never does. *Gaussian*: σ = 3.65 is 2 % below what (1, 1e-5)-DP
-needs. Both events come from the exact laws. Seconds are time on the clock.
+needs. *Laplace*: its ε is claimed 20/√n too small. *R1SMG*: the paper's parameters. All events come
+from the exact laws. Seconds are time on the clock.
+
+`agreement` draws `--samples` numbers of every law on the device. Every tail is tested against the
+exact binomial law, and the first 10⁶ numbers, tail by tail, against the mechanism's own sampler
+(Fisher's exact test). Both p-values are the smallest over the tails, times their number: below
+10⁻⁶ the device draws another law.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import resource
 import subprocess
@@ -25,6 +34,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import (
@@ -36,6 +46,7 @@ from accountant.mechanisms import (
     Laplace,
     PoissonSubsampled,
     RandomizedResponse,
+    RankOneGaussian,
     Staircase,
 )
 from accountant.questions import profile
@@ -47,6 +58,11 @@ _RATIO = Fraction(3, 8)
 _SHOWN = 70
 _SIGNIFICANCE = 1e-6
 _SECONDS = 0.5
+_DEFAULT_CASES = ["cut noise", "Gaussian"]
+_TAILS = 12
+_RUNS_OF_TAIL = 100
+_NUMBERS_OF_SAMPLER = 10**6
+_R1SMG = RankOneGaussian(7921, "402110.1", "sqrt(2)")
 _LAWS: list[Mechanism] = [
     Laplace(1),
     Gaussian(1),
@@ -56,6 +72,7 @@ _LAWS: list[Mechanism] = [
     RandomizedResponse(1),
     PoissonSubsampled(Gaussian(1), "0.1"),
     EllipticalGaussian([1] * 100, 1),
+    _R1SMG,
 ]
 
 
@@ -79,12 +96,17 @@ def speed() -> None:
     for mechanism in _LAWS:
         own = law(mechanism, neighbours(mechanism)[-1][1])
         cells = [f"{_rate(own, Device.read(name)):.2g}" for name in names]
-        shown = "EllipticalGaussian, 100 coordinates" if own.parts else repr(mechanism)
-        print(f"| `{shown}` | {' | '.join(cells)} |", flush=True)
+        print(f"| `{_shown(mechanism)}` | {' | '.join(cells)} |", flush=True)
+
+
+def _shown(mechanism: Mechanism) -> str:
+    if isinstance(mechanism, EllipticalGaussian):
+        return "EllipticalGaussian, 100 coordinates"
+    return repr(mechanism)
 
 
 def _rate(own: Any, device: Device) -> float:
-    piece = (1 << 26 if device.is_accelerator else 1 << 14) // own.words_per_run
+    piece = (1 << 26 if device.is_accelerator else 1 << 14) // own.width
     words = device.words(1, (0, 0))
     spent, done = 0.0, -1
     with device.one_thread():
@@ -97,6 +119,75 @@ def _rate(own: Any, device: Device) -> float:
             spent += (clock() - started) * (done >= 0)  # the first round warms up
             done += 1
     return 32 * done * piece / spent
+
+
+def agreement(samples: int, name: str) -> None:
+    """Print the smallest p-values of the tails of every law."""
+    device = Device.read(name)
+    print(f"{device.description}\n\n| mechanism | runs | p, exact law | p, own sampler | s |")
+    print("|---|---|---|---|---|")
+    for mechanism in _LAWS:
+        answer = neighbours(mechanism)[-1][1]
+        own = law(mechanism, answer)
+        runs = samples // own.width
+        cuts = np.unique(own.cuts())
+        inner = cuts[np.minimum(own.upper(cuts), own.lower(cuts)) > min(0.25, _RUNS_OF_TAIL / runs)]
+        edges = inner[np.linspace(0, len(inner) - 1, _TAILS).astype(int)]
+        started = time.perf_counter()
+        first, counts = _tails(own, edges, runs, device)
+        spent = time.perf_counter() - started
+        chances = np.minimum(own.upper(edges), 1.0)
+        exact = [
+            stats.binomtest(int(k), runs, float(p)).pvalue
+            for k, p in zip(counts, chances, strict=True)
+        ]
+        beside = _own_scores(mechanism, own, answer, len(first))
+        fisher = [
+            stats.fisher_exact([[np.sum(part >= e), np.sum(part < e)] for part in (first, beside)])[
+                1
+            ]
+            for e in edges
+        ]
+        found = " | ".join(f"{min(1.0, _TAILS * min(p)):.2g}" for p in (exact, fisher))
+        print(f"| `{_shown(mechanism)}` | {runs:.1e} | {found} | {spent:.1f} |", flush=True)
+
+
+def _tails(own: Any, edges: Any, runs: int, device: Device) -> tuple[Any, Any]:
+    """Return some of the scores of a device, and how many of all reach each edge."""
+    most = (1 << 26 if device.is_accelerator else 1 << 20) // own.width
+    words, counts, first = device.words(7, (0, 0)), np.zeros(len(edges), dtype=np.int64), None
+    for start in range(0, runs, most):
+        scores = own.draw(words, min(most, runs - start), device)
+        counts += np.array([int(device.xp.count_nonzero(scores >= float(e))) for e in edges])
+        if first is None:
+            first = scores[: _NUMBERS_OF_SAMPLER // own.width]
+            first = np.asarray(first.cpu() if device.namespace == "torch" else first)
+    return first, counts
+
+
+def _own_scores(mechanism: Mechanism, own: Any, answer: Any, size: int) -> Any:
+    """Return the scores of the mechanism's own sampler."""
+    rng = np.random.default_rng(8)
+    parts = []
+    for start in range(0, size, 1000):
+        count = min(1000, size - start)
+        outputs = np.asarray(mechanism.outputs(answer, count, rng=rng)).reshape(count, -1)
+        parts.append(outputs @ np.array(own.weights) if own.weights else outputs[:, 0])
+    return np.concatenate(parts)
+
+
+def crossover(name: str) -> None:
+    """Print the seconds of whole audits of `Laplace(1)`, by one core and by a device."""
+    print(f"| runs a side | numpy, one core | {name} |\n|---|---|---|")
+    _audit(Laplace(1), ("0.9", "0"), 10**5, name, None)  # loads the libraries
+    for power in range(5, 12):
+        cells = []
+        for place, largest in (("numpy", 9), (name, 11)):
+            started = time.perf_counter()
+            if power <= largest:
+                _audit(Laplace(1), ("0.9", "0"), 10**power, place, None)
+            cells.append(f"{time.perf_counter() - started:.2f}" if power <= largest else "")
+        print(f"| 10^{power} | {' | '.join(cells)} |", flush=True)
 
 
 _PROGRAMS = {
@@ -145,10 +236,10 @@ def audits(samples: int, name: str, workers: int, cases: list[str]) -> None:
     listed: dict[str, tuple[Mechanism, tuple[str, str]]] = {
         "cut noise": (cut_noise(samples), ("1", "0")),
         "Gaussian": (Gaussian("3.65"), ("1", "1e-5")),
+        "Laplace": (Laplace(1), (str(1 - 20 / Fraction(math.isqrt(samples))), "0")),
+        "R1SMG": (_R1SMG, ("1e-5", "1e-7")),
     }
-    print(
-        "| mechanism | runs a side | claim | exact δ(1) | found δ(1) ≥ | p-value | s | CPU s | GB |"
-    )
+    print("| mechanism | runs a side | claim | exact δ | found δ ≥ | p-value | s | CPU s | GB |")
     print("|---|---|---|---|---|---|---|---|---|")
     for case in cases:
         mechanism, claim = listed[case]
@@ -158,10 +249,11 @@ def audits(samples: int, name: str, workers: int, cases: list[str]) -> None:
         with context as executor:
             result = _audit(mechanism, claim, samples, name, executor)
         spent, worked = time.perf_counter() - started, _processor_time() - worked
-        exact = float(profile.delta(mechanism, 1).upper)
+        exact = float(profile.delta(mechanism, claim[0]).upper)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        epsilon = float(Fraction(claim[0]))
         print(
-            f"| {case} | {samples:.0e} | ({claim[0]}, {claim[1]}) | {exact:.3g} | "
+            f"| {case} | {samples:.0e} | ({epsilon:.8g}, {claim[1]}) | {exact:.3g} | "
             f"{result.delta:.3g} | {result.p_value:.2g} | {spent:.0f} | {worked:.0f} | "
             f"{peak:.2f} |",
             flush=True,
@@ -193,17 +285,21 @@ def _audit(
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["speed", "memory", "audit"])
+    parser.add_argument("what", choices=["speed", "memory", "audit", "agreement", "crossover"])
     parser.add_argument("--samples", type=float, default=1e9)
     parser.add_argument("--device", default="numpy")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--case", action="append", choices=["cut noise", "Gaussian"])
+    parser.add_argument("--case", action="append", choices=[*_DEFAULT_CASES, "Laplace", "R1SMG"])
     options = parser.parse_args()
     if options.what == "audit":
-        cases = options.case or ["cut noise", "Gaussian"]
+        cases = options.case or _DEFAULT_CASES
         audits(int(options.samples), options.device, options.workers, cases)
     elif options.what == "memory":
         memory()
+    elif options.what == "agreement":
+        agreement(int(options.samples), options.device)
+    elif options.what == "crossover":
+        crossover(options.device)
     else:
         print(f"{os.cpu_count()} cores; one of them; numpy {np.__version__}\n")
         speed()

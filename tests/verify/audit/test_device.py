@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -20,6 +22,7 @@ from accountant.mechanisms import (
     IntegerNoise,
     Laplace,
     PoissonSubsampled,
+    RankOneGaussian,
 )
 from tests.quick import quick
 from verify.audit import audit
@@ -33,6 +36,8 @@ HAS_TORCH = find_spec("torch") is not None and find_spec("array_api_compat") is 
 DEVICES = ["numpy", "array_api_strict"] + ["torch:cpu"] * HAS_TORCH
 OWN_WORDS = [Device("torch", "cpu:0")] * HAS_TORCH
 """A processor under the name of a graphics card: the words are PyTorch's own."""
+if HAS_TORCH and import_module("torch").cuda.is_available():
+    OWN_WORDS.append(Device("torch", "cuda"))
 MECHANISMS = [
     "Laplace(scale=2)",
     "Gaussian(standard_deviation=3)",
@@ -48,6 +53,7 @@ MECHANISMS = [
     'Tabulated(p=["1/2", "1/3", "1/6"], q=["1/6", "1/3", "1/2"])',
     'IntegerNoise(probabilities=["1/8", "3/4", "1/8"], lowest=-1)',
     "BoundedCountNoise(epsilon=1, eta=0.4, support=3)",
+    "RankOneGaussian(dimension=5, sigma_star=4)",
 ]
 FALSE_ALARM = 1e-6
 """Of each of the two statistical tests of this file, over all of its cases together."""
@@ -77,7 +83,7 @@ def test_devices_draw_the_law(text: str, device: Device) -> None:
             assert stats.binomtest(count, size, min(chance, 1.0)).pvalue > level
 
 
-@pytest.mark.parametrize("text", quick(MECHANISMS, *range(1, 14, 3)))
+@pytest.mark.parametrize("text", quick(MECHANISMS, *range(1, 15, 3)))
 def test_every_device_counts_the_same_runs(text: str, record_property: Any) -> None:
     """The words are numpy's: elementary functions differ by units in the last place only."""
     record_property("devices", ", ".join(DEVICES))  # PyTorch where the environment has it
@@ -87,7 +93,7 @@ def test_every_device_counts_the_same_runs(text: str, record_property: Any) -> N
         assert other.counts == found[0].counts
 
 
-@pytest.mark.parametrize("text", quick(MECHANISMS, *range(0, 14, 3)))
+@pytest.mark.parametrize("text", quick(MECHANISMS, *range(0, 15, 3)))
 def test_true_claims_stand_and_false_ones_fall(text: str) -> None:
     mechanism = notation.parse(text)
     alpha = 1e-6
@@ -137,6 +143,23 @@ def test_half_lines_of_real_laws_have_their_probability(scale: float, position: 
         assert abs(Fraction(reached, 2 * grid) - exact) < law(Laplace(scale), 0).resolution
 
 
+@pytest.mark.parametrize("dimension", [3, 4, 50, 7921])
+@pytest.mark.parametrize("deviations", [1e-6, 0.003, 0.4, 5.0])
+def test_entries_of_rank_one_noise_have_their_law(dimension: int, deviations: float) -> None:
+    """P(z v ≥ x) = ∫ f(v) P(z ≥ x/v) dv over v > 0, f ∝ (1 − v²)^{(M−3)/2}, by mpmath."""
+    drawn = law(RankOneGaussian(dimension, 1), np.zeros(dimension)).noise
+    spread = 1 / mpmath.sqrt(dimension)
+    x = float(deviations * spread)
+    places = [0, *(k * spread for k in (0.01, 0.1, 0.5, 1, 2, 4, 8) if k * spread < 1), 1]
+    weight = mpmath.beta(mpmath.mpf(1) / 2, mpmath.mpf(dimension - 1) / 2)
+    exact = mpmath.quad(
+        lambda v: 2 * (1 - v * v) ** (mpmath.mpf(dimension - 3) / 2) * mpmath.ncdf(-x / v) / weight,
+        places,
+    )
+    found = drawn.upper(np.array([x, -x]))
+    np.testing.assert_allclose(found, [float(exact), float(1 - exact)], rtol=1e-10, atol=0)
+
+
 class FixedWord:
     """A source of one word, again and again."""
 
@@ -168,11 +191,15 @@ def test_tables_have_their_weights_exactly() -> None:
 def test_words_follow_from_the_block(device: Device) -> None:
     """And are independent of the next block's: equal bits are a fair coin, to five deviations."""
     assert device.is_accelerator == (device in OWN_WORDS)
-    first, again = (np.asarray(device.words(3, (1, 0, 4, 0))(50_000)) for _ in range(2))
+
+    def drawn(key: tuple[int, ...]) -> Any:
+        words = device.words(3, key)(50_000)
+        return np.asarray(words.cpu() if device.is_accelerator else words)
+
+    first, again = (drawn((1, 0, 4, 0)) for _ in range(2))
     assert (first == again).all()
     for key in ((1, 0, 4, 1), (1, 0, 5, 0), (1, 1, 4, 0)):
-        other = np.asarray(device.words(3, key)(50_000))
-        equal = int(np.unpackbits((first ^ other).view(np.uint8)).sum())
+        equal = int(np.unpackbits((first ^ drawn(key)).view(np.uint8)).sum())
         assert abs(equal - 50_000 * 32) < 5 * math.sqrt(50_000 * 16)
 
 

@@ -65,7 +65,7 @@ class DeviceBlock:
         """Return how many scores reach each edge, piece by piece, maybe still being computed."""
         found: list[list[Any]] = [[] for _ in self.edges]
         words = self.device.words(self.seed, (*self.key, side))
-        most = max(1, _WORDS_AT_ONCE[self.device.is_accelerator] // own.words_per_run)
+        most = max(1, _WORDS_AT_ONCE[self.device.is_accelerator] // own.width)
         for start in range(0, size, most):
             scores = own.draw(words, min(most, size - start), self.device)
             for counts, edge in zip(found, self.edges, strict=True):
@@ -115,7 +115,7 @@ def prepare(plan: Plan, name: str, executor: Executor | None) -> Prepared:
             "without a device."
         )
     words = _WORDS_AT_ONCE[device.is_accelerator] * _PIECES[device.is_accelerator]
-    size = max(1, words // max(own.words_per_run for own in laws))
+    size = max(1, words // max(own.width for own in laws))
     key = (TESTING, index)
     whole = DeviceBlock(device, laws, edges, rule.design, size, plan.seed, key, plan.timeout)
     off = sum(own.resolution for own in laws) * len(edges)

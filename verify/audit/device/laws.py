@@ -7,6 +7,7 @@ in both tails, from which the event is chosen.
 - A symmetric density of one number: by inversion, ± scale·g(−ln(1 − U)).
 - Gaussian: Box and Muller's √(−2 ln(1 − U)) cos 2πV and its sine.
 - Staircase: whole steps ⌊−ln(1 − U)/ε⌋, the part, the place in it and the sign.
+- Rank-one Gaussian: whole directions g/‖g‖ of M Gaussian numbers and a Gaussian length.
 - Integers and categories: Walker's alias method with whole weights that add up to 2⁶⁴. The law that
   is drawn is exactly that of the weights.
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -40,6 +41,7 @@ from accountant.mechanisms import (
     IntegerNoise,
     PoissonSubsampled,
     RandomizedResponse,
+    RankOneGaussian,
     Staircase,
     Tabulated,
     TruncatedGeometric,
@@ -59,6 +61,8 @@ _UNIFORM_MASK = (1 << 53) - 1
 """Takes away the sign that a signed shift repeats."""
 _HALF_RANGE = 1 << 63
 """Words as signed integers run from minus this to below it."""
+_POLAR, _POLAR_NODES = 40.0, 1601
+"""s of the polar form: e^{−40} is below the rounding of a double, steps of 1/20 are exact to it."""
 
 
 class Noise(Protocol):
@@ -211,6 +215,52 @@ class StaircaseNoise:
 
 @final
 @dataclass(frozen=True)
+class RankOneNoise:
+    """One entry of unit·z·v: z ~ N(0, 1), v uniform on the sphere of R^dimension.
+
+    With the direction in polar form, v = (1 + e^{−2s})^{−1/2}, the density of v > 0 is
+    2c·v(1 − v²)^{(M−1)/2} ds with c = Γ(M/2)/(√π Γ((M − 1)/2)).
+    """
+
+    unit: float
+    dimension: int
+    whole: bool = False
+
+    def draw(self, words: Words, size: int, device: Device) -> Array:
+        """Draw whole directions, of which the first entry is kept, and their lengths."""
+        xp, unit_noise = device.xp, GaussianNoise(1.0)
+        directions = xp.reshape(
+            unit_noise.draw(words, size * self.dimension, device), (size, self.dimension)
+        )
+        norms = xp.sqrt(xp.sum(directions * directions, axis=1))
+        return self.unit * unit_noise.draw(words, size, device) * directions[:, 0] / norms
+
+    def upper(self, x: Values) -> Values:
+        """Return P(Z ≥ x), by the trapezoidal rule over s."""
+        from_centre = np.abs(x)[:, np.newaxis] / self.unit
+        tail = special.ndtr(-from_centre / self._entries[0]) @ self._entries[1]
+        return np.where(x >= 0, tail, 1 - tail)
+
+    @cached_property
+    def _entries(self) -> tuple[Values, Values]:
+        """Return nodes of v in (0, 1) and their weights, which add up to 1."""
+        s = np.linspace(-_POLAR, _POLAR, _POLAR_NODES)
+        entry = 1 / np.sqrt(1 + np.exp(-2 * s))
+        weight = entry * np.exp((self.dimension - 1) / 2 * special.log_expit(-2 * s))
+        return entry, weight / weight.sum()
+
+    def lower(self, x: Values) -> Values:
+        """Return P(Z < x)."""
+        return self.upper(-x)
+
+    def cuts(self) -> Values:
+        """Return places on both sides of the spike at 0, evenly in their logarithm."""
+        out = self.unit / math.sqrt(self.dimension) * np.logspace(-8, 1.5, 340)
+        return np.concatenate([-out[::-1], [0.0], out])
+
+
+@final
+@dataclass(frozen=True)
 class TableNoise:
     """A law on consecutive integers by whole weights that add up to 2⁶⁴."""
 
@@ -248,19 +298,16 @@ class Law:
     """Of a vector of outputs: its score is weights·output, of which `noise` is the law."""
     parts: tuple[tuple[float, float], ...] = ()
     """Of a vector of outputs: standard deviation and centre of every entry."""
+    width: int = 1
+    """Numbers that a run draws."""
 
     @property
     def resolution(self) -> float:
         """Bound of the difference to the mechanism's probability of a half-line."""
-        rounded = _ROUNDING * max(1, len(self.parts))
+        rounded = _ROUNDING * self.width
         off = abs(self.centre)
         off += sum(abs(w * c) for w, (_, c) in zip(self.weights, self.parts, strict=True))
         return rounded if self.noise.whole else rounded + _UNIT * off / self.noise.unit
-
-    @property
-    def words_per_run(self) -> int:
-        """How many words a run takes, about."""
-        return max(1, len(self.parts))
 
     def draw(self, words: Words, size: int, device: Device) -> Array:
         """Return the scores of `size` runs."""
@@ -277,8 +324,8 @@ class Law:
     def _draw_vectors(self, words: Words, size: int, device: Device) -> Array:
         """Draw whole vectors and return their scores."""
         xp = device.xp
-        width = len(self.parts)
-        rows = xp.reshape(GaussianNoise(1.0).draw(words, size * width, device), (size, width))
+        drawn = GaussianNoise(1.0).draw(words, size * self.width, device)
+        rows = xp.reshape(drawn, (size, self.width))
         spread, centre = (device.array(np.array(part)) for part in zip(*self.parts, strict=True))
         outputs = rows * spread + centre
         return xp.matmul(outputs, device.array(np.array(self.weights)))
@@ -410,7 +457,19 @@ def _(mechanism: EllipticalGaussian, answer: Any) -> Law:
     unit = math.sqrt(sum((w * s) ** 2 for w, s in zip(weights, spreads, strict=True)))
     centre = math.fsum(w * c for w, c in zip(weights, centres, strict=True))
     parts = tuple(zip(spreads, centres, strict=True))
-    return Law(GaussianNoise(unit), centre, weights=weights, parts=parts)
+    return Law(GaussianNoise(unit), centre, weights=weights, parts=parts, width=len(parts))
+
+
+@law.register
+def _(mechanism: RankOneGaussian, answer: Any) -> Law:
+    m = mechanism.dimension
+    off_axis = np.broadcast_to(np.asarray(answer, dtype=float), m)
+    if off_axis[1:].any():
+        raise InvalidInputError(
+            "Expected device=None where answers differ off the first axis: a device looks along it."
+        )
+    noise = RankOneNoise(float(mechanism.sigma_star) ** 0.5, m)
+    return Law(noise, float(off_axis[0]), width=m)
 
 
 def _number(answer: Any) -> float:

@@ -118,7 +118,7 @@ def _rate(own: Any, device: Device) -> float:
             int(count)  # waits for a card
             spent += (clock() - started) * (done >= 0)  # the first round warms up
             done += 1
-    return 32 * done * piece / spent
+    return float(32 * done * piece / spent)
 
 
 def agreement(samples: int, name: str) -> None:
@@ -143,12 +143,11 @@ def agreement(samples: int, name: str) -> None:
         ]
         beside = _own_scores(mechanism, own, answer, len(first))
         fisher = [
-            stats.fisher_exact([[np.sum(part >= e), np.sum(part < e)] for part in (first, beside)])[
-                1
-            ]
+            stats.fisher_exact(np.array([[np.sum(x >= e), np.sum(x < e)] for x in (first, beside)]))
             for e in edges
         ]
-        found = " | ".join(f"{min(1.0, _TAILS * min(p)):.2g}" for p in (exact, fisher))
+        least = min(exact), min(float(one.pvalue) for one in fisher)
+        found = " | ".join(f"{min(1.0, _TAILS * p):.2g}" for p in least)
         print(f"| `{_shown(mechanism)}` | {runs:.1e} | {found} | {spent:.1f} |", flush=True)
 
 

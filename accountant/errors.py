@@ -107,12 +107,67 @@ def expected(argument: str, value: object, requirement: str, remedy: str = "") -
     )
 
 
-def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> str:
-    """Return 'Did you mean X?' for the nearest known name, else the list of known names.
+_OTHER_WORDS = {
+    "sigma": ("standard_deviation", "sigma_star", "parameter"),
+    "std": ("standard_deviation",),
+    "stddev": ("standard_deviation",),
+    "noise_multiplier": ("standard_deviation",),
+    "variance": ("parameter", "standard_deviation"),
+    "b": ("scale",),
+    "eps": ("epsilon",),
+    "q": ("sampling_prob",),
+    "rate": ("sampling_prob",),
+    "sample_rate": ("sampling_prob",),
+    "sampling_rate": ("sampling_prob",),
+    "sampling_probability": ("sampling_prob",),
+    "steps": ("count",),
+    "n": ("count", "steps"),
+    "k": ("candidates", "count"),
+    "t": ("steps", "count"),
+    "sensitivity": ("l2_sensitivity", "l1_sensitivity", "sensitivity"),
+    "data_size": ("dataset_size",),
+    "sample_size": ("dataset_size",),
+    "clip": ("l2_sensitivity",),
+    "confidence": ("significance",),
+    "pair": ("pairs",),
+    "batch": ("batch_size",),
+    "size": ("dataset_size",),
+    "geometric": ("DiscreteLaplace",),
+    "geometricmechanism": ("DiscreteLaplace",),
+    "gaussianmechanism": ("Gaussian",),
+    "laplacemechanism": ("Laplace",),
+    "exponential": ("ExponentialMechanism",),
+    "subsampled": ("PoissonSubsampled",),
+    "subsampledgaussian": ("PoissonSubsampled",),
+    "sampledgaussian": ("PoissonSubsampled",),
+    "rr": ("RandomizedResponse",),
+    "krr": ("RandomizedResponse",),
+    "sparsevector": ("AboveThreshold",),
+    "svt": ("AboveThreshold",),
+    "r1smg": ("RankOneGaussian",),
+    "composition": ("Composed",),
+}
+"""What others call an argument or a mechanism, with the names that it may have here."""
+_OTHER_NUMBERS = {
+    ("sigma", "parameter"): "the square of sigma",
+    ("variance", "standard_deviation"): "the square root of the variance",
+}
+"""What is not the same number under another name."""
 
-    The list is left out where the message has it already.
+
+def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> str:
+    """Return 'Did you mean X?' for a name that is another elsewhere, or is misspelt.
+
+    Else it returns the list of known names, which is left out where the message has it already.
+
+    >>> suggestion("sigma", ["standard_deviation", "l2_sensitivity"])
+    "Did you mean 'standard_deviation'?"
     """
     known = list(known)
+    for name in _OTHER_WORDS.get(unknown.lower(), ()):
+        if name in known:
+            number = _OTHER_NUMBERS.get((unknown.lower(), name))
+            return f"Did you mean {name!r}{f', {number}' if number else ''}?"
     near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
     if not near:  # the same comparison without regard to case
         folded = {name.casefold(): name for name in known}
@@ -124,43 +179,6 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
     shown = sorted(known)[:_MOST_NAMES]
     rest = len(known) - len(shown)
     return f"Known: {', '.join(shown)}{f' and {rest} more' if rest else ''}."
-
-
-_OTHER_WORDS = {
-    "sigma": ("standard_deviation", "sigma_star"),
-    "std": ("standard_deviation",),
-    "stddev": ("standard_deviation",),
-    "noise_multiplier": ("standard_deviation",),
-    "variance": ("parameter", "standard_deviation"),
-    "b": ("scale",),
-    "eps": ("epsilon",),
-    "q": ("sampling_prob",),
-    "sample_rate": ("sampling_prob",),
-    "sampling_rate": ("sampling_prob",),
-    "sampling_probability": ("sampling_prob",),
-    "steps": ("count",),
-    "n": ("count", "steps"),
-    "sensitivity": ("l2_sensitivity", "l1_sensitivity", "sensitivity"),
-    "data_size": ("dataset_size",),
-    "sample_size": ("dataset_size",),
-    "clip": ("l2_sensitivity",),
-    "confidence": ("significance",),
-    "pair": ("pairs",),
-    "batch": ("batch_size",),
-    "size": ("dataset_size",),
-}
-"""What other libraries call an argument, with the names that it may have here."""
-
-
-def argument_suggestion(unknown: str, known: Iterable[str]) -> str:
-    """Return 'Did you mean X?' for an argument that has another name elsewhere, or is misspelt.
-
-    >>> argument_suggestion("sigma", ["standard_deviation", "l2_sensitivity"])
-    "Did you mean 'standard_deviation'?"
-    """
-    known = list(known)
-    here = next((name for name in _OTHER_WORDS.get(unknown.lower(), ()) if name in known), None)
-    return f"Did you mean {here!r}?" if here else suggestion(unknown, known)
 
 
 _USAGE = {
@@ -203,7 +221,7 @@ def misused(
         return InvalidInputError(
             f"{name}() has no argument {unknown!r}. Did you mean dpassay.{other}?"
         )
-    hint = argument_suggestion(unknown, known)
+    hint = suggestion(unknown, known)
     return InvalidInputError(f"{name}() has no argument {unknown!r}. {hint} {usage}".strip())
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from accountant.ask import read_mechanism
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, argument_suggestion, forgiving
+from accountant.errors import InvalidInputError, forgiving, suggestion
 from accountant.numbers.exact import Number, exact
 from verify.claim import Claim
 
@@ -418,7 +418,7 @@ def _in_words(name: str) -> Callable[..., Any]:
             what = f"{name}(): {error}."
             if unknown := [word for word in options if word not in signature.parameters]:
                 known = [*signature.parameters, "epsilon", "delta", "mu", "rho"]
-                hint = argument_suggestion(unknown[0], known)
+                hint = suggestion(unknown[0], known)
                 what = f"{name}() has no argument {unknown[0]!r}. {hint}"
             claim = "" if claims else f" {_ONE_CLAIM}"
             raise InvalidInputError(f"{what}{claim}") from None

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, argument_suggestion
+from accountant.errors import InvalidInputError, suggestion
 from accountant.numbers.exact import ExactReal
 
 _BUDGETS = ("epsilon", "eps", "delta", "rho")
@@ -52,9 +52,7 @@ class Described(ABCMeta):
                         f"{name} has no argument {argument!r}: a mechanism states its noise. "
                         f'Calibrate it: dpassay.calibrate("{name}", {argument}=…). {listed}'
                     )
-                return (
-                    f"{name} has no argument {argument!r}. {argument_suggestion(argument, known)}"
-                )
+                return f"{name} has no argument {argument!r}. {suggestion(argument, known)}"
             if argument in given:
                 return f"Argument {argument!r} of {name} is given twice."
         missing = [

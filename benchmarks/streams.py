@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from accountant.budget.target import EpsilonDelta
-from accountant.counting.best_counter import best_arities, best_counter
+from accountant.counting.best_counter import best_arities, best_counter, named_counter
 from accountant.counting.delannoy import best_levels
 from accountant.counting.streams import Counter, counter_of
 from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
@@ -69,7 +69,8 @@ def errors(steps: int) -> dict[str, object]:
 def ours(steps: int) -> dict[str, object]:
     """Return the errors of the counters that are not k-ary trees."""
     chains = best_levels(steps)
-    bridged = BridgedTree(steps, best_arities(steps), epsilon=1)
+    bridged = named_counter("BridgedTree", steps, EpsilonDelta(1))
+    assert isinstance(bridged, BridgedTree)
     budget = EpsilonDelta(1, "1e-6")
     approximate = best_counter(steps, budget)
     return {
@@ -172,7 +173,7 @@ def main(seconds: float, python: str | None) -> dict[str, object]:
         "throughput": [
             throughput(mechanism, seconds)
             for mechanism in (
-                BridgedTree(10**9, best_arities(10**9), epsilon=1),
+                *(BridgedTree(10**9, best_arities(10**9), epsilon=1, pooled=r) for r in (0, 1)),
                 DelannoyCounter(10**9, best_levels(10**9).levels, epsilon=1),
                 KaryTree(10**9, 19, 1),
                 KaryTree(10**9, 18, 1),

@@ -19,12 +19,22 @@ t = (j + f) K in a parent cell of k cells (0 ≤ f < 1) it has the units
     j + f² − (j + f)²/k,          and on the first level        j + f²,
 
 which average (k − 1)/6 for long cells: a third of the (k − 1)/2 of the tree without subtraction.
+
+**Pooled.** A cell's sum is also that of its descendants of any later level. With `pooled` = r it is
+estimated from the measurements of the cell and of its next r generations, each of level l with the
+share K_l/S_i, S_i = K_i + … + K_{i+r}: the estimate of least variance, K_i/S_i units. L R = A
+stays, as P_i and Q_i see estimates of the same sums. The units are those above, of level i times
+K_i/S_i: an estimate weighs all descendants of one generation alike, while P_j − Q_j of a lower
+level j weighs the cells of a parent with a sum of zero, so that different levels have no
+covariance. With r = h − 1 this is least squares on all measurements.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -44,10 +54,13 @@ class Grids:
         k_1 ≥ 1 and all others ≥ 2; there is room for their product of inputs.
     steps
         n ≥ 1, the number of outputs.
+    pooled
+        r ≥ 0, the generations of cells whose measurements are pooled into that of a cell.
     """
 
     arities: tuple[int, ...]
     steps: int
+    pooled: int = 0
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -70,15 +83,22 @@ class Grids:
         """h, the number of levels: the ℓ1 sensitivity, and the square of the ℓ2 sensitivity."""
         return len(self.arities)
 
-    def cell_sizes(self) -> list[int]:
+    def cell_sizes(self) -> tuple[int, ...]:
         """Return K_1, …, K_h = 1."""
-        sizes = itertools.accumulate(reversed(self.arities[1:]), lambda a, b: a * b, initial=1)
-        return list(sizes)[::-1]
+        return _cell_sizes(self.arities)
+
+    def share(self, level: int, below: int) -> Fraction:
+        """Return the share of the cells of level `below` in the estimate of one of a level."""
+        sizes = self.cell_sizes()
+        return Fraction(sizes[below], sum(sizes[level : level + self.pooled + 1]))
 
     def units(self) -> Fraction:
         """Return the units of all n outputs together, by summing powers."""
-        levels = zip(self.arities, self.cell_sizes(), itertools.count(), strict=False)
-        return sum((_level_sum(k, size, self.steps, i > 0) for k, size, i in levels), Fraction(0))
+        levels = enumerate(zip(self.arities, self.cell_sizes(), strict=True))
+        return sum(
+            (self.share(i, i) * _level_sum(k, size, self.steps, i > 0) for i, (k, size) in levels),
+            Fraction(0),
+        )
 
     def output_units(self, step: int) -> Fraction:
         """Return the units of one output."""
@@ -86,31 +106,43 @@ class Grids:
         for index, (arity, size) in enumerate(zip(self.arities, self.cell_sizes(), strict=True)):
             inside = step % (arity * size) if index else step
             cell, rest = divmod(inside, size)
-            total += cell + Fraction(rest, size) ** 2
+            units = cell + Fraction(rest, size) ** 2
             if index:
-                total -= Fraction(inside, size) ** 2 / arity
+                units -= Fraction(inside, size) ** 2 / arity
+            total += units * self.share(index, index)
         return total
 
     def cells(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (level, first, last) of every cell whose parent begins before the end."""
-        for level, size in enumerate(self.cell_sizes()):
-            parent = size * (self.arities[level] if level else -(-self.steps // size))
-            for first in range(0, -(-self.steps // parent) * parent, size):
+        """Yield (level, first, last) of every cell that an output before the end depends on.
+
+        These are the cells whose parent, or that of an ancestor they are pooled into, begins before
+        the end.
+        """
+        sizes = self.cell_sizes()
+        for level, size in enumerate(sizes):
+            outer = sizes[max(level - self.pooled - 1, 0)]
+            for first in range(0, -(-self.steps // outer) * outer, size):
                 yield level, first, first + size
 
-    def coefficient(self, step: int, level: int, first: int, last: int) -> Fraction:
-        """Return the entry of L for an output and a cell."""
-        found = _part(step, first, last)
-        if level:
-            size = (last - first) * self.arities[level]
-            begin = first // size * size
-            found -= _part(step, begin, begin + size)
+    def coefficient(self, step: int, level: int, first: int) -> Fraction:
+        """Return the entry of L for an output and the cell of a level that begins at `first`."""
+        sizes, found = self.cell_sizes(), Fraction(0)
+        for above in range(max(level - self.pooled, 0), level + 1):
+            part = _part(step, first, sizes[above])
+            if above:
+                part -= _part(step, first, sizes[above - 1])
+            found += part * self.share(above, level)
         return found
 
 
-def _part(step: int, first: int, last: int) -> Fraction:
-    """Return the part of (first, last] that lies up to the step."""
-    return Fraction(min(max(step - first, 0), last - first), last - first)
+@functools.lru_cache(maxsize=64)
+def _cell_sizes(arities: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(itertools.accumulate(reversed(arities[1:]), operator.mul, initial=1))[::-1]
+
+
+def _part(step: int, inside: int, size: int) -> Fraction:
+    """Return the part of the cell of a size around a place that lies up to the step."""
+    return Fraction(min(max(step - inside // size * size, 0), size), size)
 
 
 def _level_sum(arity: int, size: int, steps: int, closed: bool) -> Fraction:

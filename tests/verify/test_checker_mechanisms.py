@@ -200,7 +200,10 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ),
         (None, *BOTH),
     ),
-    "BridgedTree": (counter("BridgedTree", lambda r: ", arities=[3, 4, 4]"), (None, *BOTH)),
+    "BridgedTree": (
+        counter("BridgedTree", lambda r: f", arities=[3, 4, 4], pooled={r.randint(0, 2)}"),
+        (None, *BOTH),
+    ),
     "Composed": (lambda r: f"Composed(Gaussian(standard_deviation={rational(r)}), count=3)",
                  (None, *BOTH)),
     "CorrelatedGaussian": (

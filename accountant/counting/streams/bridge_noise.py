@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -10,12 +12,62 @@ from numpy.typing import NDArray
 from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
 
 if TYPE_CHECKING:
+    from accountant.counting.bridge import Grids
     from accountant.mechanisms.counting.bridged_tree import BridgedTree
 
 _LARGEST_CELL = 1 << 17
 """Values that are filled at once: 1 MB, which caches hold."""
 _FEW_ROWS = 32
 """Rows up to which one call draws all digits; longer ones are faster drawn one digit at a time."""
+
+
+@final
+class CellNoise:
+    """The noise of cells, each pooled from its own variable and those of cells in it.
+
+    A level has the variables of the cells to come that a cell above has used already: with r = 1
+    those of k_i k_{i+1} cells at most, at the start of a parent cell.
+
+    Parameters
+    ----------
+    grids
+        The cells, and their shares.
+    draw
+        Draws one variable.
+    number
+        Returns a share in the arithmetic of the variables.
+    """
+
+    def __init__(
+        self, grids: Grids, draw: Callable[[], Any], number: Callable[[Fraction], Any]
+    ) -> None:
+        self._grids, self._draw, self._number = grids, draw, number
+        self.used: list[list[Any]] = [[] for _ in grids.arities]
+
+    def next(self, level: int, cells: int) -> list[Any]:
+        """Return the noise of the next cells of a level."""
+        if not self._grids.pooled:
+            return [self._draw() for _ in range(cells)]
+        sizes = self._grids.cell_sizes()
+        found: list[Any] = [0] * cells
+        for below in range(level, min(level + self._grids.pooled + 1, len(sizes))):
+            each, used = sizes[level] // sizes[below], self.used[below]
+            used += [self._draw() for _ in range(cells * each - len(used))]
+            share = self._number(self._grids.share(level, below))
+            for cell in range(cells):
+                found[cell] = found[cell] + share * sum(used[cell * each : (cell + 1) * each])
+        del self.used[level][:cells]
+        return found
+
+    def resume(self, used: object, counted: int) -> None:
+        """Go on from the variables of a record: how many follows from the number of outputs."""
+        sizes, pooled = self._grids.cell_sizes(), self._grids.pooled
+        ends = [-(-counted // size) * size for size in sizes]
+        lengths = [
+            (ends[max(level - pooled - 1, 0)] - ends[level - 1]) // size if level else 0
+            for level, size in enumerate(sizes)
+        ]
+        self.used = rows("used", used, lengths)
 
 
 @final
@@ -30,8 +82,9 @@ class BridgeNoise(NoiseProcess):
     def __init__(self, mechanism: BridgedTree, source: NoiseSource) -> None:
         grids = mechanism.grids
         self._arities, self._sizes = grids.arities, grids.cell_sizes()
-        self._bottom = grids.height - 1
+        self._bottom, self._pooled = grids.height - 1, grids.pooled > 0
         self._source = source
+        self._noise = CellNoise(grids, source.one, source.number)
         self._right: list[Any] = [source.zero] * grids.height
         self._cells_left = [0] * grids.height  # in the parent cell, behind the current one
         self._ahead: list[list[Any]] = [[] for _ in grids.arities]  # the next one is the last
@@ -45,7 +98,7 @@ class BridgeNoise(NoiseProcess):
     def _advance(self, level: int) -> None:
         """Move to the next cell of a level."""
         if not level:
-            self._right[0] += self._source.one()
+            self._right[0] += self._noise.next(0, 1)[0]
             return
         if not self._cells_left[level]:
             left = self._right[level - 1]
@@ -58,10 +111,10 @@ class BridgeNoise(NoiseProcess):
 
     def _between(self, level: int, left: Any, right: Any) -> list[Any]:
         """Draw the values of a level inside a parent cell, the last one first."""
-        arity, one = self._arities[level], self._source.one
+        arity = self._arities[level]
         walk, at = [], left
-        for _ in range(arity):
-            at += one()
+        for noise in self._noise.next(level, arity):
+            at += noise
             walk.append(at)
         slope = (right - at) / arity
         found = [value + slope * place for place, value in enumerate(walk, 1)]
@@ -70,7 +123,10 @@ class BridgeNoise(NoiseProcess):
         return found
 
     def fill(self, out: NDArray[np.float64]) -> None:
-        """Write the values at the next inputs, whole cells at a time."""
+        """Write the values at the next inputs, whole cells at a time unless they are pooled."""
+        if self._pooled:
+            super().fill(out)
+            return
         if not self._bottom:
             np.cumsum(self._source.draw(len(out)), out=out)
             out += self._right[0]
@@ -151,11 +207,12 @@ class BridgeNoise(NoiseProcess):
     @property
     def stored(self) -> int:
         """The ends of the current cells but the last level's, which is out, and what is ahead."""
-        return max(1, self._bottom) + sum(map(len, self._ahead))
+        return max(1, self._bottom) + sum(map(len, [*self._ahead, *self._noise.used]))
 
     def record(self) -> dict[str, Any]:
-        """Return the ends and the values ahead."""
-        return {"right": list(self._right), "ahead": [list(values) for values in self._ahead]}
+        """Return the ends, the values ahead, and the variables that a cell above has used."""
+        found = {"right": list(self._right), "ahead": [list(values) for values in self._ahead]}
+        return found | ({"used": self._noise.used} if self._pooled else {})
 
     def resume(self, record: dict[str, Any], counted: int) -> None:
         """Go on from a record: the cells that are left follow from the number of outputs."""
@@ -167,3 +224,5 @@ class BridgeNoise(NoiseProcess):
         self._right = finite("right", record["right"], height)
         self._ahead = rows("ahead", record["ahead"], [max(cells - 1, 0) for cells in left])
         self._cells_left = left
+        if self._pooled:
+            self._noise.resume(record["used"], counted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from accountant.core.randomness import SECURE
 from accountant.core.validate import integer
+from accountant.counting.streams.bridge_noise import CellNoise
 from accountant.counting.streams.exact_noise import Rounding
 from accountant.counting.streams.noise import FloatSource
 from accountant.errors import InvalidInputError, expected
@@ -58,6 +60,8 @@ class ParallelCounter:
         )
         self._arities = mechanism.grids.arities
         height = mechanism.grids.height
+        draw = partial(self._source.draw, self._streams)
+        self._noise = CellNoise(mechanism.grids, draw, self._source.number)
         zeros = np.full(self._streams, self._source.zero)
         self._right: list[Row] = [zeros] * height
         self._ahead: list[list[Row]] = [[] for _ in range(height)]
@@ -108,7 +112,7 @@ class ParallelCounter:
     def _advance(self, level: int) -> None:
         """Move to the next cell of a level, as `BridgeNoise` does."""
         if not level:
-            self._right[0] = self._right[0] + self._source.draw(self._streams)
+            self._right[0] = self._right[0] + self._noise.next(0, 1)[0]
             return
         if not self._cells_left[level]:
             left = self._right[level - 1]
@@ -122,7 +126,7 @@ class ParallelCounter:
     def _between(self, level: int, left: Row, right: Row) -> list[Row]:
         """Draw the values inside a parent cell, the last one first."""
         arity = self._arities[level]
-        walk = self._source.draw(arity * self._streams).reshape(arity, self._streams)
+        walk = np.array(self._noise.next(level, arity))
         np.cumsum(walk, axis=0, out=walk)
         walk += left
         slope = (right - walk[-1]) / arity

@@ -72,8 +72,8 @@ def test_what_the_answer_says() -> None:
     """Bounds are rounded down, and how far the best is from them up."""
     said: dict[str, Target | Number] = {
         "less than 8.684; this has at most 10.83 % more": Mu(1),
-        "less than 17.36; this has at most 7.095 times that": 1,
-        "Every factorisation with Gaussian noise has at least 3.030": EpsilonDelta(1, "1e-12"),
+        "less than 17.36; this has at most 6.783 times that": 1,
+        "Every factorisation with Gaussian noise has at least 3.170": EpsilonDelta(1, "1e-12"),
     }
     for words, budget in said.items():
         assert words in best_counter(1000, budget).reason

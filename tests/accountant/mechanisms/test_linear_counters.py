@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -34,6 +35,7 @@ COUNTERS: list[LinearCounter] = [
     *(BridgedTree(n, arities, epsilon=1) for arities,
      lengths in {(1,): (1,), (7,): (1, 6, 7), (2, 3, 4): (1, 5, 17, 23, 24), (1, 5, 7): (34, 35),
      (3, 2, 2, 3): (35, 36)}.items() for n in lengths),
+    *(BridgedTree(n, [2, 3, 2, 3], mu=1, pooled=r) for n in (1, 17, 30, 36) for r in (1, 2, 3)),
     *(kind(n, mu=1) for kind in (BinaryTree, HonakerTree, SmoothBinary,
      SquareRootFactorization) for n in (1, 2, 3, 4, 5, 6, 7, 8, 11, 19, 20, 33)),
 ]  # fmt: skip
@@ -58,6 +60,23 @@ def test_the_factors_multiply_to_prefix_sums(counter: LinearCounter) -> None:
     assert counter.units() == sum(units)
     assert len(counter.variances()) == steps
     assert notation.parse(repr(counter)) == counter
+
+
+def test_all_generations_pooled_are_least_squares() -> None:
+    """L = A R⁺ has the least error for R; one generation has nearly all of the gain."""
+    for arities in ([2, 3, 2], [3, 4]):
+        steps = math.prod(arities)
+        pooled = BridgedTree(steps, arities, mu=1, pooled=len(arities) - 1)
+        left, right = (np.array(m, dtype=np.float64) for m in pooled.factorisation())
+        best = np.tril(np.ones((steps, steps))) @ np.linalg.pinv(right)
+        np.testing.assert_allclose(left, best, rtol=0, atol=1e-12)
+    errors = [
+        utility.mean_squared_error(BridgedTree(1000, [6, 14, 14], epsilon=1, pooled=r)).upper
+        for r in (0, 1, 2)
+    ]
+    assert [round(error, 2) for error in errors] == [
+        Decimal("123.23"), Decimal("117.80"), Decimal("117.61"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,12 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "support": _COUNT,
     },
     "Box": {"bounds": Argument(each(not_negative))},
-    "BridgedTree": {"steps": _COUNT, "arities": Argument(each(integer(1))), **_COUNTER},
+    "BridgedTree": {
+        "steps": _COUNT,
+        "arities": Argument(each(integer(1))),
+        **_COUNTER,
+        "pooled": Argument(integer(0), Fraction(0)),
+    },
     "BufferedToeplitz": {
         "output_scales": Argument(each(rational)),
         "decays": Argument(each(rational)),

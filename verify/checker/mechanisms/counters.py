@@ -147,7 +147,7 @@ def units(noise: Noise) -> Fraction:
         case "SmoothBinary":
             return Fraction(n * balanced(n))
         case "BridgedTree":
-            return _bridged(n, [int(k) for k in noise["arities"]])
+            return _bridged(n, [int(k) for k in noise["arities"]], int(noise["pooled"]))
         case "DelannoyCounter":
             return _chains(n, int(noise["levels"]))
         case "SquareRootFactorization":  # row t has the squares of f_0, …, f_{t−1}
@@ -175,22 +175,29 @@ def output_units(noise: Noise, step: int) -> Fraction:
         case "SquareRootFactorization":
             return sum((f * f for f in square_root_column(noise)[:step]), Fraction(0))
         case "BridgedTree":
-            arities = [int(k) for k in noise["arities"]]
-            return _bridged(step, arities) - _bridged(step - 1, arities)
+            arities, pooled = [int(k) for k in noise["arities"]], int(noise["pooled"])
+            return _bridged(step, arities, pooled) - _bridged(step - 1, arities, pooled)
     raise UnknownError(f"the variance of one output of {noise.name}")
 
 
-def _bridged(n: int, arities: list[int]) -> Fraction:
+def _bridged(n: int, arities: list[int], pooled: int) -> Fraction:
     """Sum the units of the outputs 1..n, level by level.
 
     At t = jK + r in a cell of size K the first level has j whole cells and a part r/K of the
     next: j + (r/K)² units. On a later level, t is counted from the start of the parent cell of
     k cells, and an even share of all k is taken off: less (j + r/K)²/k, for
     Σ(c − s)² = Σc² − ks² with s = Σc/k.
+
+    A sum of a cell of size K is also that of its pooled generations, of sizes K', K'', …: measured
+    with the variances 1, K/K', K/K'', …, it has the variance K/(K + K' + K'' + …) from all of them.
+    Levels stay uncorrelated: an upper one weighs the cells of a parent alike, a lower one with a
+    sum of 0.
     """
-    total, size = Fraction(0), 1
+    total, size, sizes = Fraction(0), 1, []
     for level in reversed(range(len(arities))):
         k = arities[level]
+        sizes.insert(0, size)
+        share = Fraction(size, sum(sizes[: pooled + 1]))
         parent = size * k if level else n + 1
         for length, times_over in ((parent, (n + 1) // parent), ((n + 1) % parent, 1)):
             if length and times_over:
@@ -198,7 +205,7 @@ def _bridged(n: int, arities: list[int]) -> Fraction:
                 whole = size * cells * (cells - 1) // 2 + cells * rest
                 parts = Fraction(cells * _squares(size) + _squares(rest), size * size)
                 off = Fraction(_squares(length), k * size * size) if level else Fraction(0)
-                total += times_over * (whole + parts - off)
+                total += share * times_over * (whole + parts - off)
         size *= k
     return total
 

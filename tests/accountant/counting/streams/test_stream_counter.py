@@ -38,6 +38,8 @@ MECHANISMS: list[LinearCounter] = [
     BridgedTree(50, [4, 3, 5], epsilon=2),
     BridgedTree(57, [3, 20], mu="1/2"),
     BridgedTree(60, [4, 2, 2, 2, 2], epsilon=1, contributions=3),
+    BridgedTree(34, [3, 4, 3], epsilon=1, pooled=1),
+    BridgedTree(23, [2, 3, 2, 2], mu=1, pooled=2),
     DelannoyCounter(1, 1, epsilon=1),
     DelannoyCounter(40, 1, epsilon=1),
     DelannoyCounter(60, 2, epsilon=1),  # T = 7, and 18 of 14 + 14 words of that norm
@@ -152,6 +154,7 @@ def test_a_snapshot_continues_once() -> None:
     "mechanism",
     [
         BridgedTree(60, [3, 4, 5], epsilon=1),
+        BridgedTree(60, [3, 4, 5], epsilon=1, pooled=1),
         DelannoyCounter(62, 3, epsilon=1),
         *(k(60, mu=1) for k in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)),
     ],
@@ -181,6 +184,7 @@ def test_a_resumed_stream_keeps_the_noise_it_has_and_draws_the_rest(
     "mechanism",
     [
         BridgedTree(60, [3, 4, 5], epsilon=1),
+        BridgedTree(60, [3, 4, 5], epsilon=1, pooled=1),
         DelannoyCounter(62, 3, epsilon=1),
         *(k(60, mu=1) for k in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)),
     ],

@@ -18,7 +18,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import START_PRECISION, Interval
 from accountant.numbers.precision import ctx
 from verify.domain import Domain, Range, Scalar
 from verify.expression import Expression, split_relation
@@ -205,7 +205,7 @@ def compare(
 
     An equality of balls is never proved: it can only be refuted here, or be exact.
     """
-    precision = 128
+    precision = START_PRECISION
     while True:
         with ctx.workprec(precision):
             x, y = left(), right()
@@ -249,7 +249,8 @@ def compare_values(
     max_precision: int = 1 << 14,
 ) -> bool | None:
     """Decide a comparison: exactly where both sides are exact, else in balls."""
-    exactly = exact_truth(left(), relation, right())
+    with ctx.workprec(START_PRECISION):  # what is no exact number is remembered for the balls
+        exactly = exact_truth(left(), relation, right())
     if exactly is not None:
         return exactly
     return compare(lambda: to_ball(left()), relation, lambda: to_ball(right()), max_precision)

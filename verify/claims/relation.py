@@ -10,7 +10,7 @@ from typing import ClassVar, final
 from flint import arb
 
 from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.interval import Interval, ball, enclose
+from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
 from accountant.numbers.precision import ctx
 from verify.claim import Claim, Decision, Scope, compare, expression_fact, truth, verdict_of
 from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
@@ -21,6 +21,10 @@ from verify.verdict import Verdict
 
 _LARGEST_EXPONENT = 10_000
 """Largest power of ten of a printed number: others are misprints of the file."""
+_MARGIN_DIGITS = 20
+"""Digits of a margin."""
+_MARGIN_BITS = 72
+"""Bits that have these digits."""
 _ROUNDS = {True: "rounds", False: "does not round", None: "may or may not round"}
 
 
@@ -94,18 +98,24 @@ def _enclosed(expression: Expression, scope: Scope) -> Interval:
 def _margin(
     left: Expression, right: Expression, relation: str, scope: Scope
 ) -> dict[str, Interval]:
-    """Return how far the left side exceeds (for >=: falls short of) the right one."""
-    with ctx.workprec(LAW_PRECISION):
-        x, y = left.ball(scope), right.ball(scope)
-        if relation in (">", ">="):
-            x, y = y, x
-        difference = abs(x - y) if relation == "==" else x - y
-        result = {}
-        if difference.is_finite():
-            result["difference"] = Interval.of_ball(difference, 20)
-        factor = x / y
-        if factor.is_finite() and (x > 0) and (y > 0):
-            result["factor"] = Interval.of_ball(factor, 20)
+    """Return how far the left side exceeds (for >=: falls short of) the right one.
+
+    At the precision of the comparison, which is remembered, where that has all the digits.
+    """
+    for precision in (START_PRECISION, LAW_PRECISION):
+        with ctx.workprec(precision):
+            x, y = left.ball(scope), right.ball(scope)
+            if relation in (">", ">="):
+                x, y = y, x
+            difference = abs(x - y) if relation == "==" else x - y
+            factor = x / y
+            if difference.rel_accuracy_bits() > _MARGIN_BITS:
+                break
+    result = {}
+    if difference.is_finite():
+        result["difference"] = Interval.of_ball(difference, _MARGIN_DIGITS)
+    if factor.is_finite() and (x > 0) and (y > 0):
+        result["factor"] = Interval.of_ball(factor, _MARGIN_DIGITS)
     return result
 
 

@@ -1,6 +1,7 @@
-"""Write the tables of verdicts: README.md (counts), docs/verdicts.md (statements), docs/field.md.
+"""Write the tables of verdicts: README.md, docs/findings, docs/verdicts.md, docs/field.md.
 
-The page also has a table of what `dpassay check` says of the certificates.
+The first two have counts, the others statements, and docs/verdicts.md what `dpassay check` says of
+the certificates.
 
     python docs/make_verdicts.py
 
@@ -23,6 +24,19 @@ from verify.verdict import Finding, Verdict, distinct_errors
 
 ROOT = Path(__file__).resolve().parent.parent
 PROOF = "proof by "
+_NUMBER = r"[A-Z]?\.?\d+(?:\.\d+)?"
+_NAMED = re.compile(
+    "(Theorem|Lemma|Proposition|Corollary|Corollarie|Claim|Remark|Property|Propertie|Definition|"
+    f"Algorithm|Example)s? ({_NUMBER}(?:(?:, | and | to ){_NUMBER})*)"
+)
+_VERDICTS = [verdict.value for verdict in Verdict if verdict is not Verdict.REFUTED]
+_HEAD = [
+    "numbered statements in the ledger",
+    "claims",
+    "distinct errors (refuted statements)",
+    "refuted only as worded, at finite n, or cited",
+    *_VERDICTS,
+]
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 
 
@@ -42,27 +56,55 @@ def run(document: Document) -> tuple[list[Finding], list[dict[str, Any]]]:
 
 def counts_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     """Return the table of counts, one row for each paper."""
-    names = [verdict.value for verdict in Verdict if verdict is not Verdict.REFUTED]
-    apart = "refuted only as worded, at finite n, or cited"
-    head = ["claims", "distinct errors (refuted statements)", apart]
-    lines = [_row(["paper", *head, *names]), "|---|" + "---|" * (len(head) + len(names))]
-    total: Counter[str] = Counter()
-    for document, findings in ledgers:
-        counts = Counter(finding.verdict.value for finding in findings)
-        errors = distinct_errors(findings)
-        counts["claims"], counts["errors"] = len(findings), len(errors)
-        counts["refuted"] = sum(map(len, errors.values()))
-        total += counts
-        lines.append(_row([f"`{document.name}`", *_counted(counts, names)]))
-    lines.append(_row(["all", *_counted(total, names)]))
-    return "\n".join(lines)
+    counted = [(f"`{document.name}`", counts(document, found)) for document, found in ledgers]
+    total = sum((each for _, each in counted), Counter())
+    lines = [_row(["paper", *_HEAD]), "|---|" + "---|" * len(_HEAD)]
+    return "\n".join(lines + [_row([name, *_cells(c)]) for name, c in [*counted, ("all", total)]])
 
 
-def _counted(counts: Counter[str], names: list[str]) -> list[str]:
+def page_table(document: Document, findings: list[Finding]) -> str:
+    """Return the counts of one paper, for its page."""
+    cells = _cells(counts(document, findings))
+    return "\n".join([_row(_HEAD), "|" + "---|" * len(_HEAD), _row(cells)])
+
+
+def counts(document: Document, findings: list[Finding]) -> Counter[str]:
+    """Count the statements of a paper, and the claims of its ledger by their verdicts."""
+    found = Counter(finding.verdict.value for finding in findings)
+    errors = distinct_errors(findings)
+    found["claims"], found["errors"] = len(findings), len(errors)
+    found["refuted"] = sum(map(len, errors.values()))
+    named = set().union(*(statements(claim.source) for claim in document.claims))
+    found["numbered"] = len(document.numbered)
+    found["decided"] = len(named & set(document.numbered))
+    return found
+
+
+def statements(source: str) -> set[str]:
+    """Return the numbered statements that a source names.
+
+    >>> sorted(statements("Lemmas 4.12 and 4.14; Definitions 2.1 to 2.3, proof"))
+    ['Definition 2.1', 'Definition 2.2', 'Definition 2.3', 'Lemma 4.12', 'Lemma 4.14']
+    """
+    found = set()
+    for kind, listed in _NAMED.findall(source):
+        name = {"Propertie": "Property", "Corollarie": "Corollary"}.get(kind, kind)
+        ends = re.split(r", | and | to ", listed)
+        if " to " in listed:
+            head, dot, first = ends[0].rpartition(".")
+            last = ends[1].rpartition(".")[2]
+            ends = [f"{head}{dot}{number}" for number in range(int(first), int(last) + 1)]
+        found |= {f"{name} {end}" for end in ends}
+    return found
+
+
+def _cells(counts: Counter[str]) -> list[str]:
     refuted = counts["refuted"]
+    numbered = f"{counts['decided']} of {counts['numbered']}"
     errors = f"{counts['errors']} ({refuted})"
     stricter = counts[Verdict.REFUTED.value] - refuted
-    return [*map(str, (counts["claims"], errors, stricter)), *(str(counts[n]) for n in names)]
+    return [numbered, *map(str, (counts["claims"], errors, stricter)),
+            *(str(counts[name]) for name in _VERDICTS)]  # fmt: skip
 
 
 def _row(cells: list[str]) -> str:
@@ -197,16 +239,20 @@ def main() -> None:
         findings, certificates = run(document)
         ledgers.append((document, findings))
         checked.append((document, [checker.check(data) for data in certificates]))
-    readme = ROOT / "README.md"
-    readme.write_text(in_readme(readme.read_text("utf-8"), counts_table(ledgers)), "utf-8")
+    _write(ROOT / "README.md", counts_table(ledgers))
+    for document, findings in ledgers:
+        _write(ROOT / "docs" / "findings" / f"{document.name}.md", page_table(document, findings))
     (ROOT / "docs" / "verdicts.md").write_text(details(ledgers, checked), "utf-8")
     write_field()
 
 
 def write_field() -> None:
     """Run the ledger of the field and write its table."""
-    page = ROOT / "docs" / "field.md"
-    table = field_table(decide(read_paper(FIELD)))
+    _write(ROOT / "docs" / "field.md", field_table(decide(read_paper(FIELD))))
+
+
+def _write(page: Path, table: str) -> None:
+    """Put a table between the marks of a page."""
     page.write_text(in_readme(page.read_text("utf-8"), table), "utf-8")
 
 

@@ -67,21 +67,38 @@ def test_the_documented_kinds_are_the_kinds() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.M)) == set(KINDS)
 
 
-@pytest.mark.slow
-def test_the_tables_of_verdicts_are_those_of_a_run(
-    decided: Callable[[str], dict[str, Finding]],
-) -> None:
+def made_tables() -> Any:
     location = ROOT / "docs" / "make_verdicts.py"
     specification = importlib.util.spec_from_file_location("make_verdicts", location)
     assert specification is not None
     assert specification.loader is not None
     tables = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(tables)
+    return tables
+
+
+def test_every_numbered_statement_of_a_paper_is_in_its_ledger() -> None:
+    named = made_tables().statements
+    assert named("Definitions 2.1 to 2.3; Lemma D.1, proof") == {
+        "Definition 2.1", "Definition 2.2", "Definition 2.3", "Lemma D.1",
+    }  # fmt: skip
+    for ledger in document.every_paper():
+        assert ledger.numbered
+        assert set(ledger.numbered) <= set().union(*(named(c.source) for c in ledger.claims))
+
+
+@pytest.mark.slow
+def test_the_tables_of_verdicts_are_those_of_a_run(
+    decided: Callable[[str], dict[str, Finding]],
+) -> None:
+    tables = made_tables()
     ledgers = [(ledger, [*decided(ledger.name).values()]) for ledger in document.every_paper()]
     readme = (ROOT / "README.md").read_text("utf-8")
     assert tables.in_readme(readme, tables.counts_table(ledgers)) == readme
     page = (ROOT / "docs" / "verdicts.md").read_text("utf-8")
     for ledger, findings in ledgers:
+        own = (ROOT / "docs" / "findings" / f"{ledger.name}.md").read_text("utf-8")
+        assert tables.in_readme(own, tables.page_table(ledger, findings)) == own
         section = page.split(f"## {ledger.name}\n")[1].split("\n## ")[0]
         rows = [row for row in section.splitlines() if row.startswith("| `")]
         assert len(rows) == len(findings)

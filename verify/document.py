@@ -33,6 +33,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     title: str = ""
     authors: str = ""
+    numbered: tuple[str, ...] = ()
+    """The numbered statements of the source, such as `Lemma 3`, in their order."""
     claims: tuple[Claim, ...]
 
 
@@ -78,7 +80,7 @@ def read_text(text: str, origin: str = "claims") -> Document:
 
 
 def _document(data: dict[str, Any], errors: list[str]) -> Document:
-    known = {"schema_version", "name", "title", "authors", "claims"}
+    known = {"schema_version", "name", "title", "authors", "numbered", "claims"}
     errors += [f"{key}: unknown key. {suggestion(key, known)}" for key in data if key not in known]
     version = data.get("schema_version")
     if version != SCHEMA_VERSION:
@@ -113,7 +115,12 @@ def _document(data: dict[str, Any], errors: list[str]) -> Document:
     ]
     texts = {key: data.get(key, "") for key in ("name", "title", "authors")}
     errors += [f"{k}: expected a text." for k, v in texts.items() if not isinstance(v, str)]
-    return Document(claims=tuple(claims), **texts) if not errors else Document(claims=())
+    numbered = data.get("numbered", [])
+    if not isinstance(numbered, list) or not all(isinstance(name, str) for name in numbered):
+        errors.append('numbered: expected a list of texts, such as ["Lemma 3"].')
+    if errors:
+        return Document(claims=())
+    return Document(claims=tuple(claims), numbered=tuple(numbered), **texts)
 
 
 def _claim(entry: object, path: str, errors: list[str]) -> Claim | None:

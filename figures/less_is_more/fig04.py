@@ -13,11 +13,11 @@ DESCRIPTION = Description(
     plotted="Counts released by R1SMG, classic and analytic Gaussian, MVG, MGM, DAWA and H_b. "
     "(a)–(h) as printed: noise by the paper's formulas, δ = 1e-7, Δ² = 2. Last row as verified: "
     "the least noise with which R1SMG (at both ε) and Gaussian noise (classic, analytic, MVG and "
-    "MGM are then one law) are really (ε, δ)-DP; DAWA and H_b at half of ε, for a moved pickup.",
+    "MGM are then one law) are really (ε, δ)-DP; simplified DAWA and H_b at half of ε, for a move.",
     says="R1SMG preserves the patterns best, at a budget 10⁴ times smaller, and is comparable with "
     "DAWA and H_b; classic, MVG and MGM show maxima above 60, 50 and 40 instead of about 27.",
-    alt="Thirteen maps of a city. Non-private, R1SMG, DAWA and H_b show the city; the Gaussian "
-    "maps are speckled, MVG is saturated. In the last row R1SMG is saturated noise at both ε, "
+    alt="Thirteen maps of a city. Non-private, R1SMG, simplified DAWA and H_b show the city; the "
+    "Gaussian maps are speckled, MVG is saturated. In the last row R1SMG is saturated noise at both ε, "
     "the Gaussian map is speckled as before, DAWA and H_b still show the city.",
     claims=(
         "section-7-1/sensitivity/wording", "section-7-1/sensitivity/replacement",

@@ -12,7 +12,7 @@ DESCRIPTION = Description(
     title="Pickups on 89×89 cells: ε = 1e-5 for every mechanism",
     plotted="As Figure 4 with ε = 1e-5 for the classic and analytic Gaussian, MVG, MGM, DAWA and "
     "H_b; non-private counts and R1SMG's are repeated. Last row: R1SMG and Gaussian noise that "
-    "are really (ε, δ)-DP, and DAWA and H_b at half of ε, for a moved pickup.",
+    "are really (ε, δ)-DP, and simplified DAWA and H_b at half of ε, for a move.",
     says="At R1SMG's ε the other mechanisms release nothing of use: largest counts of an order of "
     "10⁵ and more.",
     alt="Twelve maps of a city. Only the non-private one and the printed R1SMG show the city; in "

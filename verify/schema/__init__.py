@@ -65,6 +65,7 @@ class ClaimFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: str = ""
     title: str = ""
     authors: str = ""
+    numbered: list[str] = []
 
 
 class Findings(msgspec.Struct, kw_only=True):

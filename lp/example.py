@@ -1,4 +1,4 @@
-"""Proposition 1's two-point laws and what they give: Example 1, eqs. (4) to (6), and Figure 1.
+"""Proposition 1's two-point laws and what they give: Example 1, eqs. (4) to (6).
 
 For a count n, i1 in −min(n, D)..−1 and i2 in 1..D the two-point law of Sadeghi, Asoodeh and
 Calmon is, eq. (2),
@@ -17,22 +17,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from flint import arb
-
 from accountant.core.validate import integer, rational
 from accountant.errors import expected
-from accountant.mechanisms.counting.count_noise_law import count_noise_mass, count_noise_variance
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.solve import bracket, root
-from accountant.pairs import theta
+from accountant.numbers.exact import Number
 
 Pair: TypeAlias = tuple[int, int]
 """(i1, i2) with i1 < 0 < i2."""
-
-_DIGITS = 30
-"""Digits of the law's numbers, which are rounded inward."""
-_WIDTH = Fraction(1, 10**30)
 
 
 @final
@@ -112,83 +102,6 @@ def matrix_text(matrix: Sequence[Sequence[Entry]], first: int) -> str:
         for row in cells
     )
     return "\n".join("  ".join(line).rstrip() for line in lines)
-
-
-@final
-@dataclass(frozen=True)
-class NoiseTable:
-    """The three laws of Figure 1 at z = 0..D.
-
-    Parameters
-    ----------
-    law
-        Definition 2 as printed.
-    by_parameter
-        The discrete Gaussian whose *parameter* σ² is the variance of that law: what the paper
-        plots as "identical variance".
-    by_variance
-        The discrete Gaussian that has this variance.
-    variance
-        The variance of Definition 2's law.
-    parameter
-        The parameter of the discrete Gaussian of that variance.
-    """
-
-    law: tuple[Interval, ...]
-    by_parameter: tuple[Interval, ...]
-    by_variance: tuple[Interval, ...]
-    variance: Interval
-    parameter: Interval
-
-    def text(self, digits: int = 5) -> str:
-        """Return the table, rounded to significant digits."""
-        head = ["z", "Definition 2", "parameter = variance", "same variance"]
-        rows = [head]
-        for z, masses in enumerate(zip(self.law, self.by_parameter, self.by_variance, strict=True)):
-            rows.append([str(z), *(f"{float(mass.lower):.{digits}g}" for mass in masses)])
-        widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        )
-
-
-def noise_table(epsilon: Number, eta: Number, support: int) -> NoiseTable:
-    """Return the laws that Figure 1 compares; there ε = 2.18, η = 0.8, D = 6.
-
-    The parameters of the two discrete Gaussians are rounded to 30 digits; the masses are those
-    of the rounded parameters.
-    """
-    loss, share = exact(epsilon, "epsilon"), exact(eta, "eta")
-
-    def shortfall(parameter: ExactReal) -> arb:
-        return count_noise_variance(loss, share, support) - theta.variance(parameter)
-
-    spread = enclose(lambda: count_noise_variance(loss, share, support), relative_width=_WIDTH)
-    same = _rounded(spread)
-    parameter = root(shortfall, bracket(shortfall, same, floor=same), relative_width=_WIDTH)
-    return NoiseTable(
-        tuple(_law_mass(loss, share, support, z) for z in range(support + 1)),
-        tuple(_gaussian_mass(same, z) for z in range(support + 1)),
-        tuple(_gaussian_mass(_rounded(parameter), z) for z in range(support + 1)),
-        spread,
-        parameter,
-    )
-
-
-def _law_mass(epsilon: ExactReal, eta: ExactReal, support: int, z: int) -> Interval:
-    return enclose(lambda: count_noise_mass(z, epsilon, eta, support), relative_width=_WIDTH)
-
-
-def _gaussian_mass(parameter: Fraction, z: int) -> Interval:
-    """Enclose e^{−z²/2v}/Σ_k e^{−k²/2v}."""
-    v = ExactReal.of_rational(parameter)
-    exponent = ExactReal.of_rational(-z * z) / v
-    return enclose(lambda: (exponent.ball() / 2).exp() / theta.theta(v), relative_width=_WIDTH)
-
-
-def _rounded(interval: Interval) -> Fraction:
-    return Fraction(f"{interval.lower:.{_DIGITS}g}")
 
 
 def _error_free(eta: Number) -> Fraction:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, final
 
 from accountant.core.description import Description
 from accountant.errors import expected
@@ -29,9 +29,6 @@ from lp.solve import SolverError, require_solver
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-Variables: TypeAlias = Literal["mixtures", "laws"]
-"""Whether the variables are the weights α, as printed, or the laws p(z | n) themselves."""
 
 _MOST_VARIABLES = 1_000_000
 """Weights of the model that checks others: it is not made for speed."""
@@ -68,32 +65,23 @@ class ReferenceModel(Description):
                 f"It gives about {size}. optimal_count_noise needs none of them.",
             )
 
-    def build(self, variables: Variables = "mixtures") -> Model:
+    def build(self) -> Model:
         """Write the program down."""
         import cvxpy as cp
 
         problem, count = self.problem, self.problem.max_count
         if count is None:
             return self._one_law()
-        ratio, eta, support = ratio_of(problem), float(problem.eta), problem.support
-        delta = cp.Variable(nonneg=True)
+        ratio, delta = ratio_of(problem), cp.Variable(nonneg=True)
         laws: list[Any] = []  # P(Y = y | n), a vector over y = 0..N + D for each n
         alphas: list[Any] = []
         constraints: list[Any] = []
         for n in range(1, count + 1):
-            if variables == "mixtures":
-                matrix = mixtures(problem, n, count)
-                weights = cp.Variable(matrix.shape[1], nonneg=True)
-                constraints.append(cp.sum(weights) == 1)
-                laws.append(matrix @ weights)
-                alphas.append(weights)
-            else:
-                lowest = problem.lowest(n)
-                place = placement(n, lowest, count, support)
-                law = cp.Variable(support - lowest + 1, nonneg=True)
-                noise = place.T @ range(count + support + 1) - n
-                constraints += [cp.sum(law) == 1, noise @ law == 0, law[-lowest] == eta]
-                laws.append(place @ law)
+            matrix = mixtures(problem, n, count)
+            weights = cp.Variable(matrix.shape[1], nonneg=True)
+            constraints.append(cp.sum(weights) == 1)
+            laws.append(matrix @ weights)
+            alphas.append(weights)
         for own, other in itertools.pairwise(laws):
             constraints += [own <= ratio * other + delta, other <= ratio * own + delta]
         return Model(cp.Problem(cp.Minimize(delta), constraints), tuple(laws), tuple(alphas))
@@ -173,14 +161,4 @@ def mixtures(problem: CountNoiseProblem, count: int, largest: int) -> NDArray[np
     for column, pair in enumerate(pairs):
         for value, probability in two_point_law(problem.eta, *pair).items():
             matrix[count + value, column] = float(probability)
-    return matrix
-
-
-def placement(count: int, lowest: int, largest: int, support: int) -> NDArray[np.float64]:
-    """Return the 0-1 matrix that puts p(z | n), z = lowest..D, at y = n + z in 0..N + D."""
-    import numpy as np
-
-    matrix = np.zeros((largest + support + 1, support - lowest + 1))
-    for index in range(support - lowest + 1):
-        matrix[count + lowest + index, index] = 1.0
     return matrix

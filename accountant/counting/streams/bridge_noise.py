@@ -98,7 +98,7 @@ class BridgeNoise(NoiseProcess):
     def _advance(self, level: int) -> None:
         """Move to the next cell of a level."""
         if not level:
-            self._right[0] += self._noise.next(0, 1)[0]
+            self._right[0] = self._right[0] + self._noise.next(0, 1)[0]
             return
         if not self._cells_left[level]:
             left = self._right[level - 1]
@@ -114,7 +114,7 @@ class BridgeNoise(NoiseProcess):
         arity = self._arities[level]
         walk, at = [], left
         for noise in self._noise.next(level, arity):
-            at += noise
+            at = at + noise  # a new one: it may be an array
             walk.append(at)
         slope = (right - at) / arity
         found = [value + slope * place for place, value in enumerate(walk, 1)]

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 from flint import fmpq
@@ -30,7 +30,7 @@ class NoiseSource(ABC):
     the arithmetic of the variables.
     """
 
-    zero: ClassVar[Any]
+    zero: Any
 
     def __init__(self) -> None:
         self._ready: list[Any] = []  # drawn, and not used by any output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from accountant.core.randomness import SECURE
 from accountant.core.validate import integer
-from accountant.counting.streams.bridge_noise import CellNoise
+from accountant.counting.streams.bridge_noise import BridgeNoise
 from accountant.counting.streams.exact_noise import Rounding
-from accountant.counting.streams.noise import FloatSource
+from accountant.counting.streams.noise import FloatSource, NoiseSource
 from accountant.errors import InvalidInputError, expected
 
 if TYPE_CHECKING:
@@ -55,18 +55,11 @@ class ParallelCounter:
         self._mechanism = mechanism
         self._streams = integer("streams", streams, least=1)
         self._rounding = None if insecure_floats else Rounding(mechanism)
-        self._source = (
+        source: NoiseSource = (
             FloatSource(mechanism, rng) if self._rounding is None else self._rounding.source(rng)
         )
-        self._arities = mechanism.grids.arities
-        height = mechanism.grids.height
-        draw = partial(self._source.draw, self._streams)
-        self._noise = CellNoise(mechanism.grids, draw, self._source.number)
-        zeros = np.full(self._streams, self._source.zero)
-        self._right: list[Row] = [zeros] * height
-        self._ahead: list[list[Row]] = [[] for _ in range(height)]
-        self._cells_left = [0] * height
-        self._sums = zeros if insecure_floats else np.zeros(self._streams, dtype=object)
+        self._noise = BridgeNoise(mechanism, _Rows(source, self._streams))
+        self._sums = np.zeros(self._streams, dtype=float if insecure_floats else object)
         self._counted = 0
 
     @property
@@ -100,35 +93,31 @@ class ParallelCounter:
                 f"{self._mechanism!r} was built for as many. Build it for more steps."
             )
         self._counted += 1
-        self._advance(len(self._arities) - 1)
-        rounding = self._rounding
+        noise, rounding = self._noise.one(), self._rounding
         if rounding is None:
             self._sums = self._sums + row
-            return self._sums + self._right[-1]
+            return self._sums + noise
         self._sums = self._sums + [rounding.input(x) for x in row.tolist()]
-        noise = [rounding.noise(value) for value in self._right[-1]]
+        noise = [rounding.noise(value) for value in noise]
         return np.array([rounding.output(whole) for whole in (self._sums + noise).tolist()])
 
-    def _advance(self, level: int) -> None:
-        """Move to the next cell of a level, as `BridgeNoise` does."""
-        if not level:
-            self._right[0] = self._right[0] + self._noise.next(0, 1)[0]
-            return
-        if not self._cells_left[level]:
-            left = self._right[level - 1]
-            self._advance(level - 1)
-            self._ahead[level] = self._between(level, left, self._right[level - 1])
-            self._cells_left[level] = self._arities[level]
-        self._cells_left[level] -= 1
-        ahead = self._ahead[level]
-        self._right[level] = ahead.pop() if ahead else self._right[level - 1]
 
-    def _between(self, level: int, left: Row, right: Row) -> list[Row]:
-        """Draw the values inside a parent cell, the last one first."""
-        arity = self._arities[level]
-        walk = np.array(self._noise.next(level, arity))
-        np.cumsum(walk, axis=0, out=walk)
-        walk += left
-        slope = (right - walk[-1]) / arity
-        walk += slope * np.arange(1, arity + 1).astype(walk.dtype)[:, None]
-        return list(walk[-2::-1])
+class _Rows(NoiseSource):
+    """Rows of variables, one for each stream, in the place of single ones."""
+
+    def __init__(self, source: NoiseSource, streams: int) -> None:
+        super().__init__()
+        self._source, self._streams = source, streams
+        self.zero = np.full(streams, source.zero)
+
+    def one(self) -> Row:
+        """Draw a row."""
+        return self.draw(1)[0]
+
+    def draw(self, count: int) -> Row:
+        """Draw many."""
+        return self._source.draw(count * self._streams).reshape(count, self._streams)
+
+    def number(self, value: Fraction) -> Any:
+        """Return a constant of every row."""
+        return self._source.number(value)

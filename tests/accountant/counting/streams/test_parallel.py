@@ -17,25 +17,26 @@ MECHANISM = BridgedTree(50, [3, 4, 5], epsilon=1)
 
 
 @pytest.mark.parametrize("floats", [False, True])
+@pytest.mark.parametrize("mechanism", [MECHANISM, BridgedTree(13, [3, 2, 3], mu=1, pooled=1)])
 def test_every_stream_has_the_left_factor_and_no_noise_in_common(
-    floats: bool, monkeypatch: pytest.MonkeyPatch
+    mechanism: BridgedTree, floats: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A noise variable is in the outputs of one stream, with the weights of a column of L."""
     exact_variables(monkeypatch)
-    unit = float(MECHANISM.scale) if floats else STEPS * float(Rounding(MECHANISM).step)
+    unit = float(mechanism.scale) if floats else STEPS * float(Rounding(mechanism).step)
     columns: dict[int, Counter[tuple[float, ...]]] = {stream: Counter() for stream in range(3)}
     hot, drawn = 0, 1
     while hot < drawn:
         one_hot, rng = generator(hot)
-        counter = ParallelCounter(MECHANISM, 3, rng=rng, insecure_floats=floats)
-        outputs = np.array([counter.update(np.zeros(3)) for _ in range(50)]).T
+        counter = ParallelCounter(mechanism, 3, rng=rng, insecure_floats=floats)
+        outputs = np.array([counter.update(np.zeros(3)) for _ in range(mechanism.steps)]).T
         users = np.flatnonzero(outputs.any(axis=1))
         assert len(users) <= 1
         for stream in users:
             weights = np.round(outputs[stream] / unit + 1.7e-12, 9)
             columns[int(stream)][tuple(weights)] += 1
         hot, drawn = hot + 1, one_hot.drawn
-    left = np.array(MECHANISM.factorisation()[0], dtype=np.float64)
+    left = np.array(mechanism.factorisation()[0], dtype=np.float64)
     expected = Counter(tuple(np.round(c + 1.7e-12, 9)) for c in left.T if c.any())
     assert all(found == expected for found in columns.values())
 

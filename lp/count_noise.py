@@ -36,8 +36,9 @@ from accountant.numbers.precision import ctx
 from lp.build import CountProgram, Layout
 from lp.certificate import DualBound, Ratio
 from lp.laws import Law
+from lp.passes import Answer
 from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
-from lp.search import Answer, Search, first_magnitude
+from lp.search import Search, first_magnitude
 from lp.true_delta import true_answers
 from lp.weights import Weights, mixture_weights, symmetric_weights
 

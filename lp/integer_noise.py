@@ -30,11 +30,9 @@ from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from lp.certificate import Ratio, round_down
-from lp.elimination import basic_solution
 from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_program
-from lp.pivot import optimal_basis
+from lp.passes import log_ratio_of, polished
 from lp.problem import Value, to_fmpq, to_fraction
-from lp.program import scaled
 from lp.refine import refine
 from lp.solve import InfeasibleError
 
@@ -260,8 +258,7 @@ class _Solved(NamedTuple):
 
 def _solved(problem: IntegerNoiseProblem, *, exactly: bool) -> _Solved:
     """Return a point and multipliers; where δ is sought, correct the guess of its size first."""
-    with ctx.workprec(64):
-        log_ratio = float((arb(problem.exponential()).log() / arb(2).log()).mid())
+    log_ratio = log_ratio_of(problem.exponential)
     if problem.delta is not None:
         delta = problem.delta if exactly else problem.delta * (1 - MARGIN)
         return _solved_at(problem, delta, log_ratio, exactly=exactly)
@@ -301,19 +298,8 @@ def _solved_at(
     found = refine(program.program, problem.exponential, log_ratio, bits)
     if not exactly and found.violation <= -bits:
         return _Solved(program, found.point, found.multipliers, digits)
-    with ctx.workprec(3 * bits + 256):
-        value = problem.exponential()
-        optimal = optimal_basis(
-            program.program.at(arb(value)),
-            scaled(program.program, 2.0**log_ratio),
-            found.columns,
-            found.tight,
-            bits,
-        )
-        if exactly:
-            solution = basic_solution(program.program.at(value), optimal.columns, optimal.tight)
-            return _Solved(program, *solution, digits)
-    return _Solved(program, optimal.point, optimal.multipliers, digits)
+    basis = polished(program.program, found, problem.exponential, bits, exactly=exactly)
+    return _Solved(program, *basis, digits)
 
 
 def _size_of_delta(problem: IntegerNoiseProblem, log_ratio: float) -> Fraction:

@@ -22,13 +22,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, final
 
-from flint import fmpq
-
-from accountant.core.description import Description
 from accountant.core.validate import Field, Integer, Switch, exact_list, rational
 from accountant.errors import InvalidInputError, expected, suggestion
 from accountant.numbers.exact import ExactReal, Number, exact
-from lp.problem import OptionalReal, Value, to_fmpq
+from lp.problem import OptionalReal, WithRatio
 from lp.program import ONE, ZERO, Coefficient, Program, Row
 
 OBJECTIVES = ("variance", "absolute", "error", "cost", "delta")
@@ -86,7 +83,7 @@ class OptionalCosts(Field[tuple[Fraction, ...] | None, Sequence[Number] | None])
 
 @final
 @dataclass(frozen=True, repr=False)
-class IntegerNoiseProblem(Description):
+class IntegerNoiseProblem(WithRatio):
     """What is asked of integer noise; see the module.
 
     Parameters
@@ -125,13 +122,7 @@ class IntegerNoiseProblem(Description):
 
     def __post_init__(self) -> None:
         """Require one of ε and E, δ where it is not the objective, and a size that fits."""
-        if (self.epsilon is None) == (self.ratio is None):
-            raise InvalidInputError(
-                f"Expected one of epsilon={self.epsilon} and ratio={self.ratio}. "
-                "Give epsilon, or ratio = e^epsilon for exact answers."
-            )
-        if self.ratio is not None and self.ratio.rational is None:
-            raise expected("ratio", self.ratio, "to be rational", "Give epsilon instead.")
+        self.require_one_ratio()
         if (self.objective == "delta") != (self.delta is None):
             raise InvalidInputError(
                 f"Expected delta={self.delta} to be {'absent' if self.delta else 'given'} with "
@@ -157,19 +148,6 @@ class IntegerNoiseProblem(Description):
                 f"They would take about {rows * _KILOBYTES_PER_ROW / 1e6:.1f} GB and hours of "
                 "exact arithmetic.",
             )
-
-    @property
-    def is_rational(self) -> bool:
-        """Whether E is rational, so that the optimum is a fraction."""
-        return self.ratio is not None or (self.epsilon is not None and self.epsilon.sign == 0)
-
-    def exponential(self) -> Value:
-        """Return E: exact where it is rational, else a ball at flint's current precision."""
-        if self.ratio is not None and self.ratio.rational is not None:
-            return to_fmpq(self.ratio.rational)
-        if self.epsilon is None or self.epsilon.sign == 0:
-            return fmpq(1)
-        return self.epsilon.ball().exp()
 
     def exact_epsilon(self) -> ExactReal | None:
         """Return ε, or None where it is the logarithm of a rational E other than 1."""

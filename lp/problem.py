@@ -89,9 +89,39 @@ class CountObjective(Field[str, str]):
         return value
 
 
+class WithRatio(Description):
+    """A problem with ε ≥ 0, or else with E = e^ε, rational and ≥ 1."""
+
+    epsilon: OptionalReal
+    ratio: OptionalReal
+
+    def require_one_ratio(self) -> None:
+        """Require exactly one of ε and E."""
+        if (self.epsilon is None) == (self.ratio is None):
+            raise InvalidInputError(
+                f"Expected one of epsilon={self.epsilon} and ratio={self.ratio}. "
+                "Give epsilon, or ratio = e^epsilon for exact answers."
+            )
+        if self.ratio is not None and self.ratio.rational is None:
+            raise expected("ratio", self.ratio, "to be rational", "Give epsilon instead.")
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether E is rational, so that the optimum is a fraction."""
+        return self.ratio is not None or (self.epsilon is not None and self.epsilon.sign == 0)
+
+    def exponential(self) -> Value:
+        """Return E: exact where it is rational, else a ball at flint's current precision."""
+        if self.ratio is not None and self.ratio.rational is not None:
+            return to_fmpq(self.ratio.rational)
+        if self.epsilon is None or self.epsilon.sign == 0:
+            return fmpq(1)
+        return self.epsilon.ball().exp()
+
+
 @final
 @dataclass(frozen=True, repr=False)
-class CountNoiseProblem(Description):
+class CountNoiseProblem(WithRatio):
     """Bounded noise Z for a count n, as in Section II of Sadeghi, Asoodeh and Calmon.
 
     The released value is Y = n + Z with (P1) −min(n, D) ≤ Z ≤ D, (P2) P(Z = 0 | n) = η,
@@ -131,13 +161,7 @@ class CountNoiseProblem(Description):
 
     def __post_init__(self) -> None:
         """Require exactly one of ε and E, and a size that fits into memory."""
-        if (self.epsilon is None) == (self.ratio is None):
-            raise InvalidInputError(
-                f"Expected one of epsilon={self.epsilon} and ratio={self.ratio}. "
-                "Give epsilon, or ratio = e^epsilon for exact answers."
-            )
-        if self.ratio is not None and self.ratio.rational is None:
-            raise expected("ratio", self.ratio, "to be rational", "Give epsilon instead.")
+        self.require_one_ratio()
         if self.min_count > (self.max_count or 1):
             raise expected(
                 "min_count",
@@ -167,19 +191,6 @@ class CountNoiseProblem(Description):
     def counts(self) -> int | None:
         """Number of counts that have a law of their own."""
         return None if self.max_count is None else self.max_count - self.min_count + 1
-
-    def exponential(self) -> Value:
-        """Return E: exact where it is rational, else a ball at flint's current precision."""
-        if self.ratio is not None and self.ratio.rational is not None:
-            return to_fmpq(self.ratio.rational)
-        if self.epsilon is None or self.epsilon.sign == 0:
-            return fmpq(1)
-        return self.epsilon.ball().exp()
-
-    @property
-    def is_rational(self) -> bool:
-        """Whether E is rational, so that the optimum is a fraction."""
-        return self.ratio is not None or (self.epsilon is not None and self.epsilon.sign == 0)
 
     def lowest(self, count: int) -> int:
         """Return the least value of the noise at a count: −min(n, D)."""

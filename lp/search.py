@@ -3,63 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias, final
+from typing import TypeAlias, final
 
 from flint import arb, fmpq
 
-from accountant.errors import UndecidedError
 from accountant.mechanisms.counting.count_noise_law import CountNoise
-from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound
 from lp.closed_form import closed_form
-from lp.elimination import basic_solution
 from lp.flows import Noise, consistent_flows
-from lp.laws import Law, nearest_law
-from lp.pivot import optimal_basis
-from lp.problem import CountNoiseProblem, Value, to_fmpq, to_fraction
-from lp.program import scaled
+from lp.passes import (
+    GUARD_DIGITS,
+    Answer,
+    Solved,
+    answer,
+    at_some_scale,
+    covers,
+    digits_for,
+    laws_of,
+    log2,
+    log_ratio_of,
+    polished,
+)
+from lp.problem import CountNoiseProblem, Value, to_fmpq
 from lp.refine import Refined, refine
-from lp.solve import InfeasibleError, SolverError
 
 _EXACT_SUPPORT = 16
 """Support up to which rational data are solved exactly."""
-_OFFSETS = (0, 12, 24, 48, 96, -12, -24)
-_TOO_FAR = 20
-"""log₂ of how far a value may be from its guess: further, the solver's tolerances hide it."""
-_GUARD_DIGITS = 12
-"""Digits, or bits, beyond what is asked for, so that rounding does not show."""
 _ROOM_BITS = 8
 """Bits between the width and the room that constraints are given: it costs no visible digit."""
 _VISIBLE = 0.9
 """Share of the bits that are asked for below which multipliers are noise."""
 _MORE = fmpq(1001, 1000)
 _Dual: TypeAlias = Callable[[Ratio, int | None], tuple[CountProgram, DualBound]]
-
-
-class Answer(NamedTuple):
-    """The fields of a `lp.count_noise.Solution` that a pass finds."""
-
-    delta: Interval
-    exact: Fraction | None
-    laws: tuple[Law, ...]
-    layout: Layout
-    dual: tuple[CountProgram, DualBound]
-    ratio: Ratio
-
-
-@final
-@dataclass(frozen=True)
-class _Solved:
-    """A program and a point and multipliers for it: guesses, or exact where E is rational."""
-
-    program: CountProgram
-    point: Sequence[Value]
-    multipliers: Sequence[Value]
 
 
 def first_magnitude(problem: CountNoiseProblem) -> int:
@@ -81,12 +60,7 @@ def first_magnitude(problem: CountNoiseProblem) -> int:
             guesses.append((mass - (1 - eta)) / slope)
         guesses.append((1 - eta) / (2 * plain))
         guesses.append(arb(CountNoise(ratio, eta, support).optimal_delta))
-        return max(_log2(guess) for guess in guesses if guess > 0)
-
-
-def _log2(value: Value) -> int:
-    mantissa, exponent = arb(value).mid().man_exp()
-    return int(mantissa).bit_length() + int(exponent)
+        return max(log2(guess) for guess in guesses if guess > 0)
 
 
 @final
@@ -134,13 +108,13 @@ class Search:
     def by_formula(self) -> Answer:
         """Return the answer of the closed form, for one law that serves all counts."""
         exact = self.problem.is_rational
-        bits = self._bits + self.problem.support.bit_length() + _GUARD_DIGITS
+        bits = self._bits + self.problem.support.bit_length() + GUARD_DIGITS
         with ctx.workprec(8 * (bits - self.magnitude + self.problem.support)):
             program = count_program(
                 self.problem, self.restricted, magnitude=0, log_ratio=0, complete=True
             )
             margin = Fraction(0) if exact else Fraction(1, 1 << (self._bits + _ROOM_BITS))
-            upper = _Solved(program, *closed_form(self.problem, program, margin))
+            upper = Solved(program, *closed_form(self.problem, program, margin))
         self._exactly, self._complete = exact, True
         return self._answer(upper, self._close_dual(upper))
 
@@ -158,7 +132,7 @@ class Search:
         layouts = [self.restricted]
         if self._windows:
             layouts.append(Layout.first_counts(self.problem, self._windows[1]))
-        upper: _Solved | None = None
+        upper: Solved | None = None
         for layout in layouts:
             solved = self._solved(layout, lambda: exact() * less, polish=False)
             upper = upper or solved
@@ -166,18 +140,11 @@ class Search:
             if self._violated:
                 return
 
-    def _solved(self, layout: Layout, ratio: Callable[[], Value], *, polish: bool) -> _Solved:
+    def _solved(self, layout: Layout, ratio: Callable[[], Value], *, polish: bool) -> Solved:
         """Solve the program of a layout, correcting the guess of the magnitude of δ."""
-        with ctx.workprec(64):
-            log_ratio = float((arb(ratio()).log() / arb(2).log()).mid())
-        failure: Exception | None = None
-        scales = [self.magnitude + offset for offset in _OFFSETS]
-        seen: set[int] = set()
-        while scales:
-            scale = scales.pop(0)
-            if scale in seen:
-                continue
-            seen.add(scale)
+        log_ratio = log_ratio_of(ratio)
+
+        def attempt(scale: int) -> tuple[CountProgram, Refined]:
             program = count_program(
                 self.problem,
                 layout,
@@ -185,24 +152,14 @@ class Search:
                 log_ratio=log_ratio,
                 complete=self._complete,
             )
-            try:
-                depth = self._depth(program) if polish else self._bits
-                found = refine(program.program, ratio, log_ratio, depth)
-            except (InfeasibleError, SolverError) as error:
-                failure = error
-                continue
-            actual = _log2(found.point[0]) if found.point[0] > 0 else None
-            if actual is not None and abs(actual - scale) > _TOO_FAR:
-                scales.insert(0, actual)
-                continue
-            self.magnitude = scale
-            if polish:
-                return self._polished(program, found, ratio, log_ratio)
-            return _Solved(program, found.point, found.multipliers)
-        raise UndecidedError(
-            f"The solver found no solution at any of {len(seen)} scalings"
-            f"{f' ({failure})' if failure else ''}."
-        )
+            depth = self._depth(program) if polish else self._bits
+            return program, refine(program.program, ratio, log_ratio, depth)
+
+        program, found, self.magnitude = at_some_scale(self.magnitude, attempt)
+        if not polish:
+            return Solved(program, found.point, found.multipliers)
+        depth, exactly = self._depth(program), self._exactly
+        return Solved(program, *polished(program.program, found, ratio, depth, exactly=exactly))
 
     def _depth(self, program: CountProgram) -> int:
         """Return −log₂ of the violations that keep the bounds as narrow as asked for.
@@ -213,37 +170,12 @@ class Search:
         exponents = program.program.column_exponents
         return self._bits + max(exponents) - min(exponents)
 
-    def _polished(
-        self,
-        program: CountProgram,
-        found: Refined,
-        ratio: Callable[[], Value],
-        log_ratio: float,
-    ) -> _Solved:
-        """Pivot to the optimal basis, and solve it exactly where E is rational."""
-        depth = self._depth(program)
-        with ctx.workprec(3 * depth + 256):
-            value = ratio()
-            optimal = optimal_basis(
-                program.program.at(arb(value)),
-                scaled(program.program, 2.0**log_ratio),
-                found.columns,
-                found.tight,
-                depth,
-            )
-            if self._exactly and isinstance(value, fmpq):
-                return _Solved(
-                    program,
-                    *basic_solution(program.program.at(value), optimal.columns, optimal.tight),
-                )
-        return _Solved(program, optimal.point, optimal.multipliers)
-
-    def _answer(self, upper: _Solved, lower: _Dual) -> Answer:
+    def _answer(self, upper: Solved, lower: _Dual) -> Answer:
         """Prove an upper bound with the laws of a solution, a lower one with multipliers."""
-        digits = None if self._exactly else self._digits(upper.point[0])
+        digits = None if self._exactly else digits_for(upper.point[0], self._bits, -self.magnitude)
         with ctx.workprec(4 * (digits or 0) + 128):
             ratio = Ratio.of(self.problem.exponential(), 2 * (digits or 40))
-            laws = self._laws(upper, digits)
+            laws = laws_of(self.problem, upper, digits)
             dual = lower(ratio, digits)
         highest = max(
             (
@@ -253,37 +185,9 @@ class Search:
             default=fmpq(0),
         )
         self._violated = not self._complete and bool(highest > upper.point[0] * _MORE)
-        lowest = max(dual[1].bound, fmpq(0))
-        shown = int(self._bits * math.log10(2)) + _GUARD_DIGITS
-        return Answer(
-            Interval(
-                Interval.of_exact(to_fraction(lowest), shown).lower,
-                Interval.of_exact(to_fraction(highest), shown).upper,
-            ),
-            to_fraction(highest) if lowest == highest else None,
-            laws,
-            self.restricted,
-            dual,
-            ratio,
-        )
+        return answer(highest, laws, self.restricted, dual=dual, ratio=ratio, bits=self._bits)
 
-    def _digits(self, delta: Value) -> int:
-        """Return the decimal places that probabilities and multipliers are rounded to."""
-        size = -_log2(delta) if delta > 0 else -self.magnitude
-        return int((max(size, 0) + self._bits) * math.log10(2)) + _GUARD_DIGITS
-
-    def _laws(self, solved: _Solved, digits: int | None) -> tuple[Law, ...]:
-        layout = solved.program.layout
-        weights: list[dict[int, Value]] = [{} for _ in layout.lowest]
-        for (law, z), value in zip(solved.program.entries, solved.point[1:], strict=True):
-            weights[law][z] = value
-        values = [range(low, self.problem.support + 1) for low in layout.lowest]
-        return tuple(
-            nearest_law(weight, self.problem.eta, allowed, digits)
-            for weight, allowed in zip(weights, values, strict=True)
-        )
-
-    def _close_dual(self, solved: _Solved) -> _Dual:
+    def _close_dual(self, solved: Solved) -> _Dual:
         """Return how to round the multipliers of a solution.
 
         A law that is compared with itself is taken for its first count only.
@@ -291,12 +195,12 @@ class Search:
 
         def close(ratio: Ratio, digits: int | None) -> tuple[CountProgram, DualBound]:
             program, multipliers = self._window(solved, len(solved.program.layout.lowest))
-            covers = _covers(program)
-            return program, dual_bound(program.program, multipliers, ratio, covers, digits)
+            rows = covers(program)
+            return program, dual_bound(program.program, multipliers, ratio, rows, digits)
 
         return close
 
-    def _loose_dual(self, solved: _Solved) -> _Dual:
+    def _loose_dual(self, solved: Solved) -> _Dual:
         """Return how to make the flows consistent, on so many counts that every chain ends."""
 
         def loose(ratio: Ratio, digits: int | None) -> tuple[CountProgram, DualBound]:
@@ -308,7 +212,7 @@ class Search:
             flows = consistent_flows(
                 program, multipliers, ratio, digits or 0, self._noise(solved.point[0])
             )
-            return program, dual_bound(program.program, flows, ratio, _covers(program), None)
+            return program, dual_bound(program.program, flows, ratio, covers(program), None)
 
         return loose
 
@@ -337,7 +241,7 @@ class Search:
         noise = _VISIBLE * self._bits * math.log(2)
         return self.problem.columns if noise > nats * self.problem.columns else int(noise / nats)
 
-    def _window(self, solved: _Solved, counts: int) -> tuple[CountProgram, list[Value]]:
+    def _window(self, solved: Solved, counts: int) -> tuple[CountProgram, list[Value]]:
         """Return the relaxation to the first counts, with the multipliers that a solution has."""
         if not self._windows:
             return solved.program, list(solved.multipliers)
@@ -350,8 +254,3 @@ class Search:
         equalities = list(solved.multipliers[: min(own, program.equalities)])
         equalities += [fmpq(0)] * (program.equalities - len(equalities))
         return program, equalities + [known.get(flow, fmpq(0)) for flow in program.flows]
-
-
-def _covers(program: CountProgram) -> list[int | None]:
-    """Return the mass row of every column; δ has none."""
-    return [None, *(2 * law for law, _ in program.entries)]

@@ -16,46 +16,41 @@ with N beyond D + 1, by a factor that falls like E^{−N}; so M grows until the 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
 
-from flint import arb, fmpq
+from flint import fmpq
 
 from accountant.errors import UndecidedError
-from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from lp.build import Comparison, CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound, round_down
-from lp.elimination import basic_solution
-from lp.laws import Law, nearest_law
-from lp.pivot import optimal_basis
-from lp.problem import CountNoiseProblem, Value, to_fraction
-from lp.program import ONE, Coefficient, Program, Row, scaled
-from lp.refine import refine
-from lp.search import Answer, first_magnitude
-from lp.solve import InfeasibleError, SolverError
+from lp.laws import Law
+from lp.passes import (
+    Answer,
+    Solved,
+    answer,
+    at_some_scale,
+    covers,
+    digits_for,
+    laws_of,
+    log_ratio_of,
+    polished,
+)
+from lp.problem import CountNoiseProblem, Value
+from lp.program import ONE, Coefficient, Program, Row
+from lp.refine import Refined, refine
+from lp.search import first_magnitude
 
-_OFFSETS = (0, 12, -12, 24, -24, 48, 96)
-_TOO_FAR = 20
-"""log₂ of how far a value may be from its guess: further, the solver's tolerances hide it."""
 _EXACT_SUPPORT = 8
 """Support up to which rational data are solved exactly."""
-_GUARD_DIGITS = 12
-"""Digits beyond what is asked for, so that rounding does not show."""
 _MOST_CELLS = 800
 """Laws by outcomes that one program may have."""
 _MORE_COUNTS = 4
 """Laws that are added where a program with fewer is not enough."""
 _WHOLE = fmpq(1)
 _ROOM = 1 - fmpq(1, 1 << 40)
-
-
-class _Solved(NamedTuple):
-    program: CountProgram
-    point: Sequence[Value]
-    multipliers: Sequence[Value]
 
 
 def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
@@ -101,7 +96,7 @@ def _solved(
     pivots: bool = False,
     exactly: bool = False,
     share: fmpq = _WHOLE,
-) -> tuple[_Solved, int]:
+) -> tuple[Solved, int]:
     """Solve the program of a layout for E·share; return also log₂ of its δ.
 
     What iterative refinement leaves is corrected by pivots only if those are asked for; the
@@ -111,51 +106,23 @@ def _solved(
     def ratio() -> Value:
         return problem.exponential() * share
 
-    with ctx.workprec(64):
-        log_ratio = float((arb(ratio()).log() / arb(2).log()).mid())
-    failure: Exception | None = None
-    scales = [magnitude + offset for offset in _OFFSETS]
-    seen: set[int] = set()
-    while scales:
-        scale = scales.pop(0)
-        if scale in seen:
-            continue
-        seen.add(scale)
+    log_ratio = log_ratio_of(ratio)
+
+    def depth(program: Program) -> int:
+        return bits + max(program.column_exponents) - min(program.column_exponents)
+
+    def attempt(scale: int) -> tuple[CountProgram, Refined]:
         plain = count_program(problem, layout, magnitude=scale, log_ratio=log_ratio, complete=True)
         program = _with_slacks(plain, scale)
-        exponents = program.column_exponents
-        depth = bits + max(exponents) - min(exponents)
-        try:
-            found = refine(program, ratio, log_ratio, depth)
-        except (InfeasibleError, SolverError) as error:
-            failure = error
-            continue
-        actual = _log2(found.point[0]) if found.point[0] > 0 else scale
-        if abs(actual - scale) > _TOO_FAR:
-            scales.insert(0, actual)
-            continue
-        if not exactly and (not pivots or found.violation <= -depth):
-            return _Solved(plain, found.point, found.multipliers), scale
-        with ctx.workprec(3 * depth + 256):
-            value = ratio()
-            try:
-                optimal = optimal_basis(
-                    program.at(arb(value)),
-                    scaled(program, 2.0**log_ratio),
-                    found.columns,
-                    found.tight,
-                    depth,
-                )
-                if exactly:
-                    exact = basic_solution(program.at(value), optimal.columns, optimal.tight)
-                    return _Solved(plain, *exact), scale
-            except UndecidedError:  # the bounds that the guess proves are wider, but bounds
-                return _Solved(plain, found.point, found.multipliers), scale
-        return _Solved(plain, optimal.point, optimal.multipliers), scale
-    raise UndecidedError(
-        f"The solver found no solution at any of {len(seen)} scalings"
-        f"{f' ({failure})' if failure else ''}."
-    )
+        return plain, refine(program, ratio, log_ratio, depth(program))
+
+    plain, found, scale = at_some_scale(magnitude, attempt)
+    program = _with_slacks(plain, scale)
+    if exactly or (pivots and found.violation > -depth(program)):
+        with contextlib.suppress(UndecidedError):  # else the bounds of the guess are wider
+            basis = polished(program, found, ratio, depth(program), exactly=exactly)
+            return Solved(plain, *basis), scale
+    return Solved(plain, found.point, found.multipliers), scale
 
 
 def _with_slacks(plain: CountProgram, magnitude: int) -> Program:
@@ -181,12 +148,12 @@ def _with_slacks(plain: CountProgram, magnitude: int) -> Program:
     return Program({0: Fraction(1)}, tuple(rows), exponents)
 
 
-def _answer(problem: CountNoiseProblem, upper: _Solved, lower: _Solved, bits: int) -> Answer:
+def _answer(problem: CountNoiseProblem, upper: Solved, lower: Solved, bits: int) -> Answer:
     exactly = isinstance(upper.point[0], fmpq) and isinstance(lower.point[0], fmpq)
-    digits = None if exactly else _digits(upper.point[0], bits)
+    digits = None if exactly else digits_for(upper.point[0], bits)
     with ctx.workprec(4 * (digits or 0) + 128):
         ratio = Ratio.of(problem.exponential(), 2 * (digits or 40))
-        laws = _laws(problem, upper, digits)
+        laws = laws_of(problem, upper, digits)
         dual = _proof(lower, ratio, digits)
     layout = upper.program.layout
     highest = max(
@@ -196,19 +163,7 @@ def _answer(problem: CountNoiseProblem, upper: _Solved, lower: _Solved, bits: in
         ),
         default=fmpq(0),
     )
-    lowest = max(dual[1].bound, fmpq(0))
-    shown = int(bits * math.log10(2)) + _GUARD_DIGITS
-    return Answer(
-        Interval(
-            Interval.of_exact(to_fraction(lowest), shown).lower,
-            Interval.of_exact(to_fraction(highest), shown).upper,
-        ),
-        to_fraction(highest) if lowest == highest else None,
-        laws,
-        layout,
-        dual,
-        ratio,
-    )
+    return answer(highest, laws, layout, dual=dual, ratio=ratio, bits=bits)
 
 
 def divergence(law: Law, other: Law, shift: int, ratio: fmpq) -> fmpq:
@@ -217,20 +172,7 @@ def divergence(law: Law, other: Law, shift: int, ratio: fmpq) -> fmpq:
     return sum((entry for entry in excess if entry > 0), start=fmpq(0))
 
 
-def _laws(problem: CountNoiseProblem, solved: _Solved, digits: int | None) -> tuple[Law, ...]:
-    lowest = solved.program.layout.lowest
-    weights: list[dict[int, Value]] = [{} for _ in lowest]
-    for (law, z), value in zip(
-        solved.program.entries, solved.point[1 : len(solved.program.entries) + 1], strict=True
-    ):
-        weights[law][z] = value
-    return tuple(
-        nearest_law(weight, problem.eta, range(low, problem.support + 1), digits)
-        for weight, low in zip(weights, lowest, strict=True)
-    )
-
-
-def _proof(solved: _Solved, ratio: Ratio, digits: int | None) -> tuple[CountProgram, DualBound]:
+def _proof(solved: Solved, ratio: Ratio, digits: int | None) -> tuple[CountProgram, DualBound]:
     """Scale the flows so that Σ over pairs of max_z w is at most 1; repair, and prove a bound."""
     plain = solved.program
     count = plain.equalities + len(plain.flows)
@@ -251,16 +193,4 @@ def _proof(solved: _Solved, ratio: Ratio, digits: int | None) -> tuple[CountProg
         for row in plain.program.rows
     ]
     bare = Program(plain.program.cost, tuple(rows), plain.program.column_exponents)
-    covers = [None, *(2 * law for law, _ in plain.entries)]
-    return plain, dual_bound(bare, values, ratio, covers, None)
-
-
-def _digits(delta: Value, bits: int) -> int:
-    """Return the decimal places that probabilities and multipliers are rounded to."""
-    size = -_log2(delta) if delta > 0 else 0
-    return int((max(size, 0) + bits) * math.log10(2)) + _GUARD_DIGITS
-
-
-def _log2(value: Value) -> int:
-    mantissa, exponent = arb(value).mid().man_exp()
-    return int(mantissa).bit_length() + int(exponent)
+    return plain, dual_bound(bare, values, ratio, covers(plain), None)

@@ -193,7 +193,8 @@ def _bridged(n: int, arities: list[int], pooled: int) -> Fraction:
     Levels stay uncorrelated: an upper one weighs the cells of a parent alike, a lower one with a
     sum of 0.
     """
-    total, size, sizes = Fraction(0), 1, []
+    total, size = Fraction(0), 1
+    sizes: list[int] = []
     for level in reversed(range(len(arities))):
         k = arities[level]
         sizes.insert(0, size)

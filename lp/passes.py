@@ -1,0 +1,155 @@
+"""What every pass from a problem to a proof shares: scalings, exact bases, laws and the answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+from flint import arb, fmpq
+
+from accountant.errors import UndecidedError
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import ctx
+from lp.build import CountProgram, Layout
+from lp.certificate import DualBound, Ratio
+from lp.elimination import basic_solution
+from lp.laws import Law, nearest_law
+from lp.pivot import optimal_basis
+from lp.problem import CountNoiseProblem, Value, to_fraction
+from lp.program import Program, scaled
+from lp.refine import Refined
+from lp.solve import InfeasibleError, SolverError
+
+GUARD_DIGITS = 12
+"""Digits, or bits, beyond what is asked for, so that rounding does not show."""
+_OFFSETS = (0, 12, 24, 48, 96, -12, -24)
+"""Where the magnitude of δ is sought, log₂, from a guess on: the guess is seldom too large."""
+_TOO_FAR = 20
+"""log₂ of how far a value may be from its guess: further, the solver's tolerances hide it."""
+Basis: TypeAlias = tuple[Sequence[Value], Sequence[Value]]
+"""A point and multipliers."""
+
+
+class Answer(NamedTuple):
+    """The fields of a `lp.count_noise.Solution` that a pass finds."""
+
+    delta: Interval
+    exact: Fraction | None
+    laws: tuple[Law, ...]
+    layout: Layout
+    dual: tuple[CountProgram, DualBound]
+    ratio: Ratio
+
+
+class Solved(NamedTuple):
+    """A program and a point and multipliers for it: guesses, or exact where E is rational."""
+
+    program: CountProgram
+    point: Sequence[Value]
+    multipliers: Sequence[Value]
+
+
+def log2(value: Value) -> int:
+    """Return log₂ of a number that is not 0, rounded up."""
+    mantissa, exponent = arb(value).mid().man_exp()
+    return int(mantissa).bit_length() + int(exponent)
+
+
+def log_ratio_of(ratio: Callable[[], Value]) -> float:
+    """Return log₂ E in floating point."""
+    with ctx.workprec(64):
+        return float((arb(ratio()).log() / arb(2).log()).mid())
+
+
+def at_some_scale(
+    magnitude: int, attempt: Callable[[int], tuple[CountProgram, Refined]]
+) -> tuple[CountProgram, Refined, int]:
+    """Solve at a scaling for log₂ δ that turns out to be near the δ found; return that too.
+
+    Raises UndecidedError where no scaling has a solution.
+    """
+    failure: Exception | None = None
+    scales = [magnitude + offset for offset in _OFFSETS]
+    seen: set[int] = set()
+    while scales:
+        scale = scales.pop(0)
+        if scale in seen:
+            continue
+        seen.add(scale)
+        try:
+            program, found = attempt(scale)
+        except (InfeasibleError, SolverError) as error:
+            failure = error
+            continue
+        actual = log2(found.point[0]) if found.point[0] > 0 else scale
+        if abs(actual - scale) <= _TOO_FAR:
+            return program, found, scale
+        scales.insert(0, actual)
+    raise UndecidedError(
+        f"The solver found no solution at any of {len(seen)} scalings"
+        f"{f' ({failure})' if failure else ''}."
+    )
+
+
+def polished(
+    program: Program, found: Refined, ratio: Callable[[], Value], bits: int, *, exactly: bool
+) -> Basis:
+    """Pivot from the basis of floats to the optimal one; solve that exactly where it is asked for.
+
+    Raises UndecidedError where no optimal basis is found.
+    """
+    with ctx.workprec(3 * bits + 256):
+        value = ratio()
+        form = scaled(program, 2.0 ** log_ratio_of(ratio))
+        optimal = optimal_basis(program.at(arb(value)), form, found.columns, found.tight, bits)
+        if exactly and isinstance(value, fmpq):
+            return basic_solution(program.at(value), optimal.columns, optimal.tight)
+    return optimal.point, optimal.multipliers
+
+
+def digits_for(delta: Value, bits: int, least: int = 0) -> int:
+    """Return the decimal places that probabilities and multipliers are rounded to.
+
+    `least` stands for −log₂ δ where δ is 0.
+    """
+    size = -log2(delta) if delta > 0 else least
+    return int((max(size, 0) + bits) * math.log10(2)) + GUARD_DIGITS
+
+
+def laws_of(problem: CountNoiseProblem, solved: Solved, digits: int | None) -> tuple[Law, ...]:
+    """Return the laws of a solution, with mass 1 and mean 0 exactly."""
+    entries, lowest = solved.program.entries, solved.program.layout.lowest
+    weights: list[dict[int, Value]] = [{} for _ in lowest]
+    for (law, z), value in zip(entries, solved.point[1 : len(entries) + 1], strict=True):
+        weights[law][z] = value
+    return tuple(
+        nearest_law(weight, problem.eta, range(low, problem.support + 1), digits)
+        for weight, low in zip(weights, lowest, strict=True)
+    )
+
+
+def answer(
+    highest: fmpq,
+    laws: tuple[Law, ...],
+    layout: Layout,
+    *,
+    dual: tuple[CountProgram, DualBound],
+    ratio: Ratio,
+    bits: int,
+) -> Answer:
+    """Return the two bounds of δ, with so many bits, and what proves them."""
+    lowest = max(dual[1].bound, fmpq(0))
+    shown = int(bits * math.log10(2)) + GUARD_DIGITS
+    found = Interval(
+        Interval.of_exact(to_fraction(lowest), shown).lower,
+        Interval.of_exact(to_fraction(highest), shown).upper,
+    )
+    exact = to_fraction(highest) if lowest == highest else None
+    return Answer(found, exact, laws, layout, dual, ratio)
+
+
+def covers(program: CountProgram) -> list[int | None]:
+    """Return the mass row of every column; δ has none."""
+    return [None, *(2 * law for law, _ in program.entries)]

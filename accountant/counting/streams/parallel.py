@@ -93,12 +93,14 @@ class ParallelCounter:
                 f"{self._mechanism!r} was built for as many. Build it for more steps."
             )
         self._counted += 1
-        noise, rounding = self._noise.one(), self._rounding
+        noise: Row = self._noise.one()
+        rounding = self._rounding
         if rounding is None:
             self._sums = self._sums + row
-            return self._sums + noise
+            released: Row = self._sums + noise
+            return released
         self._sums = self._sums + [rounding.input(x) for x in row.tolist()]
-        noise = [rounding.noise(value) for value in noise]
+        noise = np.array([rounding.noise(value) for value in noise], dtype=object)
         return np.array([rounding.output(whole) for whole in (self._sums + noise).tolist()])
 
 
@@ -112,7 +114,8 @@ class _Rows(NoiseSource):
 
     def one(self) -> Row:
         """Draw a row."""
-        return self.draw(1)[0]
+        row: Row = self.draw(1)[0]
+        return row
 
     def draw(self, count: int) -> Row:
         """Draw many."""

@@ -21,6 +21,7 @@ Gaussian laws compose by their μ alone; the mechanism adds those up before it c
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from accountant.composition.allocations import together
 from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
 from accountant.composition.grid.product import GRID, SELDOM_BELOW, Grid
-from accountant.composition.invert import inverse_by_values
+from accountant.composition.invert import inverse_by_values, rough_root
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError, apart
 from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
@@ -71,6 +72,12 @@ T = TypeVar("T")
 
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""
+_SMALL = -0.5
+"""ln δ below which ε is estimated: near δ(0) of few releases ε moves by much more than δ."""
+_ROUGH_WIDTH = Fraction(1, 10**8)
+"""Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
+_CLOSE = 1e-7
+"""Relative size of the last step of an estimate: the next one would be its square."""
 _BETTER = 1e-4
 """Relative width of a refusal from which on an engine that hardly ever does better is not asked."""
 
@@ -367,8 +374,15 @@ class Ladder(Engine):
         return self.rungs[0].estimate_log_delta(epsilon)
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return what the best engine estimates."""
-        return self.rungs[0].estimate_epsilon(log_delta)
+        """Return what the best engine estimates; else a grid does, and values beside it improve it.
+
+        A coarse grid has six digits or so, after which secants of values take three of these.
+        """
+        first = self.rungs[0]
+        known = first.estimate_epsilon(log_delta)
+        if known is not None or not (first.engine.on_contours and log_delta < _SMALL):
+            return known
+        return _estimate(first, self.rungs[-1], log_delta, asked_width.get() or _ROUGH_WIDTH)
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the bound of a coarse grid where that is asked first, else of the best engine."""
@@ -397,3 +411,16 @@ class Ladder(Engine):
         """Return the same forms of the product of the reversed pairs."""
         quick = None if self.quick is None else self.quick.reverse()
         return Ladder(tuple(rung.reverse() for rung in self.rungs), quick)
+
+
+@functools.lru_cache(maxsize=64)
+def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) -> float | None:
+    """Return ε with ln H(ε) = log_delta by secants of one engine, from what a grid knows."""
+    from accountant.composition.grid import bracket
+
+    if not isinstance(last.engine, Grid):
+        return None
+    with contextlib.suppress(UndecidedError, ArithmeticError):
+        start = bracket.estimate(last, log_delta)
+        return rough_root(first.hockey_stick, log_delta, start, width, _CLOSE)
+    return None

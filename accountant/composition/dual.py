@@ -304,12 +304,12 @@ def _stationary(pair: Pair, alpha: float) -> tuple[float, float] | None:
     first = choose.first(pair)
     if first is None or first.engine != FOURIER:
         return None
-    from accountant.composition.fourier.float_curve import FloatCurve
+    from accountant.composition.fourier.contour import curve
 
     with contextlib.suppress(UndecidedError, ArithmeticError):
-        curve = FloatCurve(first)
-        epsilon = curve.quantile_of_q(alpha, _SETTLED)
-        return epsilon, -curve.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
+        known = curve(first)
+        epsilon = known.quantile_of_q(alpha, _SETTLED)
+        return epsilon, -known.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
     return None
 
 

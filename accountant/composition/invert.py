@@ -35,6 +35,8 @@ _MOST_STEPS = 30
 """Secant steps of an estimate: it settles within ten; more only delay a refusal."""
 _ASIDE = 2.0**-12
 """Relative step of a first slope: a larger one bends it, a smaller one loses it in the widths."""
+_MOST_SHRINKS = 3
+"""Times that an ε is divided by 4 where a secant leads below 0, before it is followed."""
 _ORDERS = tuple(1 + 2.0**k for k in range(-4, 24))
 """Orders of the Rényi divergences that a first ε is taken from."""
 _ROUGH = 64
@@ -315,13 +317,15 @@ def rough_root(
             raise UndecidedError(f"No value was found at epsilon={at:.6g}.")
         return float(found.mid())
 
-    low, high, last = -math.inf, math.inf, start
+    low, high, last, shrinks = -math.inf, math.inf, start, 0
     point = start + abs(start) * _ASIDE
     here, before = value(point), value(last)
     for _ in range(_MOST_STEPS):
         low, high = (point, high) if here > log_delta else (low, point)
         move = (log_delta - here) * (point - last) / (here - before)
         last, point, before = point, point + move, here
+        if point <= 0 < last and shrinks < _MOST_SHRINKS:  # ln H is steep beside 0
+            point, shrinks = last / 4, shrinks + 1
         if not low < point < high:
             point = 0.5 * (low + high)
         if abs(move) < close * abs(last):

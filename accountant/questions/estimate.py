@@ -36,6 +36,7 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.choose import smooth
+from accountant.composition.fourier.contour import curve
 from accountant.composition.fourier.float_curve import FloatCurve
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
@@ -251,7 +252,7 @@ def _sources(
     enclosures = _Enclosures(mechanism, Adjacency.read(adjacency), direction)
     if len(known) < len(pairs):
         return (enclosures,)
-    return _Curves([FloatCurve(product) for product in known]), enclosures
+    return _Curves([curve(product) for product in known]), enclosures
 
 
 @final

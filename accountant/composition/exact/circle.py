@@ -29,7 +29,6 @@ from flint import acb, arb
 from accountant.composition.exact import names as lattice
 from accountant.composition.exact.names import Basis, Generators, Vector
 from accountant.composition.fourier.certified import (
-    Contour,
     Kernel,
     Plan,
     accuracy,
@@ -37,7 +36,8 @@ from accountant.composition.fourier.certified import (
     near,
     plan_contour,
 )
-from accountant.composition.fourier.measure import Alike, Loss, estimator, guard, power
+from accountant.composition.fourier.contour import Contour
+from accountant.composition.fourier.measure import Alike, Loss, guard, power
 from accountant.composition.losses.lists import (
     MAX_VALUES,
     DiscreteGaussianTransform,
@@ -60,8 +60,6 @@ Part: TypeAlias = tuple[Listed, int, tuple[int, ...] | int]
 
 _SPARE = 10
 """Bits by which the sum may miss the accuracy that the plan aims at."""
-_SMALL_DELTA = -2.5
-"""ln δ from which on no estimate is made: its saddle nears the pole at 0."""
 _ULP = 2.0**-50
 """Relative room for the rounding of a frequency to a float, outward."""
 
@@ -167,15 +165,6 @@ class Circle(Contour):
         if value.rel_accuracy_bits() < bits - _SPARE:
             raise UnsuitedError(f"The sum over the circle does not give {bits} bits.")
         return value
-
-    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return an ε near the one with ln H(ε) = log_delta: on a line, not on the circle."""
-        if not product.infinity_mass().is_zero() or log_delta >= _SMALL_DELTA:
-            return None
-        try:
-            return estimator(_loss(product)).epsilon(log_delta)
-        except (UndecidedError, ArithmeticError):
-            return None
 
 
 CIRCLE = Circle()

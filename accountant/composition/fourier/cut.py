@@ -22,7 +22,12 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.fourier.measure import Alike, Loss, Measure, estimator
-from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
+from accountant.composition.losses.transform import (
+    Cut,
+    GaussianTransform,
+    MixtureTransform,
+    Transform,
+)
 from accountant.composition.numeric.cells import LEAST_RATE
 from accountant.composition.numeric.search import Strip, saddle
 from accountant.errors import UndecidedError
@@ -204,6 +209,13 @@ def _cut(part: MixtureTransform, needed: float, s: float | None, guarded: bool) 
         if is_tame(part, cut, s):
             break
     return cut
+
+
+def takes_apart(loss: Loss) -> bool:
+    """Whether large losses may be rare, and all others are smooth."""
+    smooth = all(isinstance(p, (GaussianTransform, MixtureTransform)) for p, _ in loss.factors)
+    mixtures = [part for part, _ in loss.factors if isinstance(part, MixtureTransform)]
+    return smooth and bool(mixtures) and all(part.mixed_first for part in mixtures)
 
 
 def are_tame(loss: Loss, tilt: float) -> bool:

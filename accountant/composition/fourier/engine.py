@@ -17,18 +17,11 @@ from typing import TypeAlias, final
 from flint import arb
 
 from accountant.composition.fourier import certified
-from accountant.composition.fourier.certified import (
-    Contour,
-    Kernel,
-    accuracy,
-    below_all,
-    integral,
-    plan_contour,
-)
-from accountant.composition.fourier.cut import chosen, coarse, cut_off, lost, near, start
+from accountant.composition.fourier.certified import Kernel, accuracy, integral, plan_contour
+from accountant.composition.fourier.contour import Contour, below_all
+from accountant.composition.fourier.cut import chosen, coarse, cut_off, lost, near, takes_apart
 from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, PUT
-from accountant.composition.fourier.measure import LOSS, Alike, Loss, estimator
-from accountant.composition.invert import rough_root
+from accountant.composition.fourier.measure import LOSS, Alike, Loss
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip
 from accountant.composition.product import Product, UnsuitedError
@@ -37,20 +30,12 @@ from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import asked_width, ball
+from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.subsampled import SubsampledPair
 
-_SMALL_DELTA = -2.5
-"""ln δ from which on no estimate is made: its saddle nears the pole at 0."""
-_FAR_BELOW = 10.0
-"""Deviations below the mean from which on H is taken to be 1 − e^ε, of which values are proof."""
-_ROUGH_WIDTH = Fraction(1, 10**8)
-"""Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
-_CLOSE = 1e-7
-"""Relative size of the last step of Newton's method: the next one would be its square."""
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
 """A contour for G(ε) to so many bits."""
 _LONG_LINE = 1500
@@ -166,28 +151,6 @@ class Fourier(Contour):
                 problem = error
         raise problem if is_smooth(product) else UnsuitedError(str(problem))
 
-    def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
-        """Return ln H(ε) by the float engine, with large losses taken apart where it fails."""
-        known = super().estimate_log_delta(product, epsilon)
-        if known is None and epsilon >= 0 and takes_apart(product):
-            from accountant.composition.fourier import sure
-
-            with contextlib.suppress(UndecidedError, ArithmeticError):
-                return sure.estimate(self.loss(product), CALL, epsilon)[0]
-        return known
-
-    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return ε with ln H(ε) = log_delta; None for a δ that is neither small nor sure.
-
-        By the float engine; where cancellation takes its digits, by Newton's method on enclosures
-        of few bits. Far below the mean of the losses it is ln(1 − δ).
-        """
-        if log_delta < _SMALL_DELTA:
-            return _estimate(product, log_delta)
-        _, mean, variance = self.loss(product).cumulants(0.0)
-        least = math.log(-math.expm1(log_delta)) if log_delta < 0 else -math.inf
-        return least if least < mean - _FAR_BELOW * math.sqrt(variance) else None
-
 
 FOURIER = Fourier()
 
@@ -195,11 +158,6 @@ FOURIER = Fourier()
 def is_smooth(product: Product) -> bool:
     """Whether every loss has a density: else the straight line is the only contour."""
     return all(transform(pair) is not None for pair in product.pairs)
-
-
-def takes_apart(product: Product) -> bool:
-    """Whether large losses may be rare, and all others are smooth."""
-    return _sides(product) == {True} and is_smooth(product)
 
 
 def _sides(product: Product) -> set[bool]:
@@ -221,25 +179,18 @@ def _ways(
     product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
 ) -> Sequence[Way]:
     """Return the contours that may serve, the best first."""
-    sides = _sides(product)
-    if not is_smooth(product) or False in sides or not math.isinf(strip.high):
-        return [_straight]
     whole, at, planned = FOURIER.loss(product), near(float(epsilon)), coarse(bits)
+    if not (takes_apart(whole) and math.isinf(strip.high)):
+        return [_straight]
     cut = chosen(whole, strip, at, planned)
     if cut != whole:
         from accountant.composition.fourier.jumps_plan import cancel
 
         if cancel(cut, strip, at, planned):
-            return [_apart, _straight, _decided]
+            return [_apart, _straight]
     if _is_short(cut, kernel, strip, epsilon, bits):
-        return [_straight, _apart, _decided]
-    from accountant.composition.fourier.sure import decided_cut
-
-    with contextlib.suppress(UndecidedError):
-        decided = decided_cut(whole, strip, float(epsilon), planned)
-        if _is_short(decided, kernel, strip, epsilon, bits):
-            return [_decided, _apart, _straight]
-    return [_apart, _decided, _straight]
+        return [_straight, _apart]
+    return [_apart, _straight]
 
 
 def _is_short(cut: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> bool:
@@ -268,38 +219,9 @@ def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: i
     return jump_integral(loss, kernel, strip, epsilon, bits)
 
 
-def _decided(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return the integral with the losses that decide alone taken apart."""
-    from accountant.composition.fourier.sure import decided_integral
-
-    return decided_integral(loss, kernel, strip, epsilon, bits)
-
-
 def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
     """Return [0, b]: what large losses that are cut off can add to the integral."""
     first, second = lost(loss)
     if kernel == Kernel.ABOVE_Q or strip == PUT:
         first = (second * epsilon.ball().exp()).upper()
     return arb(0).union(first)
-
-
-@functools.lru_cache(maxsize=64)
-def _estimate(product: Product, log_delta: float) -> float | None:
-    loss = FOURIER.loss(product)
-    with contextlib.suppress(UndecidedError, ArithmeticError):
-        return estimator(loss).epsilon(log_delta)
-    if takes_apart(product):
-        from accountant.composition.fourier import sure
-
-        with contextlib.suppress(UndecidedError, ArithmeticError):
-            return sure.root(loss, log_delta, start(loss, log_delta))
-    if _sides(product):
-        from accountant.composition.fourier import jumps_integral as jumps
-
-        with contextlib.suppress(UndecidedError, ArithmeticError):
-            return jumps.estimate(loss, log_delta)
-    with contextlib.suppress(UndecidedError, ArithmeticError):
-        width = asked_width.get() or _ROUGH_WIDTH
-        profile = functools.partial(FOURIER.profile, product)
-        return rough_root(profile, log_delta, start(loss, log_delta), width, _CLOSE)
-    return None

@@ -192,31 +192,6 @@ class Estimator:
             imaginary += times * b
         return real, imaginary
 
-    def log_delta(self, epsilon: float) -> float:
-        """Return ln δ(ε)."""
-        if not self._low(epsilon):
-            return self._deep(epsilon)
-        found = self.delta(epsilon)
-        if not found > 0:
-            raise UndecidedError(f"The estimate at epsilon={epsilon:.6g} has no digits.")
-        return math.log(found)
-
-    def delta(self, epsilon: float) -> float:
-        """Return δ(ε); 0 where it is below the smallest float."""
-        if not self._low(epsilon):
-            return math.exp(self._deep(epsilon))
-        if self.cumulants(0.0)[2] > 1.0 and epsilon > self.cumulants(-1.0)[1]:
-            return -math.expm1(self.log_integral(MIDDLE, epsilon)[0])
-        return math.exp(self.log_integral(PUT, epsilon)[0]) - math.expm1(epsilon)
-
-    def _deep(self, epsilon: float) -> float:
-        return self.log_integral(CALL, epsilon)[0]
-
-    def _low(self, epsilon: float) -> bool:
-        """Whether ε is well below the mean of the loss, so that the pole at 0 is in the way."""
-        _, mean, variance = self.cumulants(0.0)
-        return epsilon < mean - math.sqrt(variance)
-
     def epsilon(self, log_delta: float) -> float:
         """Return the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import final
 
 from accountant.composition.fourier.cut import chosen, start
-from accountant.composition.fourier.engine import FOURIER, takes_apart
 from accountant.composition.fourier.estimates import (
     ABOVE_P,
     ABOVE_Q,
@@ -24,10 +23,8 @@ from accountant.composition.fourier.estimates import (
     MIDDLE,
     PUT,
 )
-from accountant.composition.fourier.measure import estimator
-from accountant.composition.fourier.sure import estimate
+from accountant.composition.fourier.measure import Loss, estimator
 from accountant.composition.numeric.search import Strip
-from accountant.composition.product import Product
 from accountant.errors import UndecidedError
 
 SMALL_DELTA = -2.5
@@ -73,14 +70,11 @@ NONE = Share(-math.inf, 0.0, -math.inf)
 
 @final
 class FloatCurve:
-    """One product of smooth losses."""
+    """A sum of losses, with its least and its largest value."""
 
-    def __init__(self, product: Product) -> None:
-        self._loss, self._apart = FOURIER.loss(product), takes_apart(product)
-        self._engine = estimator(self._loss)
-        largest, least = product.max_loss(), -product.reverse().max_loss()
-        self._largest = float(largest.mid()) if largest.is_finite() else math.inf
-        self._least = float(least.mid()) if least.is_finite() else -math.inf
+    def __init__(self, loss: Loss, least: float, largest: float) -> None:
+        self._loss, self._least, self._largest = loss, least, largest
+        self._engine = estimator(loss)
         _, self._mean, variance = self._engine.cumulants(0.0)
         self._spread = math.sqrt(variance)
 
@@ -156,14 +150,10 @@ class FloatCurve:
     def _integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its slope.
 
-        Where a rare large loss is in the way it is taken apart, if it decides alone, or cut off, in
-        two places whose values must agree.
+        Where a rare large loss is in the way it is cut off, in two places whose values must agree.
         """
         with contextlib.suppress(UndecidedError, ArithmeticError):
             return self._engine.log_integral(strip, epsilon)
-        if self._apart and epsilon >= 0 and strip in (CALL, ABOVE_P, ABOVE_Q):
-            with contextlib.suppress(UndecidedError, ArithmeticError):
-                return estimate(self._loss, strip, epsilon)
         shorter = [chosen(self._loss, strip, epsilon, bits) for bits in _CUTS]
         if self._loss in shorter:
             raise _lost(f"epsilon={epsilon:.6g}")

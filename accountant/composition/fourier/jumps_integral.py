@@ -1,15 +1,12 @@
-"""Integrals and estimates where large losses are rare, with the transforms of `jumps`."""
+"""Integrals where large losses are rare, with the transforms of `jumps`."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
 
-import numpy as np
 from flint import arb
 
 from accountant.composition.fourier.certified import Kernel, integral
@@ -17,25 +14,18 @@ from accountant.composition.fourier.cut import (
     coarse,
     near,
     saddle_value,
-    start,
 )
-from accountant.composition.fourier.estimates import CALL, Estimator
-from accountant.composition.fourier.jumps import Jumps, floats_of
+from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.jumps_plan import (
     cut_for_jumps,
-    is_all,
     log_level,
-    no_jump,
-    one_jump,
     plateau,
     single_at,
     tilt_of_small,
     window,
 )
-from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator
-from accountant.composition.fourier.sure import beyond, slack, sure_delta
-from accountant.composition.losses.float_mixture import TARGET
-from accountant.composition.losses.transform import Transform
+from accountant.composition.fourier.measure import LOSS, Loss, Measure
+from accountant.composition.fourier.sure import beyond, decided_cut, slack
 from accountant.composition.numeric.search import Strip
 from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import log_peak
@@ -43,29 +33,9 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
-    Complexes: TypeAlias = NDArray[np.complex128]
-
 _LOG_2 = math.log(2)
-_BITS = 48
-"""Accuracy of estimates in bits: nearly that of floats."""
-_ROUNDS = 3
-"""Times that an estimate chooses its thresholds anew, for the ε that it found."""
-_SAME = 0.02
-"""Relative difference of two ε that are one: thresholds made for the one serve the other."""
-_NEGLIGIBLE = -30.0
-"""ln x below which floats do not tell ln(1 + x) from x, to 1e-13."""
 _ROUGH = 56
 """Bits of Chernoff's bounds, besides those of the count: bounds need few digits."""
-_LARGE = 40.0
-"""Exponents z above it have ln(e^z ± 1) = z in floats."""
-_TINY = 1e-3
-"""Sizes up to which four terms of a power series are right to 1e-12."""
-_LEAST = -700.0
-"""ln|M| below it counts as this: its exponential vanishes in floats."""
 _SPARE = 6.0
 """−ln of the share of what is asked for that cuts may take: more moves them out to where moments
 explode, less shows in the width."""
@@ -73,18 +43,9 @@ _FEWEST = 24
 """Bits that an integral is asked for at least, and by which one that lacks some is improved."""
 _MOST_EXTRA = 400
 """Most bits by which small and large losses may cancel, and are computed finer for it."""
-_MOST_WINDOWS = 8
-"""Thresholds below each other: each leaves fewer small losses, at the cost of an integral."""
-_MOST_SECANTS, _MOST_LINES = 12, 8
-"""Secants on one line, and lines in all, to the root of an estimate: it is found in a few,
-or not."""
-_AWAY = 4.0
-"""Change of ln δ over which a line serves: beyond it the period is too short for ε."""
-_MOST_LOSS, _TARGET = 16.0, 26.0
-"""How far the large losses' integral may be below its terms, as ln, and −ln of its error: they lose
-more digits than all losses together, and need fewer."""
-_SETTLED = 1e-10
-"""Relative size of the last move to a root: estimates choose brackets no narrower."""
+_MANY = 64
+"""Losses from which on small ones mix with those that decide alone: of fewer, large ones are taken
+apart first, as none is sure to decide alone."""
 _SHARES = (1.0, 0.5, 0.25)
 """Shares of a tilt at which Chernoff's bound of small losses is tried: floats may overrate it."""
 
@@ -99,62 +60,65 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     has too many nodes.
     """
     at, planned = near(float(epsilon)), coarse(bits)
-    cut = whole = cut_for_jumps(loss, strip, at, planned, _SPARE)
-    total, more = arb(0), arb(0)
-    level: float | None = None
+    cut = cut_for_jumps(loss, strip, at, planned, _SPARE)
     single = single_at(loss, at)
-    expected = None if single is None else single.log_delta
     lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
-    flat = plateau(whole, strip, at, planned, lowest, single)
-    if flat is not None:
+
+    def tries() -> Iterator[tuple[Loss, Jumps | None, float | None, bool]]:
+        """Yield cuts, thresholds, ln of the integral if known, and whether small losses are it."""
+        flat = plateau(cut, strip, at, planned, lowest, single)
+        many = flat is not None and loss.count > _MANY
+        if many:
+            with contextlib.suppress(UndecidedError):
+                yield decided_cut(loss, strip, float(epsilon), planned), None, None, True
+        if flat is not None:
+            yield cut, flat.jumps, flat.log_value, True
+        level = None if flat is None else flat.log_value
+        alone = single is not None and flat is None
+        low = window(cut, strip, at, planned, level, lowest, single=alone)
+        if low is not None:
+            expected = single.log_delta if alone and single is not None else level
+            yield cut, low, expected, False
+        if not many:
+            yield decided_cut(loss, strip, float(epsilon), planned), None, None, True
+
+    for ends, jumps, expected, mostly_small in tries():
         with contextlib.suppress(UndecidedError):
-            found = _below_plateau(flat.jumps, kernel, strip, epsilon, bits)
-            more = beyond(loss, cut, kernel, epsilon, found, bits)
-            more += arb(0, slack(cut, None, kernel, epsilon))
-            more += arb(0, slack(cut, flat.jumps, kernel, epsilon))
-            if (found + more).rel_accuracy_bits() >= bits - LOSS:
-                return found + more
-        expected = level = flat.log_value
-        single = None
-    for _ in range(_MOST_WINDOWS):
-        jumps = window(whole, strip, at, planned, level, lowest, single=single is not None)
-        if jumps is None:
-            break
-        total += _beside(jumps, kernel, strip, epsilon, bits, total, expected)
-        if not total > 0:
-            break
-        if whole is cut:
-            more = beyond(loss, cut, kernel, epsilon, total, bits)
-            more += arb(0, slack(cut, None, kernel, epsilon))
-        level = expected = float(total.log().mid())
-        more += arb(0, slack(whole, jumps, kernel, epsilon))
-        whole = jumps.small
-        rest = _small_alone(jumps, kernel, strip, epsilon)
-        found = total + more + arb(0).union(rest)
-        if found.rel_accuracy_bits() >= bits - LOSS:
-            return found
-        with contextlib.suppress(UndecidedError):
-            found = total + more + _beside(whole, kernel, strip, epsilon, bits, total, level)
+            if jumps is None:
+                found = _beside(ends, kernel, strip, epsilon, bits, arb(0), None)
+            else:
+                found = _parts(jumps, kernel, strip, epsilon, bits, expected, mostly_small)
+                found += arb(0, slack(ends, jumps, kernel, epsilon))
+            found += beyond(loss, ends, kernel, epsilon, found, bits)
+            found += arb(0, slack(ends, None, kernel, epsilon))
             if found.rel_accuracy_bits() >= bits - LOSS:
                 return found
     raise UndecidedError(f"Small losses hide the large ones at epsilon={float(epsilon):.6g}.")
 
 
-def _below_plateau(
-    jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
+def _parts(  # noqa: PLR0917
+    jumps: Jumps,
+    kernel: Kernel,
+    strip: Strip,
+    epsilon: ExactReal,
+    bits: int,
+    expected: float | None,
+    mostly_small: bool,
 ) -> arb:
-    """Return the integral of the small losses, and what little the large ones add."""
-    main = integral(jumps.small, kernel, strip, epsilon, bits)
-    large = saddle_value(jumps, strip, float(epsilon), bits)
-    if large is None or not main > 0:
-        raise UndecidedError("No saddle was found for the large losses.")
-    with ctx.workprec(_ROUGH + jumps.count.bit_length()):
-        c = ball(Fraction(large.c))
-        bound = _chernoff(jumps.log_upper(Fraction(large.c)), c, kernel, epsilon)
-    if bound < main * arb(2) ** -(bits - LOSS + 1):
-        return main + arb(0).union(bound)
-    above = math.ceil((large.log_value - float(main.log().mid())) / _LOG_2)
-    return main + integral(jumps, kernel, strip, epsilon, max(bits + above, _FEWEST))
+    """Return the sum of the integrals of the small losses alone and of all others.
+
+    One of them is nearly everything; the other one is only bounded where that is enough.
+    """
+    first, second = (jumps.small, jumps) if mostly_small else (jumps, jumps.small)
+    main = _beside(first, kernel, strip, epsilon, bits, arb(0), expected)
+    if not main > 0:
+        raise UndecidedError("Both parts of an integral cancel.")
+    with contextlib.suppress(UndecidedError):
+        rest = (_large_ones if mostly_small else _small_alone)(jumps, kernel, strip, epsilon)
+        if (found := main + arb(0).union(rest)).rel_accuracy_bits() >= bits - LOSS + 1:
+            return found
+    known = float(main.log().mid())
+    return main + _beside(second, kernel, strip, epsilon, bits, main, known)
 
 
 def _beside(  # noqa: PLR0917
@@ -184,6 +148,16 @@ def _beside(  # noqa: PLR0917
         extra += max(missing, _FEWEST)
 
 
+def _large_ones(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+    """Return Chernoff's bound of the integral of outcomes with large losses."""
+    large = saddle_value(jumps, strip, float(epsilon), _ROUGH)
+    if large is None:
+        raise UndecidedError("No saddle was found for the large losses.")
+    with ctx.workprec(_ROUGH + jumps.count.bit_length()):
+        c = Fraction(large.c)
+        return _chernoff(jumps.log_upper(c), ball(c), kernel, epsilon)
+
+
 def _small_alone(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
     """Return Chernoff's bound of the integral without large losses, at a tilt found by floats."""
     try:
@@ -208,142 +182,3 @@ def _chernoff(log_moment: arb, c: arb, kernel: Kernel, epsilon: ExactReal) -> ar
     if kernel == Kernel.CALL:
         size += log_peak(c)
     return size.exp().upper()
-
-
-def estimate(loss: Loss, log_delta: float) -> float:
-    """Return ε with ln δ(ε) = log_delta where large losses are rare, in floats, without proof."""
-    epsilon = _first(loss, log_delta)
-    for _ in range(_ROUNDS):
-        at = near(epsilon)
-        cut = cut_for_jumps(loss, CALL, at, _BITS, _SPARE)
-        lowest = log_level(loss, CALL, at, _BITS) - _BITS * _LOG_2 - _SPARE
-        single = single_at(loss, at)
-        flat = plateau(cut, CALL, at, _BITS, lowest, single)
-        last = epsilon
-        if flat is not None:
-            single = None
-            with contextlib.suppress(UndecidedError, ArithmeticError):
-                epsilon = _root(_small_and_large(flat.jumps, at), cut, log_delta, epsilon)
-                if abs(last - epsilon) < _SAME * epsilon:
-                    break
-                continue
-        level = None if flat is None else flat.log_value
-        apart = window(cut, CALL, at, _BITS, level, lowest, single=single is not None)
-        if apart is None or not is_all(apart, CALL, at, _BITS, level):
-            raise UndecidedError(f"No losses are rare and large at epsilon={epsilon:.6g}.")
-        engine = Estimator([(FloatJumps(apart), 1)], _MOST_LOSS, _TARGET)
-        epsilon = _root([engine], cut, log_delta, epsilon)
-        if abs(last - epsilon) < _SAME * epsilon:
-            break
-    return epsilon
-
-
-def _small_and_large(jumps: Jumps, epsilon: float) -> list[Estimator]:
-    """Return the engines of the small losses, which are nearly everything, and of the large ones.
-
-    The latter may lose as many digits as their terms are smaller.
-    """
-    small = saddle_value(jumps.small, CALL, epsilon, _BITS)
-    above = saddle_value(jumps, CALL, epsilon, _BITS)
-    if small is None or above is None:
-        raise UndecidedError(f"No saddle was found at epsilon={epsilon:.6g}.")
-    lower = small.log_value - above.log_value
-    if lower > TARGET:
-        return [estimator(jumps.small)]
-    large = Estimator([(FloatJumps(jumps), 1)], max(lower, 0.0) + _SPARE, _TARGET)
-    return [estimator(jumps.small), large]
-
-
-def _root(engines: Sequence[Estimator], cut: Loss, log_delta: float, epsilon: float) -> float:
-    """Return ε where these integrals, and what a cut takes, add up to e^log_delta.
-
-    Each integral is asked on one line for all ε near the one that it was made for.
-    """
-    for _ in range(_MOST_LINES):
-        lines = [engine.line(CALL, epsilon) for engine in engines]
-        first = epsilon
-        for _ in range(_MOST_SECANTS):
-            values, slopes = zip(*(line(epsilon) for line in lines), strict=True)
-            for engine, line, value in zip(engines, lines, values, strict=True):
-                line.check(epsilon, value, engine.most_loss)
-            total = float(np.logaddexp.reduce([*values, sure_delta(cut, epsilon)]))
-            fall = sum(s * math.exp(v - total) for v, s in zip(values, slopes, strict=True))
-            move = (log_delta - total) / fall if fall < 0 else math.inf
-            if abs((epsilon + move - first) * slopes[0]) > _AWAY:
-                break
-            epsilon += move
-            if abs(move) < _SETTLED * epsilon:
-                return epsilon
-        limit = _AWAY / abs(slopes[0])
-        epsilon = first + min(max(epsilon + move - first, -limit), limit)
-    raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
-
-
-def _first(loss: Loss, log_delta: float) -> float:
-    """Return a first ε: one large loss explains δ, or small ones do.
-
-    Either alone makes δ too small, and so ε.
-    """
-    found: list[float] = []
-    for way in (one_jump, no_jump):
-        with contextlib.suppress(UndecidedError, ArithmeticError):
-            found.append(way(loss, log_delta))
-    return max(found) if found else start(loss, log_delta)
-
-
-@final
-@dataclass(frozen=True)
-class FloatJumps:
-    """F in floats, a `FloatTransform` of `saddle`."""
-
-    jumps: Jumps
-
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln F(c) and its first two derivatives."""
-        return self.jumps.cumulants(c)
-
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln F(c + it) − ln F(c) − it (ln F)′(c)."""
-        first = 0 if t[0] == 0 else 1
-        t = np.concatenate([[0.0], t]) if first else t
-        size = np.zeros(len(t), dtype=np.complex128)
-        shares: list[tuple[int, Complexes]] = []
-        for (part, count), jump in zip(self.jumps.small.factors, self.jumps.large, strict=True):
-            at, small = _on_line(part, c, t)
-            size += count * small
-            if jump is not None:
-                above, large = _on_line(jump, c, t)
-                shares.append((count, above - at + large - small))
-        top = max(float(share.real.max()) for _, share in shares)
-        with np.errstate(divide="ignore"):
-            if top < _NEGLIGIBLE:
-                size += np.log(sum(count * np.exp(share - top) for count, share in shares))
-            else:
-                excess = sum((k * _log1p_exp(share) for k, share in shares), np.zeros_like(size))
-                size += _log_expm1(excess)
-        size -= size[0]
-        return size.real[first:], size.imag[first:] - self.cumulants(c)[1] * t[first:]
-
-
-def _on_line(part: Transform, c: float, t: Floats) -> tuple[float, Complexes]:
-    """Return ln M(c), and ln M(c + it) − ln M(c), without proof."""
-    floats = floats_of(part)
-    size, mean, _ = floats.cumulants(c)
-    real, imaginary = floats.log_ratio(c, t)
-    return size, np.maximum(real, _LEAST) + 1j * (imaginary + mean * t)
-
-
-def _log1p_exp(z: Complexes) -> Complexes:
-    """Return ln(1 + e^z)."""
-    w = np.exp(np.where(z.real > _LARGE, 0.0, z))
-    near = w * (1 - w * (1 / 2 - w * (1 / 3 - w / 4)))  # numpy's log1p has no digits there
-    found: Complexes = np.where(np.abs(w) < _TINY, near, np.log(1 + w))
-    return np.where(z.real > _LARGE, z, found)
-
-
-def _log_expm1(z: Complexes) -> Complexes:
-    """Return ln(e^z − 1)."""
-    near = z * (1 + z * (1 / 2 + z * (1 / 6 + z / 24)))
-    far = np.exp(np.where(z.real > _LARGE, 1.0, z)) - 1
-    found: Complexes = np.log(np.where(np.abs(z) < _TINY, near, far))
-    return np.where(z.real > _LARGE, z, found)

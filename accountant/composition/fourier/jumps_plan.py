@@ -23,7 +23,6 @@ from accountant.composition.fourier.cut import (
     largest_tilt,
     rounded,
     saddle_value,
-    start,
 )
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.measure import Loss, estimator
@@ -48,8 +47,6 @@ _ALL, _MOSTLY = Fraction(1), Fraction(13, 16)
 """The cut itself, and a share of it below which losses that cancel are left out."""
 _LEVEL, _NEAR = 0.05, 0.7
 """Differences of ln G at which two thresholds agree, and up to which the higher one serves."""
-_LITTLE = 0.01
-"""Relative change of ε at which two thresholds agree."""
 _LOW = tuple(Fraction(i, 32) for i in (15, 12, 10, 8, 6))
 """Lower thresholds, where no single loss decides."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
@@ -64,8 +61,6 @@ _APART = 0.5
 """Least distance of a threshold from its cut: nearer ones leave no large losses between."""
 _LEAST_PLACE = 1.0
 """Least x of a threshold: nearer the middle of the normal law no loss is rare."""
-_MOST_STEPS = 60
-"""Steps to the ε of one large loss: it settles in a few, or there is none."""
 _FEW_STEPS = 6
 """The same where ε is known, and only whether one loss explains it is asked."""
 _TILTED, _FURTHER = 1.3, 1.5
@@ -346,36 +341,6 @@ def _slowness(jump: MixtureTransform, bits: int) -> float:
     reach = math.sqrt(2 * bits * _LOG_2)
     left = np.array([floats.rise - reach * floats.rise_width])
     return reach / (floats.rise_width * floats.mu * float(floats.share(left)[0]))
-
-
-@functools.lru_cache(maxsize=64)
-def no_jump(loss: Loss, log_delta: float) -> float:
-    """Return ε with ln δ(ε) = log_delta if no release has a large loss.
-
-    Where losses end is lowered until that does not matter.
-    """
-    whole, before = cut_off(loss, -log_delta + _BITS, guarded=True), math.inf
-    for share in _DOWN:
-        jumps = _split(whole, _threshold_at(whole, share), None, _BITS)
-        if jumps is None:
-            break
-        epsilon = estimator(jumps.small).start(log_delta)
-        if abs(epsilon - before) < _LITTLE * epsilon:
-            return epsilon
-        before = epsilon
-    raise UndecidedError(f"Small losses do not explain ln(delta)={log_delta:.6g}.")
-
-
-def one_jump(loss: Loss, log_delta: float) -> float:
-    """Return ε with ln δ(ε) = log_delta if one release alone has a large loss."""
-    apart = start(loss, log_delta)
-    for _ in range(_MOST_STEPS):
-        found = _single(loss, apart)
-        move = (found.log_delta - log_delta) / found.s
-        apart = min(max(apart + move, 0.3 * apart), 3 * apart)
-        if abs(move) < _BESIDE * apart:
-            return found.epsilon + move
-    raise UndecidedError(f"No single loss explains ln(delta)={log_delta:.6g}.")
 
 
 @functools.lru_cache(maxsize=64)

@@ -35,11 +35,10 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.cut import are_tame, coarse, rounded, saddle_value
-from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL
+from accountant.composition.fourier.certified import Kernel
+from accountant.composition.fourier.cut import are_tame, rounded, saddle_value
 from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.measure import LOSS, Loss, estimator
+from accountant.composition.fourier.measure import Loss
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip
@@ -80,17 +79,9 @@ _ROUGH = 64
 _SPARE = 3.0
 """−ln of the share of the accuracy that undecided outcomes may take."""
 _LOG_2 = math.log(2)
-
-
 _PLACE_BITS = 4
 """Bits of the ε that a cut is made for: with fewer, more questions share cuts, and lines are
 longer."""
-_BITS = 48
-"""Accuracy of estimates in bits: nearly that of floats."""
-_MOST_STEPS, _FARTHEST, _SETTLED = 60, 1.0, 1e-7
-"""Steps to a root; the longest and the last one, as moves of ln ε: the next would be its square."""
-_LEAST_ROOT = 1e-12
-"""Least first ε of a root."""
 _ROUNDS = 6
 """Times a cut is placed anew for the value and the tilt that it gives."""
 _SURE = 4.0
@@ -99,8 +90,6 @@ _SAME = 3.0
 """Difference of ln G at which a cut was placed for the value it gives."""
 _STEEPER = 2.0
 """Factor by which the next tilt exceeds the one that was needed, so that it settles."""
-_MOST_EXTRA = 64
-"""Bits that may cancel between what is integrated and what is decided: more are refused."""
 
 
 def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
@@ -287,14 +276,6 @@ def slack(whole: Loss, jumps: Jumps | None, kernel: Kernel, epsilon: ExactReal) 
     return (first if kernel != Kernel.ABOVE_Q else second * epsilon.ball().exp()).upper()
 
 
-def sure_delta(cut: Loss, epsilon: float) -> float:
-    """Return ln(p − e^ε q), without proof; −∞ where it is not positive."""
-    with ctx.workprec(2 * _ROUGH):
-        first, second = _masses(cut)
-        value = first - second * arb(epsilon).exp()
-        return float(value.log().mid()) if value > 0 else -math.inf
-
-
 def _masses(cut: Loss) -> tuple[arb, arb]:
     """Return p and q."""
     first, second = arb(0), arb(0)
@@ -319,64 +300,6 @@ def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
             break
     with ctx.workprec(_ROUGH + cut.count.bit_length()):
         return (_taken(cut).log_upper(c) - ball(c) * epsilon.ball()).exp().upper()
-
-
-def decided_integral(
-    loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
-) -> arb:
-    """Return a ball around G(ε) of relative accuracy of about 2^−bits, for a strip to the right.
-
-    Raises UndecidedError where no loss near ε is sure to decide, or where the line is too long.
-    """
-    cut = decided_cut(loss, strip, float(epsilon), coarse(bits))
-    extra = 0
-    while extra <= _MOST_EXTRA:
-        found = integral(cut, kernel, strip, epsilon, bits + extra)
-        found += beyond(loss, cut, kernel, epsilon, found, bits)
-        found += arb(0, slack(cut, None, kernel, epsilon))
-        missing = bits - found.rel_accuracy_bits()
-        if missing <= LOSS:
-            return found
-        extra += missing
-    raise UndecidedError(f"Losses that do not decide alone cancel at epsilon={float(epsilon):.6g}.")
-
-
-def estimate(loss: Loss, strip: Strip, epsilon: float) -> tuple[float, float]:
-    """Return ln G(ε) and its slope in floats, without proof, for a strip right of all poles.
-
-    Losses that decide alone are taken apart, as in `decided_integral`.
-    """
-    cut = decided_cut(loss, strip, epsilon, _BITS)
-    value, slope = estimator(cut).log_integral(strip, epsilon)
-    with ctx.workprec(2 * _ROUGH):
-        first, second = _masses(cut)
-        second *= arb(epsilon).exp()
-        falls = 0.0 if strip == ABOVE_P else float(second.mid())
-        sure = second if strip == ABOVE_Q else first - falls
-        rises = falls if strip == ABOVE_Q else -falls
-        log_sure = float(sure.log().mid()) if sure > 0 else -math.inf
-    total = float(np.logaddexp(value, log_sure))
-    return total, slope * math.exp(value - total) + rises * math.exp(-total)
-
-
-def root(loss: Loss, log_delta: float, start: float) -> float:
-    """Return ε > 0 with ln δ(ε) = log_delta, by such estimates, from a first ε.
-
-    Newton's method for ln δ as a function of ln ε, in a bracket. Raises UndecidedError where no
-    root is found.
-    """
-    low, high = -math.inf, math.inf
-    x = math.log(max(start, _LEAST_ROOT))
-    for _ in range(_MOST_STEPS):
-        value, slope = estimate(loss, CALL, math.exp(x))
-        value -= log_delta
-        low, high = (x, high) if value > 0 else (low, x)
-        move = -value / (slope * math.exp(x)) if slope < 0 else math.copysign(math.inf, value)
-        if abs(move) < _SETTLED:
-            return math.exp(x + move)
-        wanted = x + min(max(move, -_FARTHEST), _FARTHEST)
-        x = wanted if low < wanted < high else 0.5 * (low + high)
-    raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
 
 
 def decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:

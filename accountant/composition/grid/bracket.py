@@ -116,6 +116,13 @@ def start(product: Product, log_delta: float) -> float:
     return guess(_releases(product), log_delta)
 
 
+def estimate(product: Product, log_delta: float) -> float:
+    """Return an ε nearer to that root, from the upper law on a coarse grid, which fails last."""
+    at = start(product, log_delta)
+    high = engine.inverse(_releases(product), arb(log_delta).exp(), POINTS[1], at)[1]
+    return at if high is None else float(high)
+
+
 def roughly(product: Product) -> Callable[[float], arb]:
     """Return H on coarse grids, each made for a point above and used while it says enough."""
     made: list[tuple[float, Bracket]] = []

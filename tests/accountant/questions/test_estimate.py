@@ -11,8 +11,8 @@ import pytest
 
 import dpassay
 from accountant.composition.choose import smooth
+from accountant.composition.fourier.contour import curve
 from accountant.composition.fourier.engine import FOURIER
-from accountant.composition.fourier.float_curve import FloatCurve
 from accountant.composition.fourier.measure import estimator
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
@@ -147,7 +147,7 @@ def test_where_digits_are_lost_the_middle_of_an_enclosure_is_returned() -> None:
     product = smooth(pair)
     assert product is not None
     with pytest.raises(UndecidedError, match="Ask for the enclosure"):
-        FloatCurve(product).epsilon(math.log(1e-8))
+        curve(product).epsilon(math.log(1e-8))
     found = estimate.estimate_epsilon(few, 1e-8, adjacency=BOTH)
     assert isinstance(found, float)
     enclosed = profile.epsilon(few, 1e-8, adjacency=BOTH, relative_width=Fraction(1, 10**9))
@@ -194,4 +194,4 @@ def test_a_line_where_no_loss_can_be_is_refused_without_a_warning() -> None:
     product = smooth(pair)
     assert product is not None
     with pytest.raises(UndecidedError, match="digits"):
-        FloatCurve(product).epsilon(math.log(2.8e-108))
+        curve(product).epsilon(math.log(2.8e-108))

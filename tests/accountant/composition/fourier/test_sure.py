@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from accountant.composition.fourier import estimates as saddle
-from accountant.composition.fourier.certified import Kernel
+from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.cut import cut_off, lost
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps_integral import jump_integral
 from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.sure import beyond, slack, sure_cut, sure_delta
+from accountant.composition.fourier.sure import beyond, decided_cut, slack, sure_cut
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform
 from accountant.composition.numeric.cells import GUARD_WIDTH
 from accountant.composition.numeric.search import Strip
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
+from accountant.errors import UndecidedError
 from accountant.mechanisms import Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
 from tests.accountant.composition.fourier.test_jumps import cut_mixtures
@@ -85,7 +86,6 @@ def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
         assert known * arb(2) ** -20 < more < known
         assert more.rel_accuracy_bits() > 20
         assert slack(cut, None, Kernel.CALL, at) < known * arb(2) ** -BITS
-    assert sure_delta(cut, 0.01) == pytest.approx(float(more.log().mid()), rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("kernel", [Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q])
@@ -117,6 +117,33 @@ def test_beyond_a_cut_anywhere(kernel: Kernel, place: str, epsilon: str) -> None
         found = beyond(whole, kept, kernel, at, arb(0), BITS)
         assert found.overlaps(arb(mp.nstr(known, 20), 1e-15))
         assert found < 1.0000001 * max(1, float(growth))
+
+
+@pytest.mark.parametrize("epsilon", quick(["0", "0.02", "0.3"], 0))
+@pytest.mark.parametrize("kernel", [Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q])
+def test_below_a_cut_where_losses_decide_a_line_agrees_with_that_of_all(
+    kernel: Kernel, epsilon: str
+) -> None:
+    ((pair, _),) = one_release("0.9", "0.003").factors
+    loss, at, strip = (
+        FOURIER.loss(Product(((pair, 400),), FOURIER)),
+        exact(epsilon),
+        kernel.strip(1),
+    )
+    cut = decided_cut(loss, strip, float(at), BITS)
+    with ctx.workprec(PRECISION):
+        whole = integral(loss, kernel, strip, at, BITS)
+        found = integral(cut, kernel, strip, at, BITS)
+        assert not found.overlaps(whole)
+        found += beyond(loss, cut, kernel, at, found, BITS)
+        found += arb(0, slack(cut, None, kernel, at))
+        assert found.overlaps(whole)
+        assert found.rel_accuracy_bits() > BITS - 14
+
+
+def test_nothing_is_sure_to_decide_below_zero() -> None:
+    with pytest.raises(UndecidedError, match="decides alone"):
+        decided_cut(FOURIER.loss(one_release("1", "0.3")), saddle.CALL, -0.01, BITS)
 
 
 def test_what_is_negligible_is_only_bounded() -> None:

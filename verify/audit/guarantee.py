@@ -186,6 +186,7 @@ def _profile_of(
 
     relation = Adjacency.read(adjacency)
 
+    @functools.cache
     def profile(epsilon: float) -> float:
         width = Fraction(1, 10**12)
         above = delta(mechanism, epsilon, adjacency=relation, relative_width=width).upper

@@ -13,8 +13,9 @@ from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError, forgiving
 from accountant.summary import Profile
 from accountant.training import Schemes, Training
-from figures import profile, schemes, style, tradeoff
+from figures import profile, roc, schemes, style, tradeoff
 from figures.comparison import draw
+from verify.audit.result import AuditResult
 from verify.compare import Comparison
 from verify.verdict import Finding
 
@@ -24,7 +25,7 @@ _MOST_MARKS = 3
 
 @forgiving
 def plot(
-    thing: Mechanism | str | Profile | Training | Schemes | Finding | Comparison,
+    thing: Mechanism | str | Profile | Training | Schemes | Finding | Comparison | AuditResult,
     path: Path | str | None = None,
     *,
     adjacency: Adjacency | str | None = None,
@@ -37,7 +38,8 @@ def plot(
         A mechanism or a `Profile`: δ against ε, from enclosures, with up to three points that were
         asked. A `Training`: the same from estimates; `Schemes`: ε against epochs, by sampling. A
         `Finding`: the errors of the best attack beside what the claim allows. A `Comparison`: its
-        candidates by the metric that ranks.
+        candidates by the metric that ranks. An `AuditResult`: true against false positives, as seen
+        and as certified.
     path
         Where to save it as .png, .pdf or .svg; not saved unless given.
     adjacency
@@ -121,3 +123,8 @@ def _(thing: Finding, adjacency: Adjacency | None) -> Figure:
 @_drawn.register
 def _(thing: Comparison, adjacency: Adjacency | None) -> Figure:
     return draw.bars(thing)
+
+
+@_drawn.register
+def _(thing: AuditResult, adjacency: Adjacency | None) -> Figure:
+    return roc.draw(roc.compute(thing))

@@ -29,6 +29,9 @@ _SLACK = 1e-10
 SPARED = 0.01
 """The part of the significance that the nuisance parameter's interval may cost."""
 
+_LEAST_LEVEL = 1e-280
+"""What a test spares at a smaller level is close to where doubles underflow."""
+
 
 class Design(Enum):
     """How two counts arise."""
@@ -102,6 +105,23 @@ def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-
         guessed = (counts.hits, counts.misses, counts.runs)
         return guesses.p_value(guessed, epsilon, delta, spared)
     return sides.p_value(_sides(counts), epsilon, delta, spared)
+
+
+def tested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -> float:
+    """Return a p-value for a test at a level, which is not kept up by what that test spares.
+
+    Let F_s be the supremum over the nuisance parameter's interval of confidence 1 − s. The test at
+    t < `level` rejects where F_{ct} + ct ≤ t, c = `SPARED`; at t ≥ `level` where F_s + s ≤ t for
+    s = c `level`. F_s falls as s grows, so that what is rejected at t is rejected at every larger
+    t: any t that rejects is a p-value. If t does not, v = F_{ct} + ct > t, then (1 + 2c)v does:
+    F at most v − ct there, and ct + c(1 + 2c)v is less than 2cv more.
+    """
+    found = p_value(counts, epsilon, delta, spared=SPARED * level)
+    if found > level or (counts.design is Design.GUESSES and delta == 0):
+        return found
+    t = max(_LEAST_LEVEL, (found - SPARED * level) / (1 - SPARED))
+    value = p_value(counts, epsilon, delta, spared=SPARED * t)
+    return min(level, t if value <= t else value * (1 + 2 * SPARED))
 
 
 def _sides(counts: Counts) -> sides.Quadruple:

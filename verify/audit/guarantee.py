@@ -31,6 +31,8 @@ Claim: TypeAlias = (
 
 _DIGITS = 12
 """Decimals of a number that is rounded up: what is tested is weaker by some 1e-10 of itself."""
+_LARGEST_EPSILON = 20.0
+"""Where the points that are tried end: no audit has the runs to show more."""
 _GRID = 48
 """Points of a curve that are tried: a factor of 2^{1/6} apart, each tests every event."""
 
@@ -78,8 +80,15 @@ class Guarantee:
         deltas = [float(p.delta) for p in self.points if float(p.epsilon) <= epsilon]
         return min(deltas, default=math.inf)
 
-    def candidates(self, largest: float = 20.0) -> tuple[Point, ...]:
+    def candidates(self, largest: float = _LARGEST_EPSILON) -> tuple[Point, ...]:
         """Return the points that a test may be made at, at most some fifty of them."""
+        return self._usual if largest == _LARGEST_EPSILON else self._on_a_grid(largest)
+
+    @functools.cached_property
+    def _usual(self) -> tuple[Point, ...]:
+        return self._on_a_grid(_LARGEST_EPSILON)
+
+    def _on_a_grid(self, largest: float) -> tuple[Point, ...]:
         if self.profile is None:
             return self.points
         grid = [0.0, *(largest * (2.0 ** (-(_GRID - 1 - i) / 6)) for i in range(_GRID))]
@@ -186,6 +195,7 @@ def _profile_of(
 
     relation = Adjacency.read(adjacency)
 
+    @functools.cache
     def profile(epsilon: float) -> float:
         width = Fraction(1, 10**12)
         above = delta(mechanism, epsilon, adjacency=relation, relative_width=width).upper

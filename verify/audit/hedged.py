@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit import features, promise
+from verify.audit import features
 from verify.audit.boosted import Boosted
 from verify.audit.cells import Cells
 from verify.audit.exact_test import (
@@ -29,10 +29,11 @@ from verify.audit.exact_test import (
     Design,
     delta_lower_bound,
     epsilon_lower_bound,
-    p_value,
+    tested_p_value,
 )
 from verify.audit.guarantee import Point
 from verify.audit.outputs import Matrix
+from verify.audit.promise import Claimed, excess, largest
 from verify.audit.rule import Histogram, Partition, Rule
 
 Array: TypeAlias = NDArray[Any]
@@ -56,7 +57,7 @@ class End(NamedTuple):
     upper: bool
 
 
-def rare_ends(cells: Cells, points: Sequence[Point]) -> Iterable[End]:
+def rare_ends(cells: Cells, claim: Claimed) -> Iterable[End]:
     """Yield for either dataset the rare end of some cells that exceeds the claim most."""
     if isinstance(cells.feature, Boosted) or cells.draws is not None:
         return  # slow on every fresh run, or no counts
@@ -67,7 +68,7 @@ def rare_ends(cells: Cells, points: Sequence[Point]) -> Iterable[End]:
             step = -1 if upper else 1
             a, b = (np.cumsum(sides[i][::step])[:-1] for i in (favoured, 1 - favoured))
             n = float(sides[favoured].sum())
-            found = _clearest(a, b, n, points)
+            found = _clearest(a, b, n, claim)
             if found is not None and (best is None or found[0] > best.score):
                 score, point, index = found
                 cut = size - 1 - index if upper else index + 1
@@ -82,23 +83,16 @@ def luck(size: int) -> float:
     return math.sqrt(2 * math.log(size))
 
 
-def _clearest(
-    a: Array, b: Array, runs: float, points: Sequence[Point]
-) -> tuple[float, Point, int] | None:
+def _clearest(a: Array, b: Array, runs: float, claim: Claimed) -> tuple[float, Point, int] | None:
     """Return the largest excess over the claim among rare events, its point and its index."""
     held = np.flatnonzero((a >= _FEWEST) & (a + b <= 2 * _RARE * runs))
     if not len(held):
         return None
-    best: tuple[float, Point, int] | None = None
-    for point in points:
-        value = promise.sides(a[held], b[held], runs, point, None)
-        index = int(np.argmax(value))
-        if best is None or value[index] > best[0]:
-            best = float(value[index]), point, int(held[index])
-    return best
+    score, point, index = largest(excess(Design.SIDES, a[held], b[held], runs, claim), claim)
+    return score, point, int(held[index])
 
 
-def rare_outcomes(first: Matrix, second: Matrix, points: Sequence[Point]) -> Iterable[Rule]:
+def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rule]:
     """Yield for either dataset the value of an entry that exceeds the claim most, if it is rare.
 
     With it go the other values of that entry that exceed the claim beyond all chance.
@@ -115,12 +109,13 @@ def rare_outcomes(first: Matrix, second: Matrix, points: Sequence[Point]) -> Ite
         for favoured in (0, 1):
             a, b = counts[favoured], counts[1 - favoured]
             n = float(a.sum())
-            found = _clearest(a, b, n, points)
+            found = _clearest(a, b, n, claim)
             if found is None or (favoured in best and found[0] <= best[favoured][0]):
                 continue
             score, point, which = found
-            excess = promise.sides(a, b, n, replace_delta(point), None)
-            others = (excess > luck(len(values)) + 1) & (a <= _RARE * n)
+            each = Claimed.of([replace_delta(point)])
+            beyond = excess(Design.SIDES, a, b, n, each)[0]
+            others = (beyond > luck(len(values)) + 1) & (a <= _RARE * n)
             chosen = values[np.union1d(np.flatnonzero(others), [which])]
             marks = np.append(np.ones(len(chosen), np.int8), np.int8(0))
             partition = Partition(None, chosen)
@@ -172,7 +167,7 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
             continue  # fair coins gave no run to one of the datasets
         counts, level = each.counts(own), each.share * significance
         eps, delta = float(each.point.epsilon), float(each.point.delta)
-        found = min(1.0, p_value(counts, eps, delta, spared=SPARED * level) / each.share)
+        found = min(1.0, tested_p_value(counts, eps, delta, level) / each.share)
         if each is not rule and found > significance:
             continue
         bounds = (

@@ -37,6 +37,7 @@ from verify.audit.exact_test import Design
 from verify.audit.features import Feature, Proposer, Values
 from verify.audit.guarantee import Guarantee, Point
 from verify.audit.outputs import Matrix
+from verify.audit.promise import Claimed, largest
 from verify.audit.rule import Partition, Rule
 from verify.audit.threads import one_thread
 
@@ -50,6 +51,9 @@ DEFAULT_PROPOSERS: tuple[Proposer, ...] = (
 )
 _PAIRS = 72
 """Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
+_FEW_POINTS = 4
+"""Points of a claim for which all events are scored: for more, those that others beat are dropped
+first."""
 _CURVE = 32
 """Cells that estimates of the curve keep of a fine feature; each costs counts in all results."""
 _CLEAR = 3.5
@@ -114,7 +118,8 @@ def _chosen(
     cut = int(len(first) * _FOR_LEARNING) if wide else 0
     learning = (first[:cut], second[:cut]) if wide else (first, second)
     picking = (first[cut:], second[cut:])
-    points = guarantee.candidates()
+    claim = Claimed.of(guarantee.candidates())
+    points = claim.points
     significance *= hedged.MAIN
     scale = _Scale.of(len(picking[0]), runs, significance)
     rare: dict[int, hedged.End] = {}
@@ -122,23 +127,23 @@ def _chosen(
     clearest: _Candidate | None = None
     for propose in proposers:
         for feature in propose(*learning):
-            for cells in cells_of(feature, *picking, tails=any(p.delta > 0 for p in points)):
-                for candidate in _candidates(cells, points, scale):
+            for cells in cells_of(feature, *picking, tails=bool(claim.deltas.any())):
+                for candidate in _candidates(cells, claim, scale):
                     if best is None or candidate.objective > best.objective:
                         best = candidate
-                for end in hedged.rare_ends(cells, points):
+                for end in hedged.rare_ends(cells, claim):
                     if end.favoured not in rare or end.score > rare[end.favoured].score:
                         rare[end.favoured] = end
                 if len(points) > 1 or cells.draws is not None:
                     continue
-                for candidate in _candidates(cells, points, scale, excess=True):
+                for candidate in _candidates(cells, claim, scale, excess=True):
                     if clearest is None or candidate.objective > clearest.objective:
                         clearest = candidate
     if best is None:
         best = _constant(points[0], *picking)
     taught = vectors.crossed(best.cells.feature, first, second) if wide else None
     if taught is not None:
-        best = _taught(*taught, points, _Scale.of(len(first), runs, significance)) or best
+        best = _taught(*taught, claim, _Scale.of(len(first), runs, significance)) or best
     if clearest is not None and clearest.objective > _CLEAR:
         # No event promises a bound beyond the claim, but a rare one is plainly over it: common
         # events of a violation that is rare come close to the claim and never beyond it.
@@ -146,7 +151,7 @@ def _chosen(
         if best.objective <= claimed:
             best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
     ends = [_rule(_of_end(end)) for end in rare.values()]
-    return hedged.hedged(_rule(best), [*hedged.rare_outcomes(first, second, points), *ends])
+    return hedged.hedged(_rule(best), [*hedged.rare_outcomes(first, second, claim), *ends])
 
 
 def _of_end(end: hedged.End) -> _Candidate:
@@ -161,14 +166,14 @@ def _of_end(end: hedged.End) -> _Candidate:
 def _taught(
     feature: Feature,
     sides: tuple[Values, Values],
-    points: Sequence[Point],
+    claim: Claimed,
     scale: _Scale,
 ) -> _Candidate | None:
     """Return the best event of a score that all training runs taught."""
     found = [
         candidate
-        for cells in intervals(feature, sides, 1.0, tails=any(p.delta > 0 for p in points))
-        for candidate in _candidates(cells, points, scale)
+        for cells in intervals(feature, sides, 1.0, tails=bool(claim.deltas.any()))
+        for candidate in _candidates(cells, claim, scale)
     ]
     return max(found, key=lambda candidate: candidate.objective, default=None)
 
@@ -196,24 +201,24 @@ class _Scale:
 
 
 def _candidates(
-    cells: Cells, points: Sequence[Point], scale: _Scale, *, excess: bool = False
+    cells: Cells, claim: Claimed, scale: _Scale, *, excess: bool = False
 ) -> Iterable[_Candidate]:
     """Yield the best event of each design: by its bound, or by its excess over the claim."""
     size = len(cells.first)
     if size < 2:
         return
-    level = scale.level if len(points) == 1 and not excess else None
+    level = scale.level if len(claim.points) == 1 and not excess else None
     sums = _Sums.of(cells, scale.factor(cells), level)
     thin = np.unique(np.linspace(1, size - 1, min(_PAIRS, size - 1)).astype(int))
     reach = np.arange(-(size // _PAIRS) - 1, size // _PAIRS + 2)
     cuts = np.arange(1, size)
     for favoured in (0, 1):
-        coarse = sums.best(points, Design.GUESSES, favoured, *_ordered(thin, thin))
+        coarse = sums.best(claim, Design.GUESSES, favoured, *_ordered(thin, thin))
         near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (coarse.bottom, coarse.top))
-        guesses = sums.best(points, Design.GUESSES, favoured, *_ordered(*near))
+        guesses = sums.best(claim, Design.GUESSES, favoured, *_ordered(*near))
         yield sums.cautious(guesses)
         for bottoms, tops in ((0 * cuts, cuts), (cuts, 0 * cuts + size)):
-            side = sums.best(points, Design.SIDES, favoured, bottoms, tops)
+            side = sums.best(claim, Design.SIDES, favoured, bottoms, tops)
             yield sums.cautious(sums.handicapped(side, guesses))
 
 
@@ -239,11 +244,14 @@ class _Sums:
         return _Sums(cells, factor, level, (first, second))
 
     def best(
-        self, points: Sequence[Point], design: Design, favoured: int, low: Array, high: Array
+        self, claim: Claimed, design: Design, favoured: int, low: Array, high: Array
     ) -> _Candidate:
         """Return the best of some events: what is beyond `high`, against or with what is below."""
         a, b = _ends(self.totals, design, favoured, low, high)
-        value, point, index = _best(points, lambda pt: self._promise(design, a, b, pt))
+        if len(claim.points) > _FEW_POINTS:
+            held = _frontier(a, b)
+            a, b, low, high = a[held], b[held], low[held], high[held]
+        value, point, index = largest(self._promise(design, a, b, claim), claim)
         bottom, top = int(low[index]), int(high[index])
         upper = design is Design.GUESSES or top < len(self.cells.first)
         return _Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
@@ -252,7 +260,8 @@ class _Sums:
         """Take off what is uncertain in a fit: some deviations of what it promises."""
         if self.cells.draws is None:
             return found
-        values = self._promise(found.design, *self._drawn(found), found.point)
+        point = Claimed.of([found.point])
+        values = self._promise(found.design, *self._drawn(found), point)
         return replace(found, objective=found.objective - self.cells.luck * float(values.std()))
 
     def handicapped(self, side: _Candidate, guesses: _Candidate) -> _Candidate:
@@ -267,12 +276,15 @@ class _Sums:
         apart = math.sqrt(max(0.0, self._variance(side) - self._variance(guesses)))
         return replace(side, objective=side.objective - _LUCK_OF_SIDES * apart)
 
-    def _promise(self, design: Design, a: Array, b: Array, point: Point) -> Array:
-        runs, doubt = float(self.totals[0][-1]), self.cells.doubt * self.factor
+    def _promise(self, design: Design, a: Array, b: Array, claim: Claimed) -> Array:
+        """Return what events promise at every point, shape (points, events)."""
+        sides, doubt = design is Design.SIDES, self.cells.doubt * self.factor
+        runs = float(self.totals[0][-1]) * (1 if sides else 2)
         a, b = np.maximum(a - doubt, 0.0), b + doubt
-        if design is Design.SIDES:
-            return promise.sides(a, b, runs, point, self.level)
-        return promise.guesses(a, b, 2 * runs, point, self.level)
+        if self.level is None:
+            return promise.excess(design, a, b, runs, claim)
+        bound = promise.sides if sides else promise.guesses
+        return np.stack([bound(a, b, runs, point, self.level) for point in claim.points])
 
     def _variance(self, found: _Candidate) -> float:
         """Return the variance of the logarithm of the ratio that a candidate rests on."""
@@ -303,14 +315,11 @@ def _ends(
     return a + against[0][..., low], b + against[1][..., low]
 
 
-def _best(points: Sequence[Point], objective: Any) -> tuple[float, Point, int]:
-    found = (-math.inf, points[0], 0)
-    for point in points:
-        values = objective(point)
-        index = int(np.argmax(values))
-        if values[index] > found[0]:
-            found = (float(values[index]), point, index)
-    return found
+def _frontier(a: Array, b: Array) -> Array:
+    """Return the events than which none has more for and less against: the best is among them."""
+    order = np.lexsort((-a, b))
+    most = np.maximum.accumulate(a[order])
+    return order[np.append(True, most[1:] > most[:-1])]
 
 
 def _rule(best: _Candidate) -> Rule:

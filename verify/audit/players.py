@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -10,18 +9,16 @@ from typing import Any, final
 import numpy as np
 
 from verify.audit import blocks
-from verify.audit.exact_test import Design, last
+from verify.audit.exact_test import Design
 from verify.audit.features import Proposer
-from verify.audit.guarantee import Point
 from verify.audit.learn import choose
 from verify.audit.outputs import Alphabet, Matrix, stacked
 from verify.audit.plan import Plan, oddities, probe
 from verify.audit.rounds import KeptRounds, Round
 from verify.audit.rule import Histogram, Rule
+from verify.audit.stakes import Guesses, sharpened, stake
 from verify.audit.wording import worded
 
-Guesses = tuple[int, int, int]
-"""Right ones, wrong ones, runs."""
 Sides = tuple[Matrix, Matrix]
 
 _ROUNDS = 3
@@ -32,8 +29,6 @@ _GROWTH = 0.15
 """A round has this part of all runs before it, and an event is learned anew after as many."""
 _MOST_KEPT = 200_000
 """Runs of a pair that teach: memory, and seconds of every new event."""
-_CAUTION = 1.0
-"""Standard deviations by which rates are doubted in a stake: without, luck is bet on."""
 
 
 @final
@@ -79,6 +74,8 @@ class _Past:
             proposers=proposers,
             mixed=alphabet.width is not None,
         )
+        counted = np.array([rule.histogram(side) for side in sides])
+        rule = sharpened(rule, counted, plan.guarantee.candidates())
         self.rule = worded(rule, sides, alphabet.width, alphabet.names)
         self.learned_at = size
         return self.rule
@@ -268,7 +265,7 @@ def _bet(rule: Rule, index: int, before: Guesses, found: Guesses) -> Round:
     return Round(
         epsilon=shown_point["epsilon"],
         delta=shown_point["delta"],
-        stake=_stake(before, rule.point),
+        stake=stake(before, rule.point),
         right=right,
         wrong=wrong,
         runs=runs,
@@ -291,22 +288,3 @@ def _counted(rule: Rule, histogram: Histogram) -> Guesses:
     right = int(p[event].sum() + q[other].sum())
     wrong = int(q[event].sum() + p[other].sum())
     return right, wrong, int(histogram.sum())
-
-
-def _stake(counts: tuple[int, int, int], point: Point) -> float:
-    """Return the stake that grows the capital fastest, for cautious rates; 0 where none does."""
-    right, wrong, runs = counts
-    factor, delta = math.exp(min(float(point.epsilon), 700.0)), float(point.delta)
-    r, w = right / runs, wrong / runs
-    r = max(0.0, r - _CAUTION * math.sqrt(r * (1 - r) / runs))
-    w = min(1 - r, w + _CAUTION * math.sqrt(w * (1 - w) / runs) + 1 / runs)
-    rest = max(0.0, 1 - r - w)
-
-    def slope(stake: float) -> float:
-        gain = r * (1 - delta) / (1 + stake * (1 - delta))
-        loss = w * (factor + delta) / max(1 - stake * (factor + delta), 1e-12)
-        return gain - loss - rest * delta / (1 - stake * delta)
-
-    if slope(0.0) <= 0:
-        return 0.0
-    return last(lambda stake: slope(stake) > 0, 0.0, 1 / (factor + delta))

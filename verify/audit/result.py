@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, final
 
+from accountant.core.drawing import Drawable
 from accountant.numbers.exact import floats_in_short
 from verify.audit.curve import Curve
 from verify.audit.exact_test import Counts, mu_lower_bound
@@ -43,7 +44,7 @@ class Outcome(Enum):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditResult:
+class AuditResult(Drawable):
     """One audit, decided."""
 
     outcome: Outcome

@@ -34,6 +34,9 @@ FIXED_BEFORE = "that event and tested point were fixed before these runs"
 """What a certificate cannot show, and drawing the training runs again does."""
 DIGITS, SLACK = 40, 1e-6
 """Digits of numbers that are found again, and the room for the rounding of stated ones."""
+SPARED = 0.01
+"""What a test spares for the nuisance parameter, as a part of its level, or of the p-value: tests
+that spare a part of their level are nested, so that the least level that rejects is a p-value."""
 FAIR = 8.0
 """Standard deviations by which fair coins may differ: by more they do with probability 1.3e-15.
 Less would call an honest certificate invalid; more leaves a forger room."""
@@ -203,7 +206,10 @@ def _decided(data: Mapping[str, Any], problems: Problems, given: list[str]) -> N
     share = float(data.get("share", 1.0))
     of_a_few = "" if share == 1 else f", as one of a few: it has {share:.4g} of the risk"
     given.append(f"{FIXED_BEFORE}{of_a_few}")
-    found = min(1.0, p_value(data["counts"], float(eps), float(delta), spared) / share)
+    found = min(
+        min(1.0, p_value(data["counts"], float(eps), float(delta), each) / share)
+        for each in {spared, min(spared, stated * share * SPARED)}
+    )
     if not found <= stated * (1 + SLACK):
         problems.append(
             ("p_value", f"is at most {found:.6g} by this calculation, not {stated:.6g}")

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verify.cli.audit import read_claim, significance
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from verify.cli.shell import (
+    Command,
+    ExitCode,
+    add_output_options,
+    checked_path,
+    note,
+    say,
+    say_json,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,6 +69,8 @@ def configure_scores(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `audit-scores`."""
     _configure(parser, "IN", "OUT")
     _add_bounds(parser)
+    help_ = "draw true against false positives (.png, .pdf or .svg)"
+    parser.add_argument("--plot", type=Path, metavar="FILE", help=help_)
 
 
 def configure_one_run(parser: argparse.ArgumentParser) -> None:
@@ -101,8 +111,10 @@ def run_samples(options: argparse.Namespace) -> int:
 
 def run_scores(options: argparse.Namespace) -> int:
     """Audit scores and print."""
+    from accountant.core.drawing import Drawable
     from verify.audit import audit_scores
 
+    path = checked_path(options.plot, Drawable.drawer)
     result = audit_scores(
         _read(getattr(options, "in")),
         _read(options.out),
@@ -111,7 +123,11 @@ def run_scores(options: argparse.Namespace) -> int:
         significance=significance(options.confidence),
         seed=options.seed,
     )
-    return _told(result, options, claimed=options.claim is not None)
+    code = _told(result, options, claimed=options.claim is not None)
+    if path is not None:
+        result.plot(path)
+        note(f"wrote {path}")
+    return code
 
 
 def run_one_run(options: argparse.Namespace) -> int:
@@ -208,7 +224,7 @@ COMMANDS = (
         "audit-scores",
         "bound epsilon by scores of a canary",
         _SCORES,
-        "examples:\n  dpassay audit-scores in.npy out.npy --delta 1e-5\n",
+        "examples:\n  dpassay audit-scores in.npy out.npy --delta 1e-5 --plot roc.png\n",
         configure_scores,
         run_scores,
     ),

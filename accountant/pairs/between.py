@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
 from accountant.composition.invert import inverse_by_values
-from accountant.core.pair import Pair, ProfileOnly, Tails
+from accountant.core.pair import Pair, ProfileOnly
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, narrowed
 from accountant.numbers.precision import ctx
@@ -37,6 +37,12 @@ class Between(ProfileOnly):
     unknown: str
     """What is not known closer."""
 
+    only_bounded: ClassVar = True
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return that of the larger end."""
+        return self.most.estimate_epsilon(log_delta)
+
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both ends, whatever the precision."""
         return self._low(epsilon).union(_value(self.most, epsilon))
@@ -46,17 +52,6 @@ class Between(ProfileOnly):
         for other in others:
             first = first.max(other)
         return first
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return balls: P(L > ε) ≥ H(ε), Q(L > ε) ≤ e^{−ε}, and so for the reversed pair."""
-        above = self._low(epsilon).union(arb(1))
-        below = self.reverse()._low(-epsilon).union(arb(1))
-        return Tails(
-            above,
-            arb(0).union(epsilon.ball().exp().min(arb(1))),
-            arb(0).union((-epsilon.ball()).exp().min(arb(1))),
-            below,
-        )
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
@@ -82,8 +77,9 @@ class Between(ProfileOnly):
         return most if not first.is_finite() else first.union(most)
 
     def attained(self, epsilon: ExactReal) -> Pair:
-        """Return the pair of `least` with the largest H."""
-        return max(self.least, key=lambda pair: float(pair.hockey_stick(epsilon).mid()))
+        """Return what the pair of `least` with the largest H has there."""
+        most = max(self.least, key=lambda pair: float(_value(pair, epsilon).mid()))
+        return most.attained(epsilon)
 
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the larger end."""

@@ -19,6 +19,8 @@ from accountant.pairs.two_ends import narrow_enough
 
 _BITS, _WIDTH = 64, Fraction(1, 10**9)
 """Precision and relative width of ends, which are farther apart."""
+_FINE = Fraction(1, 10**6)
+"""Relative width of the ε of each end."""
 
 
 @lru_cache(maxsize=256)
@@ -55,8 +57,9 @@ class Between(ProfileOnly):
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
-        low = max(inverse_by_values([pair], delta, relative_width).lower for pair in self.least)
-        high = inverse_by_values([self.most], delta, relative_width).upper
+        fine = min(relative_width, _FINE)
+        low = max(inverse_by_values([pair], delta, fine).lower for pair in self.least)
+        high = inverse_by_values([self.most], delta, fine).upper
         found = Interval(low, max(low, high))
         return narrow_enough(found, relative_width, f"{self.unknown} is not known closer")
 

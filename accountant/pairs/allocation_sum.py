@@ -64,7 +64,7 @@ _FIRST_LOST = 44
 """Bits that are lost at first: those of δ = 1e-12 and a few."""
 _BLOCK = 32
 """Bits that are added at a time, at least."""
-_LEAST_BITS = 128
+LEAST_BITS = 128
 """Bits at least: usual answers, bounds and estimates share a line."""
 _STEPS = 3
 """Bits are rounded up to so many leading ones, so that questions share a line."""
@@ -103,7 +103,7 @@ class AllocationSum:
         at = epsilon if mixed_first else -epsilon
         wanted, lost = _wanted(), self._first_lost(at)
         while True:
-            with ctx.workprec(max(wanted + lost, _LEAST_BITS)):
+            with ctx.workprec(max(wanted + lost, LEAST_BITS)):
                 found = self._excess(at, wanted + lost, mixed_first=mixed_first)
             short = wanted - max(found.rel_accuracy_bits(), 0)
             if short <= 0:
@@ -119,12 +119,22 @@ class AllocationSum:
         """
         at = epsilon if mixed_first else -epsilon
         bits = _wanted() + self._first_lost(at)
-        with ctx.workprec(max(bits, _LEAST_BITS)):
-            low_p, high_q = (each.max(arb(0)).min(arb(1)) for each in self._tails(at, bits))
+        low_p, high_q = self.below_and_above(at, bits)
+        with ctx.workprec(max(bits, LEAST_BITS)):
             high_p, low_q = 1 - low_p, 1 - high_q
         if mixed_first:
             return Tails(high_p, low_p, high_q, low_q)
         return Tails(low_q, high_q, low_p, high_p)
+
+    def below_and_above(self, at: ExactReal, bits: int) -> tuple[arb, arb]:
+        """Return P(S ≤ x) and Q(S > x), with errors of about 2^−bits.
+
+        The first is also known of a single random allocation with several participations, where w
+        is not e^S: P(S ≤ x) is not larger than with one, and E_P W^{a−1} stands for Λ_a.
+        """
+        with ctx.workprec(max(bits, LEAST_BITS)):
+            low, high = (each.max(arb(0)).min(arb(1)) for each in self._tails(at, bits))
+        return low, high
 
     def bound(self, epsilon: ExactReal, *, mixed_first: bool) -> arb:
         """Return an upper bound of H(ε): what one line says, or what the moments of w do."""
@@ -179,45 +189,19 @@ class AllocationSum:
         return float(log.mid()) if log.is_finite() else None
 
     def estimate_epsilon(self, log_delta: float, *, mixed_first: bool) -> float | None:
-        """Return the ε with ln H(ε) = log_delta, by secants that halve the end that stays.
+        """Return the ε with ln H(ε) = log_delta; None where it is not found soon."""
 
-        None where it is not found soon.
-        """
-        floor = math.exp(max(log_delta - _FAR_BELOW, _LEAST_LOG))
+        def value(at: ExactReal, floor: float) -> arb:
+            return self.hockey_stick(at, mixed_first=mixed_first, floor=floor)
 
-        def excess(at: float) -> float:
-            found = self.hockey_stick(
-                ExactReal.of_rational(Fraction(at)), mixed_first=mixed_first, floor=floor
-            )
-            return math.log(max(float(found.mid()), floor)) - log_delta
+        return root_of_log(value, log_delta, self.largest_epsilon(log_delta))
 
-        with ctx.workprec(_ROUGH), narrowed(_ROUGH_WIDTH), within():
-            bounds = (
-                (float(log.mid()) - log_delta + rough_log_peak(a - 1)) / (a - 1)
-                for a, log in self.log_moments.items()
-            )
-            low, high = 0.0, min(bounds)
-            try:
-                at_low = excess(low)
-                if at_low < 0:  # and H(ε) ≥ 1 − e^ε
-                    low, high = math.log1p(-math.exp(log_delta)), 0.0
-                    at_low, at_high = excess(low), at_low
-                else:
-                    at_high = excess(high)
-                for _ in range(_MOST_SECANTS):
-                    if not at_low > 0 > at_high:
-                        return None
-                    at = low + (high - low) * at_low / (at_low - at_high)
-                    value = excess(at)
-                    if abs(value) <= _SETTLED:
-                        return at
-                    if value > 0:
-                        low, at_low, at_high = at, value, at_high / 2
-                    else:
-                        high, at_high, at_low = at, value, at_low / 2
-            except UndecidedError:
-                return None
-        return None
+    def largest_epsilon(self, log_delta: float) -> float:
+        """Return a bound of the ε with ln H(ε) = log_delta, from the moments."""
+        return min(
+            (float(log.mid()) - log_delta + rough_log_peak(a - 1)) / (a - 1)
+            for a, log in self.log_moments.items()
+        )
 
     @cached_property
     def log_moments(self) -> dict[int, arb]:
@@ -264,9 +248,48 @@ class AllocationSum:
     def _line(self, at: ExactReal, bits: int) -> _Line:
         size = abs(float(at)) / self.usual
         reach = self.usual * 2.0 ** max(math.ceil(math.log2(size)) if size > 1 else 0, 0)
-        bits = max(bits, _LEAST_BITS)
+        bits = max(bits, LEAST_BITS)
         block = max(_BLOCK, 1 << bits.bit_length() - _STEPS)
         return line(self, reach, -(-bits // block) * block)
+
+
+def root_of_log(
+    function: Callable[[ExactReal, float], arb], log_delta: float, largest: float
+) -> float | None:
+    """Return the ε with ln H(ε) = log_delta, from few bits; None where it is not found soon.
+
+    By secants that halve the end that stays, from 0 and from the largest ε that is possible. H is
+    a function of ε and of a floor below which it need not be known.
+    """
+    floor = math.exp(max(log_delta - _FAR_BELOW, _LEAST_LOG))
+
+    def excess(at: float) -> float:
+        found = function(ExactReal.of_rational(Fraction(at)), floor)
+        return math.log(max(float(found.mid()), floor)) - log_delta
+
+    with ctx.workprec(_ROUGH), narrowed(_ROUGH_WIDTH), within():
+        low, high = 0.0, largest
+        try:
+            at_low = excess(low)
+            if at_low < 0:  # and H(ε) ≥ 1 − e^ε
+                low, high = math.log1p(-math.exp(log_delta)), 0.0
+                at_low, at_high = excess(low), at_low
+            else:
+                at_high = excess(high)
+            for _ in range(_MOST_SECANTS):
+                if not at_low > 0 > at_high:
+                    return None
+                at = low + (high - low) * at_low / (at_low - at_high)
+                value = excess(at)
+                if abs(value) <= _SETTLED:
+                    return at
+                if value > 0:
+                    low, at_low, at_high = at, value, at_high / 2
+                else:
+                    high, at_high, at_low = at, value, at_low / 2
+        except UndecidedError:
+            return None
+    return None
 
 
 def _wanted() -> int:

@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
 from accountant.composition.invert import inverse_by_values
-from accountant.core.pair import Pair, ProfileOnly, Tails
+from accountant.core.pair import Pair, ProfileOnly
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, narrowed
 from accountant.numbers.precision import ctx
@@ -19,6 +19,8 @@ from accountant.pairs.two_ends import narrow_enough
 
 _BITS, _WIDTH = 64, Fraction(1, 10**9)
 """Precision and relative width of ends, which are farther apart."""
+_FINE = Fraction(1, 10**6)
+"""Relative width of the ε of each end."""
 
 
 @lru_cache(maxsize=256)
@@ -37,6 +39,12 @@ class Between(ProfileOnly):
     unknown: str
     """What is not known closer."""
 
+    only_bounded: ClassVar = True
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return that of the larger end."""
+        return self.most.estimate_epsilon(log_delta)
+
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both ends, whatever the precision."""
         return self._low(epsilon).union(_value(self.most, epsilon))
@@ -47,21 +55,11 @@ class Between(ProfileOnly):
             first = first.max(other)
         return first
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return balls: P(L > ε) ≥ H(ε), Q(L > ε) ≤ e^{−ε}, and so for the reversed pair."""
-        above = self._low(epsilon).union(arb(1))
-        below = self.reverse()._low(-epsilon).union(arb(1))
-        return Tails(
-            above,
-            arb(0).union(epsilon.ball().exp().min(arb(1))),
-            arb(0).union((-epsilon.ball()).exp().min(arb(1))),
-            below,
-        )
-
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
-        low = max(inverse_by_values([pair], delta, relative_width).lower for pair in self.least)
-        high = inverse_by_values([self.most], delta, relative_width).upper
+        fine = min(relative_width, _FINE)
+        low = max(inverse_by_values([pair], delta, fine).lower for pair in self.least)
+        high = inverse_by_values([self.most], delta, fine).upper
         found = Interval(low, max(low, high))
         return narrow_enough(found, relative_width, f"{self.unknown} is not known closer")
 
@@ -82,8 +80,9 @@ class Between(ProfileOnly):
         return most if not first.is_finite() else first.union(most)
 
     def attained(self, epsilon: ExactReal) -> Pair:
-        """Return the pair of `least` with the largest H."""
-        return max(self.least, key=lambda pair: float(pair.hockey_stick(epsilon).mid()))
+        """Return what the pair of `least` with the largest H has there."""
+        most = max(self.least, key=lambda pair: float(_value(pair, epsilon).mid()))
+        return most.attained(epsilon)
 
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the larger end."""

@@ -1,17 +1,19 @@
-"""Moments E W^{1−z}, Re z = ½, of a mean of lognormal variables, in balls.
+"""Moments E_P W^{−z}, Re z = ½, of a mean of lognormal variables, in balls.
 
-W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2}, Z standard normal, EX = 1. With
-ψ(λ) = E e^{−λX/t} and ψ₁(λ) = E X e^{−λX/t}, φ(λ) := E W e^{−λW} = ψ^{t−1} ψ₁. Let v = μ²/t and
-z = ½ + iτ with τ ≥ 0.
+W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2} under Q, Z standard normal, EX = 1. P is the law
+with μ added to k of the Z, all sets of k being equally likely: dP/dQ = V, the mean of the products
+of k different X; V = W for k = 1, and E_P f = E Vf. With ψ(λ) = E e^{−λX/t} and
+ψ₁(λ) = E X e^{−λX/t}, φ(λ) := E V e^{−λW} = ψ^{t−k} ψ₁^k. Let v = μ²/t and z = ½ + iτ with τ ≥ 0.
 
-*Integral.* Γ(z) E W^{1−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. |φ| ≤ 1 in the right half-plane, and
+*Integral.* Γ(z) E VW^{−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. |φ| ≤ 1 in the right half-plane, and
 falls faster than every power there (see *End*), so that the path may be turned to λ = ie^u:
 
-    M(τ) := ∫ e^{uz} φ(ie^u) du = e^{−iπz/2} Γ(z) E W^{1−z}     for all real τ.
+    M(τ) := ∫ e^{uz} φ(ie^u) du = e^{−iπz/2} Γ(z) E VW^{−z}     for all real τ.
 
 *Decay.* Z̄ = ΣZ_j/t is normal with variance 1/t and independent of the Z_j − Z̄, so that
-ln W = μZ̄ + R with independent terms: |E W^{1−z}| ≤ e^{−vτ²/2} E W^½, and E W^½ ≤ (EW)^½ = 1. As
-|Γ(½ + iτ)|² = π/cosh πτ,
+ln W = μZ̄ + R and ln V = kμZ̄ + R' with R and R' independent of Z̄: |E VW^{−z}| is at most
+e^{−vτ²/2} E_P W^{−½}. W grows with every Z, so that this mean is largest for k = 1, where it is
+E W^½ ≤ (EW)^½ = 1. As |Γ(½ + iτ)|² = π/cosh πτ,
 
     |M(τ)| ≤ √(2π) e^{−vτ²/2},   and e^{−π|τ|} times that for τ < 0.
 
@@ -20,17 +22,18 @@ ln W = μZ̄ + R with independent terms: |E W^{1−z}| ≤ e^{−vτ²/2} E W^½
 
     √(2π) (q/(1 − q) + e^{−π(R−T) − v(R−T)²/2}/(1 − e^{−πR})),   q = e^{−vR²/2}.
 
-*Start.* Up to u₀ = k₀h the terms are those of φ(ir) = Σ_{j<J} (−ir)^j E W^{j+1}/j! + ρ,
-|ρ| ≤ r^J E W^{J+1}/J!: geometric series. The moments are E W^j = j! [x^j] (Σ_k m_k x^k/k!)^t,
-m_k = E(X/t)^k = e^{k(k−1)μ²/2} t^{−k}.
+*Start.* Up to u₀ = k₀h the terms are those of φ(ir) = Σ_{j<J} (−ir)^j E VW^j/j! + ρ,
+|ρ| ≤ r^J E VW^J/J!: geometric series. With m_j = E(X/t)^j = e^{j(j−1)μ²/2} t^{−j} the moments are
+
+    E VW^j = j! [x^j] (Σ_i m_i x^i/i!)^{t−k} (t Σ_i m_{i+1} x^i/i!)^k.
 
 *End.* For real η with 0 < ω = μη ≤ π/2, ψ(ir) is ∫ n(x − iη) exp(−ire^{−iω} e^{μx−μ²/2}/t) dx, n
 the normal density, by moving the line, and ψ₁(ir) the same with n(x − iη − μ); hence
-|φ(ir)| ≤ e^{tη²/2} E W e^{−ρW}, ρ = r sin ω. There e^{−ρW} ≤ (n/(eρW))^n for every n > 1, and
-E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, as W ≥ e^{μZ̄ − μ²/2} by the inequality of the means
-(`log_least`). What is beyond u₁ = k₁h is therefore at most
+|φ(ir)| ≤ e^{tη²/2} E V e^{−ρW}, ρ = r sin ω. There V ≤ W^k (Maclaurin), e^{−ρW} ≤ (n/(eρW))^n for
+every n > k, and E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, as W ≥ e^{μZ̄ − μ²/2} by the inequality of
+the means (`log_least`). What is beyond u₁ = k₁h is therefore at most
 
-    e^{tη²/2} (n/(e sin ω))^n e^{(n−1)μ²/2 + (n−1)²v/2} e^{−(n−½)u₁}/(n − ½).
+    e^{tη²/2} (n/(e sin ω))^n e^{(n−k)μ²/2 + (n−k)²v/2} e^{−(n−½)u₁}/(n − ½).
 
 *ψ and ψ₁* at ie^{kh} are trapezium sums of the same integrals with η = a, of step g = sh/μ with a
 whole s, so that e^{kh + μx} is a power of e^h: exponentials are shared by all k. In the strip
@@ -59,7 +62,7 @@ from accountant.numbers.precision import ctx
 HALF = Fraction(1, 2)
 """Re z: |Γ| has a closed form on this line."""
 MOST_ORDER = 128
-"""Largest j of E W^j: more shorten the path hardly, and their logarithms grow as j²."""
+"""Largest j of E VW^{j−1}: more shorten the path hardly, and their logarithms grow as j²."""
 _LOG_2 = math.log(2)
 _GUARD = 12
 """Bits for the rounding of sums, besides those of the largest terms."""
@@ -80,10 +83,12 @@ _MOST_TERMS = 20_000_000
 @final
 @dataclass(frozen=True)
 class MeanLognormal:
-    """W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2}."""
+    """W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2}, under P: μ added to k of the Z."""
 
     mu: ExactReal
     steps: int
+    participations: int = 1
+    """k < t."""
 
     @property
     def variance(self) -> float:
@@ -96,11 +101,11 @@ class MeanLognormal:
         return r * square / 2 + r * r * square / (2 * self.steps)
 
     def moments(self, order: int = MOST_ORDER) -> tuple[arb, ...]:
-        """Return E W^j for j ≤ order, to the current precision."""
-        return _moments(self.mu, self.steps, order + 1, ctx.prec)
+        """Return 1 and E VW^{j−1} for 1 ≤ j ≤ order: E W^j for k = 1, to the current precision."""
+        return _moments(self, order, ctx.prec)
 
     def on_line(self, period: Fraction, count: int, bits: int) -> list[acb]:
-        """Return E W^{1−z} for z = ½ + 2πij/period, j ≤ count, with errors of about 2^−bits.
+        """Return E VW^{−z} for z = ½ + 2πij/period, j ≤ count, with errors of about 2^−bits.
 
         Raises UndecidedError where the sums are too long.
         """
@@ -112,13 +117,17 @@ class MeanLognormal:
 
 
 @functools.lru_cache(maxsize=64)
-def _moments(mu: ExactReal, steps: int, length: int, precision: int) -> tuple[arb, ...]:
-    with ctx.workprec(precision), ctx.workcap(length):
-        square, t = mu.ball() ** 2, arb(steps)
-        factorials = [arb(math.factorial(k)) for k in range(length)]
-        one = [(k * (k - 1) * square / 2).exp() / t**k / factorials[k] for k in range(length)]
-        whole = arb_series(one, prec=length) ** arb_series([t], prec=length)
-        return tuple(whole[k] * factorials[k] for k in range(length))
+def _moments(of: MeanLognormal, order: int, precision: int) -> tuple[arb, ...]:
+    with ctx.workprec(precision), ctx.workcap(order):
+        square, t, k = of.mu.ball() ** 2, arb(of.steps), of.participations
+        powers = [(j * (j - 1) * square / 2).exp() / t**j for j in range(order + 1)]
+        factorials = [arb(math.factorial(j)) for j in range(order)]
+        one, own = (
+            arb_series([m / f for m, f in zip(ms, factorials, strict=True)], prec=order)
+            for ms in (powers[:-1], [t * m for m in powers[1:]])
+        )
+        whole = one ** arb_series([t - k], prec=order) * own ** arb_series([k], prec=order)
+        return (arb(1), *(whole[j] * factorials[j] for j in range(order)))
 
 
 @final
@@ -127,7 +136,7 @@ class _Plan:
 
     def __init__(self, of: MeanLognormal, period: Fraction, count: int, bits: int) -> None:
         self.of, self.period, self.count = of, period, count
-        mu, t, v = float(of.mu), of.steps, of.variance
+        mu, t, v, own = float(of.mu), of.steps, of.variance, of.participations
         wanted = bits * _LOG_2
         self.top = 2 * math.pi * count / float(period)
         end, self.power, self.turn = min(
@@ -135,14 +144,14 @@ class _Plan:
                 (
                     t * (w / mu) ** 2 / 2
                     + n * (math.log(n / math.sin(w)) - 1)
-                    + (n - 1) * (mu * mu + (n - 1) * v) / 2
+                    + (n - own) * (mu * mu + (n - own) * v) / 2
                     + wanted
                 )
                 / (n - 0.5),
                 n,
                 w,
             )
-            for n in _POWERS
+            for n in (own - 1 + power for power in _POWERS)
             for w in (math.pi / 2 * _INSIDE * 2.0 ** (-i / 2) for i in range(_TURNS))
         )
         self.high = min(_INSIDE * math.pi / (2 * mu), _TALLEST)
@@ -209,7 +218,8 @@ class _Plan:
         start = moment / math.factorial(self.order) * h * (self.first * h * grows).exp()
         start /= 1 - (-h * grows).exp()
         n, w = arb(self.power), arb(self.turn)
-        end = t * (w / mu) ** 2 / 2 + n * ((n / w.sin()).log() - 1) + self.of.log_least(n - 1)
+        end = t * (w / mu) ** 2 / 2 + n * ((n / w.sin()).log() - 1)
+        end += self.of.log_least(n - self.of.participations)
         falls = n - ball(HALF)
         bound: arb = folded + start + (end - falls * self.last * h).exp() / falls
         return bound
@@ -218,9 +228,10 @@ class _Plan:
         """Return h Σ e^{kh z} φ(ie^{kh}) over first < k ≤ last, at all points of the transform."""
         h = ball(self.step)
         folded = [acb(0)] * self.points
-        for k, (psi, own) in enumerate(self._transforms(), self.first + 1):
-            value = psi ** (self.of.steps - 1) * own
-            folded[k % self.points] += (h * k * ball(HALF)).exp() * h * value
+        k = self.of.participations
+        for i, (psi, own) in enumerate(self._transforms(), self.first + 1):
+            value = psi ** (self.of.steps - k) * own**k
+            folded[i % self.points] += (h * i * ball(HALF)).exp() * h * value
         return [each * self.points for each in acb.dft(folded, inverse=True)]
 
     def _transforms(self) -> list[tuple[acb, acb]]:

@@ -197,7 +197,7 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
     """
     with ctx.workprec(START_PRECISION):
         largest_loss = pair.max_loss()
-        span = float(largest_loss.upper()) if largest_loss.is_finite() else _LOSS_SPAN
+        span = float(largest_loss.upper()) if largest_loss.is_finite() else _span(pair, level)
         least, most = arb(0), (1 - level).upper()
         sizes = [Fraction(span) * part / (1 << k) for k in range(_LOSSES) for part in _PARTS]
         for loss in (Fraction(0), *sizes, *(-size for size in sizes)):
@@ -210,6 +210,13 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
                 elif tails.q_above < 1:
                     most = most.min((tails.p_below * (1 - level) / tails.q_below).upper())
         return Interval.between(1 - most, 1 - least) if power else Interval.between(least, most)
+
+
+def _span(pair: Pair, level: arb) -> float:
+    """Return about the largest loss that matters: where H is less than the level."""
+    low = float(level.mid())
+    rough = pair.estimate_epsilon(math.log(min(low, 1 - low)) - 1) if 0 < low < 1 else None
+    return min(rough, _LOSS_SPAN) if rough is not None and rough > 0 else _LOSS_SPAN
 
 
 def _covers_p(pair: Pair, level: ExactReal) -> bool:

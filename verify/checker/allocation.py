@@ -1,13 +1,14 @@
 """One epoch of random allocation: contour integrals, by two trapezoidal sums in balls.
 
-W = (1/t) Σ_j X_j under Q, X = e^{μZ − μ²/2}; W = dP/dQ. With K = e^ε, F(K) = E(K − W)⁺,
+W = (1/t) Σ_j X_j under Q, X = e^{μZ − μ²/2}; W = dP/dQ. P_k adds μ to k of the Z, all sets being
+equally likely, P = P_1. With K = e^ε, F(K) = E(K − W)⁺,
 
     E(W − K)⁺ = 1 − K + F(K),   E(1 − KW)⁺ = K F(1/K),
 
 ψ(s) = E e^{−sX}, ψ₁(s) = E X e^{−sX}; the integrals (1/2πi) ∫ e^{λK} f(λ) dλ over Re λ = c > 0 are
 
     F(K) for f = ψ(λ/t)^t/λ²,   Q(W ≤ K) for f = ψ(λ/t)^t/λ,
-    P(W ≤ K) for f = ψ(λ/t)^{t−1} ψ₁(λ/t)/λ.
+    P_k(W ≤ K) for f = ψ(λ/t)^{t−k} ψ₁(λ/t)^k/λ.
 
 *Step.* By Poisson's formula the sum with step h = 2π/B is Σ_n G(K + nB) e^{−ncB} for each of these
 functions G. For B > K the terms with n < 0 are 0, and those with n ≥ 1 known up to 1: probabilities
@@ -15,7 +16,8 @@ are, and F(x) = x − 1 + E(W − x)⁺.
 
 *End.* On the line Im x = −η, 0 < ω = μη ≤ π/2, ψ(s) is ∫ n(x − iη) exp(−s e^{−iω} e^{μx − μ²/2}) dx
 with the normal density n, and ψ₁(s) the same with n(x − iη − μ). For τ = t Im s therefore
-|ψ(s)| ≤ e^{η²/2} ψ(ρ) and |ψ₁(s)| ≤ e^{η²/2} ψ₁(ρ), ρ = (τ/t) sin ω. Let r = e^{η²/2} ψ(ρ) at
+|ψ(s)| ≤ e^{η²/2} ψ(ρ) and |ψ₁(s)| ≤ e^{η²/2} ψ₁(ρ), ρ = (τ/t) sin ω; and ψ₁(ρ) ≤ ψ(ρ), for EX = 1
+and e^{−ρX} falls with X. Let r = e^{η²/2} ψ(ρ) at
 τ = T = Nh. What is beyond is at most e^{cK} r^t/(πT) for F; else one of the factors is integrated:
 as ∫ e^{−ρX} dτ/τ ≤ t e^{−ρX}/(TX sin ω) from T on and E 1/X = e^{μ²}, at most
 
@@ -32,6 +34,8 @@ c, B, N, η, g and M are chosen; the bounds are evaluated for what was chosen.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -43,6 +47,8 @@ from verify.checker.reals import Real, UnknownError, ball, exp
 Law: TypeAlias = dict[str, Any]
 _BITS = (96, 48)
 """Bits of F after the point, the second where the first take too long: t = 2, say."""
+_ENOUGH = 24
+"""Bits of a probability that are enough: more are asked for where fewer come soon."""
 _WORKING = 256
 """Bits of all balls."""
 _PERIOD = 3
@@ -55,6 +61,8 @@ _ANGLES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
 """Angles ω that are tried, in units of π/2."""
 _FIRST_END, _LONGER = 4.0, 1.3
 """The first T that is tried, and by how much the next ones are larger."""
+_STEPS, _PARTS = 4, (-0.16, -0.08, 0.0, 0.08, 0.16)
+"""Places between two that are tried, and shares of their distance beside the best one."""
 _MOST = 3_000_000
 """Most exponentials: about ten seconds."""
 
@@ -81,13 +89,54 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
         return (Real(1 - p), Real(1 - q)) if first else (Real(q), Real(p))
 
 
-def _asked(law: Law, level: Any, *, tails: bool) -> tuple[arb, tuple[arb, ...]]:
-    """Return K, and F(K) or P(W ≤ K) and Q(W ≤ K)."""
+def event_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
+    """Return the probabilities of {W > c} under P_k and Q, or {W ≤ c} under Q and P_k.
+
+    ln c is given, or searched where P_k(W > c) − e^ε Q(W > c) is largest, nearly. Raises
+    UnknownError where that takes too long.
+    """
+    first, k = law["mixture"] == "P", int(law["participations"])
+
+    def of(at: Any, *bits: int) -> tuple[arb, arb]:
+        _, (p, q) = _asked(law, exp(at), tails=True, several=bits)
+        with ctx.workprec(_WORKING):
+            return (1 - p, 1 - q) if first else (q, p)
+
+    def gain(at: float) -> float:
+        p, q = of(Fraction(at), _BITS[-1])
+        with ctx.workprec(_WORKING):
+            return float((p - ball(exp(epsilon)) * q).mid())
+
+    if "log_threshold" in law:
+        chosen = law["log_threshold"]
+    else:
+        level = float(ball(epsilon).mid()) * (1 if first else -1)
+        one = math.log1p(max(math.expm1(level) / k, -_INSIDE))  # with one large X
+        chosen = Fraction(_largest(gain, *sorted((level / k, one))))
+    p, q = of(chosen, _BITS[-1])
+    if any(abs(each).rel_accuracy_bits() < _ENOUGH for each in (p, q)):
+        p, q = of(chosen)
+    return Real(p), Real(q)
+
+
+def _largest(gain: Callable[[float], float], low: float, high: float) -> float:
+    """Return about where a function with one maximum has it, near two places."""
+    width = high - low
+    places = [low + width * step / _STEPS for step in range(-1, _STEPS + 2)]
+    best = max(places, key=gain)
+    return max((best + width * part for part in _PARTS), key=gain)
+
+
+def _asked(
+    law: Law, level: Any, *, tails: bool, several: Sequence[int] = ()
+) -> tuple[arb, tuple[arb, ...]]:
+    """Return K, and F(K) or P_k(W ≤ K) and Q(W ≤ K)."""
     with ctx.workprec(_WORKING):
         size = ball(level)
-        asked = _exact(ball(law["mu"])), int(law["steps"]), _exact(size)
-        for bits in _BITS:
-            found = _below(*asked, bits, tails)
+        taken = int(law.get("participations", 1))
+        asked = _exact(ball(law["mu"])), int(law["steps"]), taken, _exact(size)
+        for bits in several or _BITS:
+            found = _below(asked, bits, tails)
             if found is not None:
                 return size, found
     raise UnknownError("the law of this random allocation: its integral takes too long")
@@ -99,8 +148,9 @@ def _exact(value: arb) -> str:
 
 
 @lru_cache(maxsize=64)
-def _below(mu_text: str, t: int, level_text: str, bits: int, tails: bool) -> tuple[arb, ...] | None:
-    """Return F(K), or P(W ≤ K) and Q(W ≤ K); None where that takes too long."""
+def _below(asked: tuple[str, int, int, str], bits: int, tails: bool) -> tuple[arb, ...] | None:
+    """Return F(K), or P_k(W ≤ K) and Q(W ≤ K), of μ, t, k and K; None where that takes too long."""
+    mu_text, t, taken, level_text = asked
     mu, level = arb(mu_text), arb(level_text)
     wanted = bits * math.log(2)
     period = _PERIOD * level
@@ -115,8 +165,9 @@ def _below(mu_text: str, t: int, level_text: str, bits: int, tails: bool) -> tup
     for k in range(count + 1):
         z = acb(line, k * step)
         psi, own = transform(z / t)
-        turned = acb(0, k * step * level).exp() * psi ** (t - 1) / z / (1 if k else 2)
-        terms = (turned * own, turned * psi) if tails else (turned * psi / z,)
+        turned = acb(0, k * step * level).exp() * psi ** (t - taken) / z / (1 if k else 2)
+        rest = psi**taken
+        terms = (turned * own**taken, turned * rest) if tails else (turned * rest / z,)
         totals = [total + term.real for total, term in zip(totals, terms, strict=True)]
     share = (-line * period).exp()
     above = arb(0).union(share / (1 - share))

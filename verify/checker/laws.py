@@ -76,6 +76,8 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
                 return allocation.tails(law, epsilon)
             except UnknownError:
                 return hull(_allocated(law, epsilon)[0], _ONE), hull(_ZERO, exp(-epsilon))
+        case "allocation-event":
+            return allocation.event_tails(law, epsilon)
         case "gaussian-mixture":
             return _mixture_tails(law, epsilon)
         case "others-alike":
@@ -122,8 +124,9 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
             return found
         return hull(found, law.most[1]) if compare(law.most[0], "==", epsilon) else found
     if law["law"] == "between":
-        *low, high = (hockey_stick(factor, epsilon) for factor in law["factors"])
-        return hull(largest(low), high)
+        *factors, most = law["factors"]
+        high = hockey_stick(most, epsilon)
+        return hull(largest([_known(factor, epsilon) for factor in factors]), high)
     if law["law"] == "random-allocation":
         try:
             return allocation.hockey_stick(law, epsilon)
@@ -137,6 +140,16 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
         return reports.bounded(law, epsilon)
     p, q = tails(law, epsilon)
     return p - exp(epsilon) * q
+
+
+def _known(law: Law, epsilon: Any) -> Any:
+    """Return H(ε), or 0, which is not more, where an event takes too long."""
+    try:
+        return hockey_stick(law, epsilon)
+    except UnknownError:
+        if law["law"] != "allocation-event":
+            raise
+        return _ZERO
 
 
 def _several_positions(law: Law, epsilon: Any) -> Any:

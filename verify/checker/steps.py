@@ -69,6 +69,8 @@ _SHOWN_BITS = 200
 _POINT = re.compile(r"\bat_(\w+)")
 """The fact whose point a requirement is about."""
 _NOT_FROM_FACTS = "does not follow from the facts"
+_FREE = {"log_threshold"}
+"""Parameters that choose an event of two laws, and follow from nothing."""
 
 
 def _shown(value: Any, digits: int = 12) -> str:
@@ -409,7 +411,8 @@ class Steps:
         if True in parts:
             index = parts.index(True)
             self.index = self.index if fact.name == "gaussian_delta" else index
-            return lambda: derived()[index]
+            chosen = {key: given[key] for key in _FREE & given.keys()}
+            return lambda: {**derived()[index], **chosen}
         raise ValueError(f"{path} does not follow from the mechanism")
 
     def _encloses(self, index: int, compute: Callable[[], dict[str, Any]]) -> None:

@@ -19,6 +19,7 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.parts import OneMechanism
 from accountant.numbers.exact import ExactReal
+from accountant.pairs.allocation_event import AllocationEvent
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.random_allocation import RandomAllocationPair
@@ -68,9 +69,9 @@ class RandomAllocation(Mechanism):
 
     *Several participations, above.* A random partition of ⌊t/k⌋ k steps into k equal blocks, and
     one step of each block by chance, are k steps by chance: by joint convexity no worse than k
-    allocations to ⌊t/k⌋ steps. *Below.* H is at least P(S) − e^ε Q(S) for every event S. Further
-    participations make those of k = 1, {W > c}, more likely, and {W < c} less, as W grows with
-    every coordinate; and the sum of all steps is N(kμ, t) against N(0, t).
+    allocations to ⌊t/k⌋ steps. *Below.* H is at least P(S) − e^ε Q(S) for every event S: those of
+    the mean W of the likelihood ratios of the steps, on which nearly all of that of P and Q depends
+    where t is large; and those of the sum of all steps, N(kμ, t) against N(0, t).
 
     It is not a shuffled epoch of fixed batches, where the steps of records depend on each other:
     that can be far less private. Noise and error are those of the mechanism of one step.
@@ -113,9 +114,9 @@ class RandomAllocation(Mechanism):
                 f"{type(self.mechanism).__name__}. Use Gaussian, or PoissonSubsampled, which is "
                 "another way to sample."
             )
-        pair = RandomAllocationPair(mu, self.steps)
         if self.participations > 1:
-            return self._between(pair, adjacency)
+            return self._between(mu, adjacency)
+        pair = RandomAllocationPair(mu, self.steps)
         return WorstCase(
             (pair,),
             (pair.reverse(),),
@@ -125,18 +126,18 @@ class RandomAllocation(Mechanism):
             "step by the full sensitivity attains it.",
         )
 
-    def _between(self, single: RandomAllocationPair, adjacency: Adjacency | None) -> WorstCase:
+    def _between(self, mu: ExactReal, adjacency: Adjacency | None) -> WorstCase:
         """Return both ends for several participations."""
         k, t = self.participations, self.steps
-        together = Gaussian(ExactReal.of_root(Fraction(t)) / single.mu, k)
-        least = (single, GaussianPair(together, None))
+        together = Gaussian(ExactReal.of_root(Fraction(t)) / mu, k)
+        least = (AllocationEvent(mu, t, k), GaussianPair(together, None))
         (most,) = self.blocks.worst_case(adjacency).remove
         pair = Between(least, most, f"how private {k} steps of {t} are")
         return WorstCase(
             (pair,),
             (pair.reverse(),),
-            f"Below: one step of {t}, and the sum of all steps. Above: {k} allocations to {t // k} "
-            "steps, one in each block of a random partition.",
+            "Below: the mean of the likelihood ratios of the steps, and the sum of all steps. "
+            f"Above: {k} allocations to {t // k} steps, one in each block of a random partition.",
         )
 
     @property

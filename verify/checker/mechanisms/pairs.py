@@ -402,8 +402,9 @@ def _product(laws: list[Law], count: int) -> Law:
 def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Return the mixture over the steps against none, and the reverse; all steps are a composition.
 
-    Of other numbers of steps two ends: one step, the sum of all steps, and k allocations to ⌊t/k⌋
-    steps each. Of noise that is not Gaussian no worst pair is known.
+    Of other numbers of steps two ends: events of the mean of the likelihood ratios, the sum of all
+    steps, and k allocations to ⌊t/k⌋ steps each. Of noise that is not Gaussian no worst pair is
+    known.
     """
     inner, t, k = noise["mechanism"], noise["steps"], noise["participations"]
     if inner.name not in GAUSSIAN:
@@ -419,6 +420,7 @@ def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
             if few == 1:
                 most = _product([{"law": "gaussian", "mu": mu}], k)
             together = {"law": "gaussian", "mu": k * mu / sqrt(t)}
+            law = {**law, "law": "allocation-event", "participations": k}
             found.append([{"law": "between", "factors": [law, together, most]}, law, together])
         else:
             found.append([law])

@@ -16,7 +16,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.random_allocation import RandomAllocationPair
-from accountant.questions import profile
+from accountant.questions import profile, tradeoff
 from accountant.questions.gaussian_bounds import gaussian_bounds
 
 RELATION = Adjacency.ADD_REMOVE
@@ -163,6 +163,16 @@ def test_two_participations_are_between_both_ends(*, remove: bool) -> None:
     error = 6 * gain.std() / np.sqrt(len(gain))
     assert float(found.lower) - error < gain.mean() < float(found.upper) + error
     assert found.upper < profile.delta(Composed(Gaussian(1), 2), at, adjacency=RELATION).upper
+    assert found.upper < 2 * found.lower
+
+
+def test_both_ends_of_several_participations_are_near() -> None:
+    """ε of 2 steps of 1000 to half a per cent, and β."""
+    two = RandomAllocation(Gaussian(1), 1000, 2)
+    found = profile.epsilon(two, "1e-6", adjacency=RELATION, relative_width="1/100")
+    assert Decimal("0.3605") < found.lower < found.upper < Decimal("0.3620")
+    errors = tradeoff.beta(two, "1/20", adjacency=RELATION, relative_width="1/50")
+    assert Decimal("0.9") < errors.lower < errors.upper < Decimal("0.95")
 
 
 def test_several_participations_are_asked_alone() -> None:

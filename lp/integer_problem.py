@@ -17,15 +17,14 @@ A law that falls with |z| has a mean with its mirror image that does so too.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, final
 
-from accountant.core.validate import Field, Integer, Switch, exact_list, rational
-from accountant.errors import InvalidInputError, expected, suggestion
-from accountant.numbers.exact import ExactReal, Number, exact
-from lp.problem import OptionalReal, WithRatio
+from accountant.core.validate import Integer, OneOf, OptionalRationals, Switch
+from accountant.errors import InvalidInputError, expected
+from accountant.numbers.exact import ExactReal
+from lp.problem import OptionalReal, OptionalShare, WithRatio
 from lp.program import ONE, ZERO, Coefficient, Program, Row
 
 OBJECTIVES = ("variance", "absolute", "error", "cost", "delta")
@@ -33,52 +32,6 @@ _MOST_ROWS = 6000
 """Constraints of a program: more take hours."""
 _KILOBYTES_PER_ROW = 40
 """Memory of one constraint, measured, for the refusal to name."""
-
-
-@final
-class Objective(Field[str, str]):
-    """The name of what is minimised."""
-
-    def read(self, value: str) -> str:
-        """Require one of `OBJECTIVES`."""
-        if value not in OBJECTIVES:
-            known = ", ".join(OBJECTIVES)
-            raise expected(
-                self._name, value, f"to be one of {known}", suggestion(str(value), OBJECTIVES)
-            )
-        return value
-
-
-@final
-class OptionalFraction(Field[Fraction | None, Number | None]):
-    """A rational number in the open interval (0, 1), or None."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-
-    def read(self, value: Number | None) -> Fraction | None:
-        """Convert unless None, and require a rational number strictly between 0 and 1."""
-        if value is None:
-            return None
-        number = exact(value, self._name).rational
-        if number is None or not 0 < number < 1:
-            raise expected(self._name, value, "to be rational and in (0, 1)", "Give it exactly.")
-        return number
-
-
-@final
-class OptionalCosts(Field[tuple[Fraction, ...] | None, Sequence[Number] | None]):
-    """A list of rational numbers ≥ 0, or None."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-
-    def read(self, value: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
-        """Convert unless None, naming the entry that is wrong."""
-        if value is None:
-            return None
-        entries = exact_list(self._name, value)
-        return tuple(rational(f"{self._name}[{i}]", e, least=0) for i, e in enumerate(entries))
 
 
 @final
@@ -110,14 +63,14 @@ class IntegerNoiseProblem(WithRatio):
         Whether P(Z = z) must not grow with |z|.
     """
 
-    objective: Objective = Objective()
+    objective: OneOf = OneOf(*OBJECTIVES)
     support: Integer = Integer(least=1)
-    delta: OptionalFraction = OptionalFraction()
+    delta: OptionalShare = OptionalShare()
     epsilon: OptionalReal = OptionalReal(least=0)
     ratio: OptionalReal = OptionalReal(least=1)
     sensitivity: Integer = Integer(1, least=1)
-    error_free: OptionalFraction = OptionalFraction()
-    costs: OptionalCosts = OptionalCosts()
+    error_free: OptionalShare = OptionalShare()
+    costs: OptionalRationals = OptionalRationals()
     monotone: Switch = Switch(False)
 
     def __post_init__(self) -> None:

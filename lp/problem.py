@@ -9,8 +9,8 @@ from typing import TypeAlias, final
 from flint import arb, fmpq
 
 from accountant.core.description import Description
-from accountant.core.validate import Field, Integer
-from accountant.errors import InvalidInputError, expected, suggestion
+from accountant.core.validate import Field, Integer, OneOf, OptionalInteger
+from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
 
 Value: TypeAlias = fmpq | arb
@@ -46,47 +46,31 @@ class OptionalReal(Field[ExactReal | None, Number | None]):
 
 
 @final
-class ErrorFree(Field[Fraction, Number]):
+class Share(Field[Fraction, Number]):
     """A rational number in the open interval (0, 1)."""
 
     def read(self, value: Number) -> Fraction:
         """Convert, and require a rational number strictly between 0 and 1."""
         number = exact(value, self._name).rational
         if number is None or not 0 < number < 1:
-            raise expected(
-                self._name, value, "to be rational and in (0, 1)", "It is P(Z = 0), given exactly."
-            )
+            raise expected(self._name, value, "to be rational and in (0, 1)", "Give it exactly.")
         return number
 
 
 @final
-class OptionalCount(Field[int | None, int | None]):
-    """An integer ≥ 1, or None."""
+class OptionalShare(Field[Fraction | None, Number | None]):
+    """A rational number in the open interval (0, 1), or None."""
 
     def __init__(self) -> None:
         super().__init__(None)
 
-    def read(self, value: int | None) -> int | None:
-        """Convert unless None, and require an integer ≥ 1."""
+    def read(self, value: Number | None) -> Fraction | None:
+        """Convert unless None."""
         if value is None:
             return None
-        field = Integer(least=1)
-        field.__set_name__(OptionalCount, self._name)
+        field = Share()
+        field.__set_name__(OptionalShare, self._name)
         return field.read(value)
-
-
-@final
-class CountObjective(Field[str, str]):
-    """The name of the δ that is minimised."""
-
-    def read(self, value: str) -> str:
-        """Require one of `COUNT_OBJECTIVES`."""
-        if value not in COUNT_OBJECTIVES:
-            known = " or ".join(COUNT_OBJECTIVES)
-            raise expected(
-                self._name, value, f"to be {known}", suggestion(str(value), COUNT_OBJECTIVES)
-            )
-        return value
 
 
 class WithRatio(Description):
@@ -151,12 +135,12 @@ class CountNoiseProblem(WithRatio):
         The least count that occurs; every count n in min_count..N has a law.
     """
 
-    eta: ErrorFree = ErrorFree()
+    eta: Share = Share()
     support: Integer = Integer(least=1)
     epsilon: OptionalReal = OptionalReal(least=0)
     ratio: OptionalReal = OptionalReal(least=1)
-    max_count: OptionalCount = OptionalCount()
-    objective: CountObjective = CountObjective("singular")
+    max_count: OptionalInteger = OptionalInteger(least=1)
+    objective: OneOf = OneOf(*COUNT_OBJECTIVES, default="singular")
     min_count: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:

@@ -11,8 +11,8 @@ from typing import NamedTuple, final
 from flint import fmpq, fmpq_mat
 
 from accountant.core.description import Description
-from accountant.core.validate import Field, exact_list, rational
-from accountant.errors import InvalidInputError, NotApplicableError, expected, suggestion
+from accountant.core.validate import OneOf, OptionalRationals
+from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.geometry.spaces import (
     Box,
     DisjointGroups,
@@ -23,10 +23,8 @@ from accountant.geometry.spaces import (
     SparseBox,
     common_root,
 )
-from accountant.numbers.exact import Number
 from accountant.numbers.quadratic import vertex_count
 
-AIMS = ("total", "worst")
 _MOST_VERTICES = 4096
 """Vertices of a sensitivity space that are listed."""
 
@@ -36,36 +34,6 @@ class Vertex(NamedTuple):
 
     square: Fraction
     entries: tuple[Fraction, ...]
-
-
-@final
-class Aim(Field[str, str]):
-    """The name of what is minimised."""
-
-    def read(self, value: str) -> str:
-        """Require one of `AIMS`."""
-        if value not in AIMS:
-            raise expected(
-                self._name, value, f"to be one of {', '.join(AIMS)}", suggestion(str(value), AIMS)
-            )
-        return value
-
-
-@final
-class OptionalWeights(Field[tuple[Fraction, ...] | None, Sequence[Number] | None]):
-    """A list of rational numbers > 0, or None."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-
-    def read(self, value: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
-        """Convert unless None, naming the entry that is wrong."""
-        if value is None:
-            return None
-        return tuple(
-            rational(f"{self._name}[{i}]", entry, least=0, strict=True)
-            for i, entry in enumerate(exact_list(self._name, value))
-        )
 
 
 @final
@@ -87,8 +55,8 @@ class GaussianShapeProblem(Description):
     """
 
     space: SpaceField = SpaceField()
-    objective: Aim = Aim("total")
-    weights: OptionalWeights = OptionalWeights()
+    objective: OneOf = OneOf("total", "worst", default="total")
+    weights: OptionalRationals = OptionalRationals(strict=True)
 
     def __post_init__(self) -> None:
         """Require a weight for each coordinate, and differences that span them all."""

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
 
 from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import InvalidInputError, expected, suggestion
 from accountant.numbers.exact import ExactReal, Number, exact
 
 Stored = TypeVar("Stored")
@@ -228,6 +228,24 @@ class Rationals(Field[tuple[Fraction, ...], Sequence[Number]]):
 
 
 @final
+class OptionalRationals(Field[tuple[Fraction, ...] | None, Sequence[Number] | None]):
+    """A non-empty list of rational numbers ≥ 0, optionally > 0, or None."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        super().__init__(None)
+        self._strict = strict
+
+    def read(self, value: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
+        """Convert unless None, naming the entry that is wrong."""
+        if value is None:
+            return None
+        return tuple(
+            rational(f"{self._name}[{index}]", entry, least=0, strict=self._strict)
+            for index, entry in enumerate(exact_list(self._name, value))
+        )
+
+
+@final
 class Switch(Field[bool, bool]):
     """True or False."""
 
@@ -252,7 +270,8 @@ class OneOf(Field[str, str]):
         """Require one of the texts."""
         if value not in self._names:
             listed = ", ".join(map(repr, self._names))
-            raise expected(self._name, value, f"to be one of {listed}")
+            near = suggestion(str(value), self._names)
+            raise expected(self._name, value, f"to be one of {listed}", near)
         return value
 
 

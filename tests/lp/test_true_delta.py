@@ -143,7 +143,7 @@ def test_counts_from_a_least_one() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "delta"}, "objective='delta' to be singular or true-delta"),
+        ({"objective": "delta"}, "objective='delta' to be one of 'singular', 'true-delta'"),
         ({"min_count": 0}, "min_count=0 ≥ 1"),
         ({"min_count": 9}, "min_count=9 ≤ 8"),
         ({"min_count": 2, "max_count": None}, "min_count=2 ≤ 1"),

@@ -100,6 +100,14 @@ class Counter(ABC):
             raise self._refusal(len(inputs))
         return inputs
 
+    def _count(self, x: float) -> None:
+        """Require one input that this counter can take, and count it."""
+        if not 0 <= x <= 1:
+            raise expected(f"input {self._counted + 1}", x, "in [0, 1]")
+        if self._counted >= self._steps or not self._open:
+            raise self._refusal(1)
+        self._counted += 1
+
     @staticmethod
     def _read_counted(record: dict[str, Any], steps: int) -> int:
         counted = record["counted"]

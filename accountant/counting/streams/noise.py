@@ -77,14 +77,18 @@ class FloatSource(NoiseSource):
         return float(value)
 
     def draw(self, count: int) -> NDArray[np.float64]:
-        """Draw many: a random sign of an exponential is six times faster than `rng.laplace`."""
+        """Draw many."""
         if self._gaussian:
-            noise = self._rng.standard_normal(count)
-        else:
-            noise = self._rng.standard_exponential(count)
-            np.negative(noise, out=noise, where=self._rng.integers(0, 2, count, dtype=np.bool_))
-        noise *= self._scale
-        return noise
+            return self._rng.standard_normal(count) * self._scale
+        return laplace_doubles(self._scale, self._rng, count)
+
+
+def laplace_doubles(scale: float, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """Draw random signs of exponentials, six times faster than `rng.laplace`."""
+    noise = rng.standard_exponential(count)
+    np.negative(noise, out=noise, where=rng.integers(0, 2, count, dtype=np.bool_))
+    noise *= scale
+    return noise
 
 
 class NoiseProcess(ABC):

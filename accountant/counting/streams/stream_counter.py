@@ -86,11 +86,7 @@ class StreamCounter(Counter):
 
     def update(self, x: float) -> float:
         """Take the next input, in [0, 1], and return the estimate of the sum so far."""
-        if not 0 <= x <= 1:
-            raise expected(f"input {self._counted + 1}", x, "in [0, 1]")
-        if self._counted >= self._steps or not self._open:
-            raise self._refusal(1)
-        self._counted += 1
+        self._count(x)
         if self._rounding is not None:
             return self._rounded([x], self._rounding)[0]
         self._sum += x

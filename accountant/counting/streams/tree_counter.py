@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -15,6 +16,7 @@ from accountant import notation
 from accountant.core.randomness import SECURE, floating
 from accountant.counting.streams.counter import Counter
 from accountant.counting.streams.exact_noise import whole_steps
+from accountant.counting.streams.noise import laplace_doubles
 from accountant.errors import expected
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.kary_tree import KaryTree
@@ -88,7 +90,7 @@ class TreeCounter(Counter):
             tree = mechanism.tree
             self._exponent = _exponent(mechanism)
             self._draws = (
-                _doubles(float(mechanism.scale), floating(rng))
+                partial(laplace_doubles, float(mechanism.scale), floating(rng))
                 if insecure_floats
                 else _whole(mechanism.scale, self._exponent, rng)
             )
@@ -129,13 +131,9 @@ class TreeCounter(Counter):
 
     def update(self, x: float) -> float:
         """Take the next input, in [0, 1], and return the estimate of the sum so far."""
-        if not 0 <= x <= 1:
-            raise expected(f"input {self._counted + 1}", x, "in [0, 1]")
-        if self._discrete and x not in (0, 1):
+        if self._discrete and x not in (0, 1) and 0 <= x <= 1:
             raise expected(f"input {self._counted + 1}", x, "0 or 1", "KaryTree takes fractions.")
-        if self._counted >= self._steps or not self._open:
-            raise self._refusal(1)
-        self._counted += 1
+        self._count(x)
         self._sum += x if self._floats else round(math.ldexp(x, -self._exponent))
         self._advance(0)
         total = self._sum + self._values[0]
@@ -308,15 +306,3 @@ def _whole(scale: ExactReal, exponent: int, rng: Randomness) -> Draws:
     """Return a sampler of exact real noise, rounded to whole steps."""
     sampler = whole_steps(scale, exponent, "laplace")
     return lambda count: sampler.whole_steps(np.zeros((count, 1)), rng=rng)[:, 0]
-
-
-def _doubles(scale: float, rng: np.random.Generator) -> Draws:
-    """Return a sampler of a random sign of an exponential, six times faster than `rng.laplace`."""
-
-    def draw(count: int) -> NDArray[np.float64]:
-        noise = rng.standard_exponential(count)
-        np.negative(noise, out=noise, where=rng.integers(0, 2, count, dtype=np.bool_))
-        noise *= scale
-        return noise
-
-    return draw

@@ -327,6 +327,28 @@ def exact_list(name: str, value: object) -> tuple[ExactReal, ...]:
     return entries
 
 
+def rows_of(
+    name: str, value: object, example: str = "[[1, 0], [0, 1]]"
+) -> tuple[tuple[ExactReal, ...], ...]:
+    """Return rows of exact numbers, all of one length, from a non-empty list of lists."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not value:
+        raise expected(name, value, "to be a list of rows", f"Write {example}.")
+    rows = tuple(exact_list(f"{name}[{i}]", row) for i, row in enumerate(value))
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            size = f"to have {len(rows[0])} entries, as the first"
+            raise expected(f"{name}[{i}]", list(value[i]), size)
+    return rows
+
+
+def rational_rows(name: str, value: object) -> tuple[tuple[Fraction, ...], ...]:
+    """Return the same as rational numbers."""
+    return tuple(
+        tuple(rational(f"{name}[{i}][{j}]", entry) for j, entry in enumerate(row))
+        for i, row in enumerate(rows_of(name, value))
+    )
+
+
 def probability(name: str, value: Number) -> ExactReal:
     """Return an exact number in [0, 1]."""
     field = Probability()

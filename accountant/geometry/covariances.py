@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.description import Description
-from accountant.core.validate import Field, Integer, Rational, Rationals, rational
+from accountant.core.validate import Field, Integer, Rational, Rationals, rational_rows
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import Number
 from accountant.numbers.interval import ball
@@ -256,18 +256,9 @@ class SymmetricRows(Field[Rows, Sequence[Sequence[Number]]]):
 
     def read(self, value: Sequence[Sequence[Number]]) -> Rows:
         """Convert every entry, and require a square symmetric matrix."""
-        name = self._name
-        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not value:
-            raise expected(name, value, "to be a list of rows", "Write [[2, 1], [1, 2]].")
-        for i, row in enumerate(value):
-            if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
-                raise expected(f"{name}[{i}]", row, "to be a list of numbers")
-            if len(row) != len(value):
-                raise expected(f"{name}[{i}]", list(row), f"to have {len(value)} entries")
-        rows = tuple(
-            tuple(rational(f"{name}[{i}][{j}]", entry) for j, entry in enumerate(row))
-            for i, row in enumerate(value)
-        )
+        name, rows = self._name, rational_rows(self._name, value)
+        if len(rows[0]) != len(rows):
+            raise expected(f"{name}[0]", list(value[0]), f"to have {len(rows)} entries")
         for i, row in enumerate(rows):
             for j in range(i):
                 if row[j] != rows[j][i]:

@@ -17,7 +17,7 @@ from typing import ClassVar, final
 from flint import arb
 
 from accountant.core.description import Description
-from accountant.core.validate import Field, Integer, Positive, Reals, Switch, exact_list
+from accountant.core.validate import Field, Integer, Positive, Reals, Switch, rows_of
 from accountant.errors import InvalidInputError, expected
 from accountant.geometry.covariances import Covariance, Diagonal, Isotropic, Matrix, outside_range
 from accountant.geometry.ellipse import require_sparsity
@@ -186,18 +186,7 @@ class Vectors(Field[tuple[tuple[ExactReal, ...], ...], Sequence[Sequence[Number]
 
     def read(self, value: Sequence[Sequence[Number]]) -> tuple[tuple[ExactReal, ...], ...]:
         """Convert every vector, naming the one that is wrong."""
-        name = self._name
-        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not value:
-            raise expected(name, value, "to be a list of vectors", "Write [[1, 0], [0, 1]].")
-        vectors = tuple(exact_list(f"{name}[{i}]", vector) for i, vector in enumerate(value))
-        for i, vector in enumerate(vectors):
-            if len(vector) != len(vectors[0]):
-                raise expected(
-                    f"{name}[{i}]",
-                    list(value[i]),
-                    f"to have {len(vectors[0])} entries, as the first",
-                )
-        return vectors
+        return rows_of(self._name, value)
 
 
 @final

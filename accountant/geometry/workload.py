@@ -23,8 +23,7 @@ from accountant.core.validate import (
     Rational,
     Rationals,
     Switch,
-    exact_list,
-    rational,
+    rational_rows,
 )
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.geometry.spaces import SpaceField
@@ -290,18 +289,7 @@ class RationalMatrix(Field[tuple[tuple[Fraction, ...], ...], Sequence[Sequence[N
 
     def read(self, value: Sequence[Sequence[Number]]) -> tuple[tuple[Fraction, ...], ...]:
         """Convert every entry, naming the one that is wrong."""
-        if not isinstance(value, (list, tuple)) or not value:
-            raise expected(self._name, value, "to be a list of rows", "Write [[1, 0], [1, 1]].")
-        rows = tuple(
-            tuple(
-                rational(f"{self._name}[{i}][{j}]", entry)
-                for j, entry in enumerate(exact_list(f"{self._name}[{i}]", row))
-            )
-            for i, row in enumerate(value)
-        )
-        if len({len(row) for row in rows}) > 1:
-            raise expected(self._name, [len(row) for row in rows], "to have rows of one length")
-        return rows
+        return rational_rows(self._name, value)
 
 
 @final

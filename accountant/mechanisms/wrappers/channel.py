@@ -16,7 +16,7 @@ from accountant.core.adjacency import Adjacency, refuse_added
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
-from accountant.core.validate import Field, exact_list, integer, rational
+from accountant.core.validate import Field, exact_list, integer, rational, rows_of
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -56,13 +56,8 @@ class Stochastic(Field[Rows, Any]):
             raise InvalidInputError(
                 f"Expected {name} of 2 to {_MOST_INPUTS} rows, not {len(listed)}."
             )
-        rows = tuple(self._row(f"{name}[{i}]", row) for i, row in enumerate(listed))
-        for i, row in enumerate(rows):
-            if len(row) != len(rows[0]):
-                raise expected(
-                    f"{name}[{i}]", list(listed[i]), f"to have {len(rows[0])} entries, as the first"
-                )
-        return rows
+        rows_of(name, listed)
+        return tuple(self._row(f"{name}[{i}]", row) for i, row in enumerate(listed))
 
     def _file(self, path: Path) -> Any:
         """Read a table of numbers: the text of each cell of a .csv, or the array of an .npy."""

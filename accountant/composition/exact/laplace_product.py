@@ -27,7 +27,13 @@ from accountant.core.pair import Pair, Tails
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import COMPOSED_WIDTH, RELATIVE_WIDTH, Interval, narrowed
+from accountant.numbers.interval import (
+    COMPOSED_WIDTH,
+    RELATIVE_WIDTH,
+    Interval,
+    asked_width,
+    narrowed,
+)
 from accountant.numbers.precision import ctx
 
 _GUARD_BITS = 16
@@ -101,7 +107,8 @@ class LaplaceSums(Engine):
             return arb(0) if product.is_beyond(at) else law.above(at, Kernel.EXCESS)
 
         with contextlib.suppress(UndecidedError, ArithmeticError):
-            return rough_root(profile, log_delta, first, _WIDTH, _CLOSE)
+            width = asked_width.get() or _WIDTH  # so that answers share the tables
+            return rough_root(profile, log_delta, first, width, _CLOSE)
         return None
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:

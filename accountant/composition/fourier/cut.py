@@ -21,7 +21,7 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.composition.fourier.measure import Alike, Loss, Measure, estimator
+from accountant.composition.fourier.measure import Alike, Loss, Measure
 from accountant.composition.losses.transform import (
     Cut,
     GaussianTransform,
@@ -247,8 +247,3 @@ def lost(loss: Loss) -> tuple[arb, arb]:
             for p, q in (part.lost(), part.beyond_guard()):
                 first, second = first + count * p, second + count * q
     return first.upper(), second.upper()
-
-
-def start(loss: Loss, log_delta: float) -> float:
-    """Return an ε whose δ is about e^log_delta, by the saddle-point value of the cut loss."""
-    return estimator(cut_off(loss, -log_delta + _MARGIN, guarded=True)).start(log_delta)

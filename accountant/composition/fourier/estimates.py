@@ -220,10 +220,6 @@ class Estimator:
         line.check(epsilon, log_delta, self.most_loss)
         return epsilon + move
 
-    def start(self, log_delta: float) -> float:
-        """Return the ε for which the saddle-point approximation of ln δ is log_delta."""
-        return self._at_saddle(self._saddle_of(log_delta))
-
     def _at_saddle(self, s: float) -> float:
         """Return the ε whose saddle is s > 0."""
         return self.cumulants(s)[1] - 1 / s - 1 / (s + 1)

@@ -7,13 +7,11 @@ which are decreasing and smooth in ε over their whole range.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from accountant.composition.fourier.cut import chosen, start
 from accountant.composition.fourier.estimates import (
     ABOVE_P,
     ABOVE_Q,
@@ -29,10 +27,6 @@ from accountant.errors import UndecidedError
 
 SMALL_DELTA = -2.5
 """Below this ln δ the saddle point of δ is searched, rather than ε."""
-_CUTS = (52, 64)
-"""Bits below the value at which large losses are cut off."""
-_AGREEMENT = 1e-12
-"""How far ln G may differ between the two cuts: more means that one of them matters."""
 _MOST_STEPS = 200
 """Steps of a root: each halves a bracket at worst, and floats have fewer halves."""
 _CLOSE = 1e-15
@@ -112,13 +106,8 @@ class FloatCurve:
             return self._root(self.delta, odds, self._mean - self._spread)
         try:
             return self._engine.epsilon(log_delta)
-        except (UndecidedError, ArithmeticError):
-            pass
-        try:
-            near = start(self._loss, log_delta)
         except (UndecidedError, ArithmeticError) as error:
             raise _lost(f"ln(delta)={log_delta:.6g}") from error
-        return self._root(self.delta, odds, near)
 
     def tail_of_p(self, epsilon: float) -> Share:
         """Return P(L > ε)."""
@@ -148,23 +137,11 @@ class FloatCurve:
         return self._root(self.tail_of_q, odds, self._engine.cumulants(-1.0)[1], settled)
 
     def _integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
-        """Return ln G(ε) and its slope.
-
-        Where a rare large loss is in the way it is cut off, in two places whose values must agree.
-        """
-        with contextlib.suppress(UndecidedError, ArithmeticError):
-            return self._engine.log_integral(strip, epsilon)
-        shorter = [chosen(self._loss, strip, epsilon, bits) for bits in _CUTS]
-        if self._loss in shorter:
-            raise _lost(f"epsilon={epsilon:.6g}")
+        """Return ln G(ε) and its slope."""
         try:
-            engines = [estimator(loss) for loss in shorter]
-            first, second = (engine.log_integral(strip, epsilon) for engine in engines)
+            return self._engine.log_integral(strip, epsilon)
         except (UndecidedError, ArithmeticError) as error:
             raise _lost(f"epsilon={epsilon:.6g}") from error
-        if abs(first[0] - second[0]) > _AGREEMENT:
-            raise _lost(f"epsilon={epsilon:.6g}")
-        return second
 
     def _root(
         self, share: Callable[[float], Share], odds: float, first: float, settled: float = 0.0

@@ -155,7 +155,10 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     right = event_p - event_q * np.exp(l[1:] - middle) - error
     flat = right < infinity
     left, right = np.where(flat, infinity, left), np.where(flat, infinity, right)
-    before = _before(survival, l[:-1] + _SLIVER * gaps, _NEARLY_ALL * float(first.above_p[0]))
+    share = _NEARLY_ALL * float(first.above_p[0])
+    before = int(np.count_nonzero(tail.above_p >= share))  # cells, nearly: it only chooses
+    if before < len(gaps):
+        before += int(survival((l[:-1] + _SLIVER * gaps)[before : before + 1]).above_p[0] >= share)
     start = np.arange(len(gaps)) < before
     lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
     start &= lines[1:] >= infinity
@@ -172,17 +175,6 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     if not factor > _MOST_MENDED:
         return None
     return GridLaw(place.origin, place.index, law * factor, infinity)
-
-
-def _before(survival: Survival, l: Array, share: float) -> int:  # noqa: E741
-    """Return how many of increasing losses have P(L > l) ≥ share, nearly: it only chooses."""
-    low, high = 0, len(l)
-    while high > low:
-        index = np.arange(low, high, -(-(high - low) // 32))
-        hits = int(np.count_nonzero(survival(l[index]).above_p >= share))
-        low = int(index[hits - 1]) + 1 if hits else low
-        high = int(index[hits]) if hits < len(index) else high
-    return low
 
 
 def _misplaced(l: Array) -> Array:  # noqa: E741

@@ -5,6 +5,7 @@ All numbers here are floats that choose; the bounds of `tilted` hold whatever is
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
@@ -52,6 +53,8 @@ _NEAR_JUMP = 4.0
 """Spreads of the other losses about the loss that alone makes the sum, where cells are fine."""
 _MANY = 16
 """Releases from which on cells have different widths: sums of fewer are not smooth enough."""
+_LEVELS = 80
+"""Densities, a factor of √2 apart, from which on cells are a step wide: 2^40 is all of them."""
 _COARSENED = 1.3
 """By how much wider cells where there is little mass may widen the bounds."""
 _SPENT = 9.0
@@ -364,13 +367,18 @@ class Plan:
         )
         density[:-1][around] = 1.0
         density[1:][around] = 1.0
-        references = 2.0 ** -np.arange(0.0, 40.0, 0.5)[:, None]
+        most = min(max(_WIDEST / (1 + self.tilt) / step, 1.0), _MOST_STRIDE)
         with np.errstate(divide="ignore", over="ignore"):
-            gaps = np.maximum((references / density) ** (1 / 3), 1.0)
-        gaps = np.minimum(gaps, min(max(_WIDEST / (1 + self.tilt) / step, 1.0), _MOST_STRIDE))
-        errors = (masses * gaps * gaps).sum(axis=1)
-        chosen = int(np.argmax(errors <= _COARSENED * masses.sum()))
-        strides = 1 << np.log2(gaps[chosen]).astype(int)
+            wide = np.cbrt(1 / density)
+
+        def gaps(level: int) -> Array:
+            return np.clip(wide * 2.0 ** (-level / 6), 1.0, most)
+
+        def is_fine(level: int) -> bool:
+            return bool(masses @ gaps(level) ** 2 <= _COARSENED * masses.sum())
+
+        level = bisect.bisect_left(range(_LEVELS), True, key=is_fine)
+        strides = 1 << np.log2(gaps(level)).astype(int)
         edges = np.round((losses - origin) / step).astype(int)
         runs = np.flatnonzero(np.append(True, np.diff(strides) != 0))
         starts = np.concatenate([[first], edges[runs[1:]], [last]]).clip(first, last)

@@ -1,20 +1,17 @@
-"""Moments of Gaussian mixtures in floats, by the trapezoidal rule in x, without proof.
+"""Moments of Gaussian mixtures in floats, without proof.
 
-Λ(s) = E[w(X)^s] = ∫ φ w^s dx for X ~ N(0, 1), w the density of the mixture against N(0, 1). A
-step η leaves an error of about e^{−2πy/η} times the largest integrand at the height y above the
-axis, below the zeros of w: for s ≥ 0 it is at most e^{y²/2} times that on the axis, for s < 0 it
-is looked up. On the axis w^{it} turns, the faster the larger t. But Im x = v may be the line
-instead, where |w^{it}| = e^{−t arg w} falls: between the axis and Im x = 2v the integrand is as
-small as for t = 0, and so one rule serves every t ≥ 0.
+Λ(s) = E[w(X)^s] = ∫ φ w^s dx for X ~ N(0, 1), w the density of the mixture against N(0, 1).
 
-Beside a cut χ grows off the axis; there the rule stays on it, and its step depends on t; moments
-on the real axis are sums over `panels`.
+*At real s*: Gauss–Legendre rules on panels, none longer than 3/μ, as w has zeros at the height π/μ
+above the axis. They end at distances 3τ·2^k from a cut of width τ, and are longer where a normal
+law has nothing left.
 
-Gauss–Legendre rules on panels that are short beside the cuts of a normal law.
-
-A trapezoidal rule is as fine everywhere as it must be beside the sharpest cut. Here panels end at
-distances 3τ·2^k from a cut of width τ, and none is longer than a half, or than 2 where a normal law
-has nothing left.
+*On lines s + it*, where nothing is cut: the trapezoidal rule. A step η leaves an error of about
+e^{−2πy/η} times the largest integrand at the height y above the axis, below the zeros of w: for
+s ≥ 0 it is at most e^{y²/2} times that on the axis, for s < 0 it is looked up. On the axis w^{it}
+turns, the faster the larger t. But Im x = v may be the line instead, where |w^{it}| = e^{−t arg w}
+falls: between the axis and Im x = 2v the integrand is as small as for t = 0, and so one rule serves
+every t ≥ 0.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from flint import arb
@@ -35,7 +32,6 @@ from accountant.composition.numeric.kernels import (
     ROOT_2PI,
 )
 from accountant.errors import UndecidedError
-from accountant.numbers.precision import cached_property
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,8 +41,11 @@ if TYPE_CHECKING:
 
 _POINTS = 16
 """Nodes of a rule on one panel."""
-_LONGEST, _LONG = 0.5, 2.0
-"""Longest panels: where the normal law has mass, and far out where only w^s has."""
+_LONGEST, _WHOLE, _LONG = 0.5, 1.0, 2.0
+"""Longest panels: where the normal law has mass, with and without cuts, and far out where only w^s
+has."""
+_TURN = 3.0
+"""Length of a panel, by 1/μ: a rule of 16 nodes errs by 1e-20 there, and by 1e-13 on twice that."""
 _USUAL = 48.0
 """|x| up to which panels are short: tilted laws of usual tilts end before."""
 _NEAREST = 3.0
@@ -55,8 +54,6 @@ _GRAIN = 8.0
 """Multiples to which the range of the nodes is rounded outward, so that they are made seldom."""
 _FARTHEST = 4096.0
 """|x| beyond which no moments are summed: the tables would be long."""
-_MOST_PHASE = 16.0
-"""Radians by which e^{itL} may turn on a panel: 16 nodes resolve them to 1e-13."""
 
 
 @functools.cache
@@ -74,6 +71,8 @@ class Panels:
     def __init__(self, floats: Mixture) -> None:
         self._floats = floats
         self._low, self._high = math.inf, -math.inf
+        self._longest = min(_LONGEST if floats.is_cut else _WHOLE, _TURN / floats.mu)
+        self.x: Floats
         self.mass: Floats
         """φχ dx"""
         self.log_mass: Floats
@@ -92,31 +91,22 @@ class Panels:
         ends, floats = self._ends(), self._floats
         points, weights = _rule()
         middle, half = 0.5 * (ends[1:] + ends[:-1])[:, None], 0.5 * np.diff(ends)[:, None]
-        x = (middle + half * points).ravel()
+        self.x = x = (middle + half * points).ravel()
         self.log_mass = floats.bell(x) + np.log((half * weights).ravel() / ROOT_2PI)
         self.mass = np.exp(self.log_mass)
         law = floats.mu, floats.log_share, floats.log_rest
         self.loss, self.gap = kernels.axis(*law, x)
 
-    @staticmethod
-    def resolve(loss: Floats, t: float) -> bool:
-        """Whether e^{itL} turns by at most 16 radians on a panel: the rule then errs below 1e-13.
-
-        `loss` has the values at nodes that follow each other.
-        """
-        turns = np.abs(loss[_POINTS - 1 :] - loss[: 1 - _POINTS])
-        return t * float(turns.max(initial=0.0)) <= _MOST_PHASE
-
     def _ends(self) -> Floats:
         """Return the ends of the panels, in order."""
         floats = self._floats
         cuts = [(floats.cut, floats.width), (floats.rise, floats.rise_width)]
-        low, high = max(self._low, -_USUAL), min(self._high + _LONGEST, _USUAL)
-        ends: list[NDArray[Any]] = [np.arange(low, high, _LONGEST)]
+        low, high = max(self._low, -_USUAL), min(self._high + self._longest, _USUAL)
+        ends: list[NDArray[Any]] = [np.arange(low, high, self._longest)]
         ends.append(np.arange(self._low, self._high + _LONG, _LONG))
         for at, width in [*cuts, (floats.guard, GUARD_WIDTH)]:
             if math.isfinite(at):
-                doublings = math.ceil(math.log2(max(_LONGEST / (_NEAREST * width), 1.0))) + 1
+                doublings = math.ceil(math.log2(max(self._longest / (_NEAREST * width), 1.0))) + 1
                 away = _NEAREST * width * 2.0 ** np.arange(doublings)
                 ends += [at - away, np.array([at]), at + away]
         found = distinct(np.concatenate(ends))
@@ -132,10 +122,6 @@ _REACH = 8.8
 """Distance at which a normal law is e^−39 of its peak."""
 _FEW = 16
 """Points t up to which each is summed by itself."""
-_MOST_GRADES = 256
-"""Remembered grades at most."""
-_LEAST = 1.0 - TARGET
-"""Least growth of an integrand that is used, so that every step stays finite."""
 _HIGHEST = 0.95
 """The largest height, as a part of π/μ, where w has a zero: it costs nothing that w^s is small."""
 _TALLEST = math.sqrt(2 * _AIM)
@@ -157,43 +143,18 @@ _NEVER = 80.0
 ln M."""
 _SHARES = 1.6 ** -np.arange(0.0, 9.0)
 """Heights that are tried, as shares of the largest."""
-_COARSE, _FINE = np.linspace(0.0, 1.0, 40), np.linspace(0.0, 1.0, 256)
-"""Places at which the growth of an integrand is looked at: more of them beside cuts."""
-
-
-class _Rule(NamedTuple):
-    """The ends of a rule, and its steps 2^(−grade/4)."""
-
-    low: float
-    high: float
-    grade: int
-    """On the real axis, for t = 0, where nothing is cut."""
-    line_grade: int
-    """On the line Im x = height, for t ≥ 0."""
-    height: float
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """Equidistant nodes in x on the real axis, with what does not depend on the tilt."""
-
-    start: int
-    mass: Floats
-    """φ dx"""
-    log_mass: Floats
-    loss: Floats
-    gap: Floats
-    """L − (w − 1)"""
+_PLACES = 40
+"""Places at which the growth of an integrand is looked at."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """The same on a line Im x > 0."""
+    """Equidistant nodes on a line Im x > 0, with what does not depend on the tilt."""
 
     start: int
     bell: Complexes
+    """−z²/2"""
     loss: Complexes
 
 
@@ -203,13 +164,11 @@ class FloatMixture:
 
     def __init__(self, floats: Mixture, mixed_first: bool) -> None:
         self._floats, self._mixed_first = floats, mixed_first
-        self._panels = Panels(floats) if floats.is_cut else None
-        self._lost = floats.lost
+        self._panels, self._lost = Panels(floats), floats.lost
         self._law = floats.mu, floats.log_share, floats.log_rest
-        self._axes: dict[int, _Axis] = {}
+        self._ranges: dict[tuple[int, bool], tuple[float, float]] = {}
+        self._heights: dict[int, tuple[int, float]] = {}
         self._raised: dict[tuple[int, float], _Raised] = {}
-        self._rules: dict[tuple[int, bool], _Rule] = {}
-        self._line_grades: dict[tuple[float, int], int] = {}
         self._last: tuple[float, Complexes, Complexes] | None = None
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
@@ -219,16 +178,7 @@ class FloatMixture:
             log_share, square = self._floats.log_share, self._floats.mu**2
             size, mean = s * (log_share + 0.5 * (s - 1) * square), log_share + (s - 0.5) * square
             return size, mean if self._mixed_first else -mean, square
-        rule = self._rule(s)
-        if self._panels is None:
-            table, kept = self._axis(rule.grade, rule.low, rule.high)
-            mass, log_mass = table.mass[kept], table.log_mass[kept]
-            size, mean, variance = kernels.moments(
-                s, mass, log_mass, table.loss[kept], table.gap[kept]
-            )
-        else:
-            self._panels.cover(rule.low, rule.high)
-            size, mean, variance = self._on_panels(s, self._panels)
+        size, mean, variance = self._moments(s)
         return size, mean if self._mixed_first else -mean, variance
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
@@ -236,9 +186,8 @@ class FloatMixture:
         s = c + 1 if self._mixed_first else -c
         if self._is_shifted(s):
             return -0.5 * (self._floats.mu * t) ** 2, np.zeros_like(t)
-        if self._panels is not None:
-            mass, away = self._tilted_beside_cut(s, float(t[-1]), self._panels)
-        elif (last := self._last) is not None and last[0] == s:
+        assert not self._floats.is_cut  # lines of laws that are cut are summed in balls alone
+        if (last := self._last) is not None and last[0] == s:
             _, mass, away = last
         else:
             mass, away = self._tilted(s)
@@ -256,19 +205,23 @@ class FloatMixture:
         The law ∝ φ (q e^l)^s is N(sμ, 1), of mass q^s e^{s(s − 1)μ²/2}; under it s(1 − q)/(q e^l)
         has the mean s e^{−(s − 1)μ²} (1 − q)/q.
         """
-        if s < 1 or self._panels is not None:
+        if s < 1 or self._floats.is_cut:
             return False
         law = self._floats
         fall = (s - 1) * law.mu**2
         beside = math.log(s) + law.log_rest - law.log_share - fall
         return beside < -_NEVER and s * (law.log_share + 0.5 * fall) > _NEVER
 
-    def _on_panels(self, s: float, nodes: Panels) -> tuple[float, float, float]:
-        """Return them for a law that is cut."""
-        log_mass, loss = nodes.log_mass, nodes.loss
+    def _moments(self, s: float) -> tuple[float, float, float]:
+        nodes, (low, high) = self._panels, self._range(s)
+        nodes.cover(low, high)
+        kept = slice(*np.searchsorted(nodes.x, (low, high)))
+        log_mass, loss = nodes.log_mass[kept], nodes.loss[kept]
         if math.isinf(self._floats.rise):
-            size, mean, variance = kernels.moments(s, nodes.mass, log_mass, loss, nodes.gap)
-            if abs(size) < BY_EXCESS:  # where the loops rely on E[1] = E[w] = 1
+            size, mean, variance = kernels.moments(
+                s, nodes.mass[kept], log_mass, loss, nodes.gap[kept]
+            )
+            if self._floats.is_cut and abs(size) < BY_EXCESS:  # loops rely on E[1] = E[w] = 1
                 first, second = self._lost
                 whole = math.exp(size)
                 less = whole - first - s * (second - first)
@@ -284,41 +237,17 @@ class FloatMixture:
 
     def _tilted(self, s: float) -> tuple[Complexes, Complexes]:
         """Return the tilted law on the raised line, as shares of its mass, and L − m there."""
-        rule = self._rule(s)
-        step = 2.0 ** (-rule.line_grade / 4)
-        first, last = _ends(step, rule.low, rule.high)
-        key = rule.line_grade, rule.height
-        table = self._raised.get(key)
+        grade, height = self._height(s)
+        step = 2.0 ** (-grade / 4)
+        first, last = _ends(step, *self._range(s))
+        table = self._raised.get((grade, height))
         if table is None or first < table.start or last >= table.start + len(table.bell):
             start, x = _points(first, last, step, (last - first) // 8)
-            z = x + 1j * rule.height
-            table = _Raised(start, -0.5 * z * z, kernels.raised(*self._law, x, rule.height))
-            self._raised[key] = table
+            z = x + 1j * height
+            table = _Raised(start, -0.5 * z * z, kernels.raised(*self._law, x, height))
+            self._raised[grade, height] = table
         kept = slice(first - table.start, last - table.start + 1)
         return _shares(s, table.loss[kept], table.bell[kept])
-
-    def _tilted_beside_cut(self, s: float, t: float, panels: Panels) -> tuple[Complexes, Complexes]:
-        """Return the same on the real axis, fine enough for arguments up to t."""
-        rule = self._rule(s)
-        panels.cover(rule.low, rule.high)
-        mass, away = _shares(s, panels.loss, panels.log_mass)
-        if panels.resolve(away, t):
-            return mass, away
-        low, high = self._low(s), self._end(s)
-        table, kept = self._axis(self._grade_of_line(s, t, low, high), low, high)
-        return _shares(s, table.loss[kept], table.log_mass[kept])
-
-    def _axis(self, grade: int, low: float, high: float) -> tuple[_Axis, slice]:
-        """Return nodes on the real axis, and which of them are needed."""
-        step = 2.0 ** (-grade / 4)
-        first, last = _ends(step, low, high)
-        table = self._axes.get(grade)
-        if table is None or first < table.start or last >= table.start + len(table.mass):
-            start, x = _points(first, last, step, (last - first) // 2)
-            log_mass = self._floats.bell(x) + math.log(step / ROOT_2PI)
-            table = _Axis(start, np.exp(log_mass), log_mass, *kernels.axis(*self._law, x))
-            self._axes[grade] = table
-        return table, slice(first - table.start, last - table.start + 1)
 
     def _low(self, s: float) -> float:
         low = -_REACH + (self._floats.peak(s) if s < 0 else 0.0)
@@ -328,77 +257,42 @@ class FloatMixture:
     def _end(self, s: float) -> float:
         return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
 
-    def _rule(self, s: float) -> _Rule:
-        """Return a rule for real s, often the same for all s of a sign between two powers of 2."""
-        far = self._floats.mu * max(s, 2.0)  # right of this φ w^s and φ w² fall like φ
-        whole = self._panels is None
-        if whole and s >= 0 and far < _NEAR:
-            return _Rule(-_REACH, far + _REACH, *self._steps)
-        key = math.frexp(max(abs(s), _MODERATE) if whole else abs(s))[1], s > 0
-        found = self._rules.get(key)
-        if found is None:
-            found = self._rules[key] = self._new_rule(math.copysign(2.0 ** key[0], s))
-        return found
+    def _range(self, s: float) -> tuple[float, float]:
+        """Return where φχ w^s and φχ w² count.
 
-    def _new_rule(self, far: float) -> _Rule:
-        """Return the rule for s between far/2 and far."""
-        low, high = min(self._low(far), self._low(0.5 * far)), self._end(far)
-        if self._panels is not None:
-            return _Rule(low, max(high, self._end(0.5 * far)), 0, 0, 0.0)
-        if far > 2.0:
-            high = max(high, self._end(0.5 * far))
-        if far > 0:
-            return _Rule(low, high, *self._steps)
-        heights, _, grown = self._growths(far, 0.0, low, high)
-        growths = np.maximum(grown.max(axis=1), 0.0)
-        steps = 2 * math.pi * heights / (_AIM + growths)
-        mild = growths <= max(_MOST_GROWTH, float(growths.min()))
-        tall = int(np.argmax(np.where(mild, heights, 0.0)))
-        grades = _grade(float(steps.max())), _grade(0.5 * float(steps[tall]))
-        return _Rule(low, high, *grades, 0.5 * float(heights[tall]))
-
-    @cached_property
-    def _steps(self) -> tuple[int, int, float]:
-        """The grades and the height of the rules for s > 0, where only e^{y²/2} grows."""
-        heights = [min(_HIGHEST * math.pi / self._floats.mu, y) for y in (_TALLEST, _TALL)]
-        steps = [2 * math.pi * y / (_AIM + 0.5 * y * y) for y in heights]
-        return _grade(steps[0]), _grade(0.5 * steps[1]), 0.5 * heights[1]
-
-    def _grade_of_line(self, s: float, t: float, low: float, high: float) -> int:
-        """Return the grade for the last of the points t that begin with the same half octave."""
-        half_octave = math.ceil(2 * math.log2(t))
-        if len(self._line_grades) > _MOST_GRADES:
-            self._line_grades.clear()
-        if (s, half_octave) not in self._line_grades:
-            self._line_grades[s, half_octave] = self._grade(s, 2.0 ** (half_octave / 2), low, high)
-        return self._line_grades[s, half_octave]
-
-    def _grade(self, s: float, t: float, low: float, high: float) -> int:
-        """Return the grade that is fine enough at s + it.
-
-        Beside a cut the contours are lowered, as far as the integrand is small there.
+        It is often the same for all s of a sign between two powers of 2.
         """
-        heights, y, grown = self._growths(s, t, low, high)
-        excess = _AIM + np.maximum(grown, _LEAST)
-        steps = 2 * math.pi * np.minimum((y / excess).min(axis=1), heights / _AIM)
-        return _grade(float(steps.max()))
+        far = self._floats.mu * max(s, 2.0)  # right of this φ w^s and φ w² fall like φ
+        whole = not self._floats.is_cut
+        if whole and s >= 0 and far < _NEAR:
+            return -_REACH, far + _REACH
+        key = math.frexp(max(abs(s), _MODERATE) if whole else abs(s))[1], s > 0
+        if key not in self._ranges:
+            ends = [math.copysign(2.0 ** (key[0] - i), s) for i in (0, 1)]
+            low, high = min(map(self._low, ends)), max(map(self._end, ends))
+            self._ranges[key] = low, high
+        return self._ranges[key]
 
-    def _growths(
-        self, s: float, t: float, low: float, high: float
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return heights, contours, and ln of how much larger the integrand is there."""
+    def _height(self, s: float) -> tuple[int, float]:
+        """Return the grade of a rule on a line, whose step is 2^(−grade/4), and its height."""
         floats = self._floats
-        x = low + (high - low) * (_COARSE if self._panels is None else _FINE)
-        heights = min(floats.largest_shift, _TALLEST) * _SHARES
-        y = heights[:, None]
-        plain, grown = s * floats.log_density(x) - 0.5 * x * x, -0.5 * x * x
-        if self._panels is not None:
-            y = floats.lowered(x[None, :], np.repeat(y, len(x), axis=1), s)
-            plain = plain + floats.log_kept(x, np.zeros_like(x))
-            grown = grown + floats.log_kept(x + 0 * y, y)
-        size, angle = floats.at_angle(x[None, :], floats.mu * y)
-        grown = grown + s * size + t * angle
-        return heights, y, grown + 0.5 * y * y - float(plain.max())
+        if s >= 0:  # only e^{y²/2} grows
+            y = min(_HIGHEST * math.pi / floats.mu, _TALL)
+            return _grade(math.pi * y / (_AIM + 0.5 * y * y)), 0.5 * y
+        key = math.frexp(max(-s, _MODERATE))[1]
+        if key not in self._heights:
+            far = -(2.0**key)
+            x = np.linspace(*self._range(s), _PLACES)
+            heights = min(floats.largest_shift, _TALLEST) * _SHARES
+            y = heights[:, None]
+            grown = far * floats.at_angle(x[None, :], floats.mu * y)[0] + 0.5 * (y * y - x * x)
+            grown -= float((far * floats.log_density(x) - 0.5 * x * x).max())
+            growths = np.maximum(grown.max(axis=1), 0.0)
+            mild = growths <= max(_MOST_GROWTH, float(growths.min()))
+            tall = int(np.argmax(np.where(mild, heights, 0.0)))
+            step = math.pi * float(heights[tall]) / (_AIM + float(growths[tall]))
+            self._heights[key] = _grade(step), 0.5 * float(heights[tall])
+        return self._heights[key]
 
 
 def log_one_plus(z: Complexes) -> tuple[Floats, Floats]:

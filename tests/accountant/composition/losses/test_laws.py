@@ -127,6 +127,8 @@ def test_floats_are_those_of_the_balls(loss: Transform, c: Fraction) -> None:
     assert abs(size - float(here.mid())) <= close * abs(float(here.mid())) + 1e-15
     assert abs(mean - first) <= 1e-6 * math.sqrt(variance)
     assert math.isclose(variance, second, rel_tol=close, abs_tol=0)
+    if isinstance(loss, MixtureTransform) and not loss.is_whole:
+        return  # lines of laws that are cut are summed in balls alone
     t = np.array([0.3, 1.1]) / math.sqrt(variance)
     real, imaginary = floats.log_ratio(float(c), t)
     for k in (0, 1):

@@ -75,7 +75,7 @@ def main() -> None:
     for m, r, v, epsilon, delta, mu in SETTINGS:
         exact = float(tail_bound(v, r, m, epsilon, delta)[0])
         claim = guarantee({"mu": str(mu)})
-        levels = np.geomspace(1, 1e-8, 400)  # at each the points of the curve that bind there
+        levels = np.geomspace(1, 1e-8, 120)  # at each the points of the curve that bind there
         own = min(bound_of_claim(v, r, m, claim, float(level)) for level in levels)
         values = (exact, published(m, r, v, epsilon, delta), own, recursion(m, r, v, mu))
         shown = [f"{value:.2g}" if not math.isclose(value, 1) else "1" for value in values]

@@ -10,8 +10,9 @@ N(μ', 1) with it and N(0, 1) without. The claim is μ-GDP of a step.
   is theirs for white boxes, told that scores are normal of variance 1, with its threshold where the
   largest square fits below the claimed curve. Its level is a limit for many pairs.
 - González, Dulce Rubio, Ramdas and Ribero, "Sequentially auditing differential privacy" (NeurIPS
-  2025): bets on a witness of the maximum mean discrepancy beyond √2 δ(0), the largest that the claim
-  allows (Gaussian kernel, median bandwidth of 20 pairs that are not used, online Newton stakes).
+  2025): bets on a witness of the maximum mean discrepancy beyond √2 δ(0), the largest that the
+  claim allows (Gaussian kernel, median bandwidth of 20 pairs that are not used, online Newton
+  stakes).
 
 The last two take pairs: the k-th score with the canary and the k-th without. Entries are medians
 of steps at 5 %; the last column but one is the part of private runs (μ' = μ) that are accused.
@@ -49,15 +50,9 @@ Test: TypeAlias = Callable[[Any, Any, float], int | None]
 
 def ours(scores: Any, coins: Any, mu: float) -> int | None:
     """Return the steps that `audit_training` takes."""
-    read = 0
-
-    def steps() -> Any:
-        nonlocal read
-        for read, step in enumerate(zip(scores, coins, strict=True), 1):
-            yield step
-
-    found = audit_training(steps(), guarantee({"mu": str(mu)}), significance=LEVEL)
-    return read if found.refuted else None
+    claim = guarantee({"mu": str(mu)})
+    found = audit_training(zip(scores, coins, strict=True), claim, significance=LEVEL)
+    return sum(each.runs for each in found.rounds) if found.refuted else None
 
 
 def paired(scores: Any, coins: Any) -> tuple[Any, Any, Any]:

@@ -107,7 +107,7 @@ def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-
     return sides.p_value(_sides(counts), epsilon, delta, spared)
 
 
-def tested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -> float:
+def nested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -> float:
     """Return a p-value for a test at a level, which is not kept up by what that test spares.
 
     Let F_s be the supremum over the nuisance parameter's interval of confidence 1 − s. The test at

@@ -29,7 +29,7 @@ from verify.audit.exact_test import (
     Design,
     delta_lower_bound,
     epsilon_lower_bound,
-    tested_p_value,
+    nested_p_value,
 )
 from verify.audit.guarantee import Point
 from verify.audit.outputs import Matrix
@@ -167,7 +167,7 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
             continue  # fair coins gave no run to one of the datasets
         counts, level = each.counts(own), each.share * significance
         eps, delta = float(each.point.epsilon), float(each.point.delta)
-        found = min(1.0, tested_p_value(counts, eps, delta, level) / each.share)
+        found = min(1.0, nested_p_value(counts, eps, delta, level) / each.share)
         if each is not rule and found > significance:
             continue
         bounds = (

@@ -67,6 +67,12 @@ def matrices(
         raise InvalidInputError(f"All {what} are {value}: they tell nothing.")
     for rows, name in zip(found, names, strict=True):
         _require_independent(rows, name)
+    shared, of = _copies(np.concatenate([np.unique(side, axis=0) for side in found]))
+    if shared > max(_MOST_COPIES, _SHARE_OF_COPIES * of):
+        raise InvalidInputError(
+            f"{shared} rows of {names[0]} are rows of {names[1]} too, though no law repeats such "
+            "numbers by chance. Give two files of runs that were made independently."
+        )
     return (one, other), alphabet
 
 
@@ -129,17 +135,13 @@ def _kinds_of(output: Any) -> set[str]:
 
 def _require_independent(rows: Matrix, name: str) -> None:
     """Raise for copies of rows, and for rows that follow from the ones before."""
-    if np.issubdtype(rows.dtype, np.floating):
-        different, counts = np.unique(rows, axis=0, return_counts=True)
-        fractions = np.frexp(np.where(np.isfinite(different), different, 0.0))[0] * 2.0**_LONG
-        long = (fractions != np.floor(fractions)).any(axis=1)
-        copies = int((long & (counts > 1)).sum())
-        if copies > max(_MOST_COPIES, _SHARE_OF_COPIES * len(different)):
-            raise InvalidInputError(
-                f"{copies} different rows of {name} occur more than once, though no law repeats "
-                "such numbers by chance. Give every run once: drawing rows again from recorded "
-                "ones makes runs that are not independent."
-            )
+    copies, different = _copies(rows)
+    if copies > max(_MOST_COPIES, _SHARE_OF_COPIES * different):
+        raise InvalidInputError(
+            f"{copies} different rows of {name} occur more than once, though no law repeats "
+            "such numbers by chance. Give every run once: drawing rows again from recorded "
+            "ones makes runs that are not independent."
+        )
     worst = 1.0
     for column in rows.T[:_COLUMNS]:
         if not np.isfinite(column).all() or (column == column[0]).all():
@@ -151,3 +153,13 @@ def _require_independent(rows: Matrix, name: str) -> None:
             "sorted file, not independent runs. Shuffling would hide it and not help; give "
             "independent runs, in the order in which they were made."
         )
+
+
+def _copies(rows: Matrix) -> tuple[int, int]:
+    """Count the rows with long mantissas that occur more than once, and all different rows."""
+    different, counts = np.unique(rows, axis=0, return_counts=True)
+    if not np.issubdtype(rows.dtype, np.floating):
+        return 0, len(different)
+    fractions = np.frexp(np.where(np.isfinite(different), different, 0.0))[0] * 2.0**_LONG
+    long = (fractions != np.floor(fractions)).any(axis=1)
+    return int((long & (counts > 1)).sum()), len(different)

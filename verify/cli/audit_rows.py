@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FILES = """
-Files are .npy, .npz with one array, or .csv and .txt with one run a line and no header."""
+Files are .npy, .npz with one array, .csv and .txt with one run a line and no header, or .parquet
+where pyarrow is installed."""
 _CLAIM = "1, 1,1e-5, mu=0.5, rho=0.1, order=8,renyi=0.5, or a mechanism whose profile is claimed"
 _SAMPLES = f"""\
 Test a claim about a mechanism on outputs of independent runs on two neighbouring datasets. A part
@@ -206,9 +207,39 @@ def _read(path: Path) -> NDArray[Any]:
                 return np.empty(0)
             rows = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
             return rows[:, 0] if rows.shape[1] == 1 else rows
+        if path.suffix == ".parquet":
+            return _read_parquet(path)
+    except InvalidInputError:
+        raise
     except (ValueError, EOFError) as error:
         raise InvalidInputError(f"{path}: expected numbers, one run a line: {error}") from None
-    raise InvalidInputError(f"{path}: expected a file that ends in .npy, .npz, .csv or .txt.")
+    raise InvalidInputError(
+        f"{path}: expected a file that ends in .npy, .npz, .csv, .txt or .parquet."
+    )
+
+
+def _read_parquet(path: Path) -> NDArray[Any]:
+    """Return the columns of a table; a single one as a list of values."""
+    import importlib
+
+    import numpy as np
+
+    from accountant.errors import InvalidInputError
+
+    try:
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise InvalidInputError(
+            f"{path}: reading .parquet needs pyarrow: pip install pyarrow, or save it as .npy."
+        ) from None
+    with path.open("rb") as file:
+        columns = parquet.read_table(file).columns
+    if not columns:
+        raise ValueError("there is no column")
+    if nulls := sum(column.null_count for column in columns):
+        raise ValueError(f"{nulls} entries are missing")
+    rows = np.column_stack([column.to_numpy() for column in columns])
+    return rows[:, 0] if rows.shape[1] == 1 else rows
 
 
 COMMANDS = (

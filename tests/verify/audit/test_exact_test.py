@@ -19,6 +19,7 @@ from verify.audit.exact_test import (
     Design,
     delta_lower_bound,
     epsilon_lower_bound,
+    nested_p_value,
     p_value,
 )
 from verify.checker import audits
@@ -265,3 +266,30 @@ def test_bounds_at_a_trillion_runs_stand_in_the_checker(counts: Counts, delta: f
             found = audits.p_value(counts.to_json(), *point, spared)
         assert found <= own * (1 + 1e-9)
         assert own <= significance
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_the_p_value_of_a_clear_refutation_holds_at_every_level(delta: float) -> None:
+    """What a test spares does not keep it up, and P(p ≤ t) ≤ t on the boundary, by summing."""
+    n, epsilon, level = 16, 0.5, 0.05
+    found = np.array(
+        [
+            [nested_p_value(Counts(a, n, b, n), epsilon, delta, level) for b in range(n + 1)]
+            for a in range(n + 1)
+        ]
+    )
+    assert found[n, 0] < 1e-4
+    for q in np.linspace(0, (1 - delta) / math.exp(epsilon), 25):
+        p = min(1.0, q * math.exp(epsilon) + delta)
+        masses = np.outer(*(stats.binom.pmf(np.arange(n + 1), n, rate) for rate in (p, q)))
+        for t in np.unique(found):
+            assert masses[found <= t].sum() <= t * (1 + 1e-9)
+
+
+def test_a_p_value_is_below_what_its_test_spares() -> None:
+    counts = Counts(900, 1000, 3, 1000)
+    assert p_value(counts, 1, 0.05, spared=5e-4) > 5e-4
+    assert nested_p_value(counts, 1, 0.05, 0.05) < 1e-8
+    right = Counts(900, 2000, 3, 2000, Design.GUESSES)
+    assert nested_p_value(right, 1, 0.01, 0.05) < 1e-8
+    assert nested_p_value(right, 1, 0.0, 0.05) == p_value(right, 1, 0.0)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
+import dpassay
 from accountant.errors import InvalidInputError
+from figures import roc
 from verify.audit import audit_samples, audit_scores
 from verify.audit.result import Outcome
 from verify.checker import Outcome as Checked
@@ -79,6 +82,8 @@ RECORDED = RNG.normal(size=300)
         (RNG.choice(RECORDED, 5000), RNG.choice(RECORDED, 5000), "occur more than once"),
         (np.sort(GOOD), GOOD, "depend on the rows before"),
         (np.cumsum(GOOD), GOOD, "depend on the rows before"),
+        (GOOD, GOOD, "2000 rows of first are rows of second too"),
+        (GOOD.reshape(-1, 2), GOOD.reshape(-1, 2)[::-1], "1000 rows of first are rows of second"),
         (GOOD[:10], GOOD, "at least 20 rows of first, not 10"),
         (GOOD, [], "at least 20 rows of second, not 0"),
         (3, GOOD, "first to be an array or a list of outputs, one for each run, not int"),
@@ -189,11 +194,61 @@ def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert run(capsys, "audit-one-run", "--plan", 1, 2) == (0, "60\n")
 
 
+def test_tables_of_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(1)
+    for name, centre in (("in", 1.0), ("out", 0.0)):
+        table = arrow.table({"score": rng.normal(centre, 1, 1500)})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+    files = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    assert run(capsys, "audit-scores", *files, "--claim", "mu=0.3", "--seed", 1)[0] == 1
+    parquet.write_table(arrow.table({"score": [None, 1.0]}), files[0])
+    code, text = run(capsys, "audit-scores", *files)
+    assert (code, text.strip().endswith("1 entries are missing")) == (2, True)
+
+
+def test_parquet_without_its_reader_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    file = tmp_path / "a.parquet"
+    file.write_bytes(b"PAR1")
+    code, text = run(capsys, "audit-scores", file, file)
+    assert code == 2
+    assert text.strip().endswith("needs pyarrow: pip install pyarrow, or save it as .npy.")
+
+
+def test_the_picture_of_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert callable(dpassay.plot)  # whoever asks for pictures has imported what draws
+    rng = np.random.default_rng(1)
+    found = audit_scores(rng.normal(1, 1, 1500), rng.normal(0, 1, 1500), {"mu": "0.5"}, seed=1)
+    table = roc.compute(found)
+    alphas = np.linspace(0, 1, 11)
+    seen, certified, claimed = (
+        np.interp(alphas, *line) for line in (table.seen, table.certified, table.claimed)
+    )
+    truth = stats.norm.sf(stats.norm.isf(alphas) - 1)
+    assert (certified <= truth + 1e-12).all()
+    assert (certified[1:-1] <= seen[1:-1]).all()
+    # the claim is a polygon over 0.5-GDP, never below it
+    allowed = stats.norm.sf(stats.norm.isf(alphas) - 0.5)
+    assert (claimed >= allowed - 1e-3).all()
+    assert (claimed <= allowed + 0.02).all()
+    np.save(tmp_path / "in.npy", rng.normal(1, 1, 500))
+    np.save(tmp_path / "out.npy", rng.normal(0, 1, 500))
+    files = tmp_path / "in.npy", tmp_path / "out.npy"
+    code, text = run(capsys, "audit-scores", *files, "--plot", tmp_path / "roc.png")
+    assert (code, "wrote " in text) == (0, True)
+    assert (tmp_path / "roc.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["audit-samples", "a.npy", "a.npy", "--claim", "1"], "a.npy"),
-        (["audit-samples", "a.parquet", "a.csv", "--claim", "1"], ".npy, .npz, .csv or .txt"),
+        (["audit-samples", "a.xls", "a.csv", "--claim", "1"], ".npy, .npz, .csv, .txt or .parquet"),
+        (["audit-samples", "a.parquet", "n.csv", "--claim", "1"], "a.parquet: "),
         (["audit-samples", "text.csv", "text.csv", "--claim", "1"], "expected numbers, one run a"),
         (["audit-samples", "pickle.npy", "pickle.npy", "--claim", "1"], "expected numbers"),
         (
@@ -205,6 +260,7 @@ def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["audit-samples", "ragged.csv", "n.csv", "--claim", "1"], "ragged.csv: expected numbers"),
         (["audit-scores", "nan.npy", "n.csv"], "50 of 50 scores of included are NaN"),
         (["audit-scores", "one.npy", "one.npy"], "All scores are 1"),
+        (["audit-scores", "n.csv", "n.csv", "--plot", "roc.gif"], "roc.gif to end in .png, .pdf"),
         (["audit-one-run", "one.npy", "one.npy"], "All 50 scores are 1"),
         (["audit-one-run", "few.npy", "few.npy"], "2 canaries are too few"),
         (["audit-one-run"], "--plan EPSILON TRUTH"),

@@ -66,7 +66,6 @@ class GridLaw:
     infinity: float
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Place:
     """The grid points origin + step·n, for increasing integers n: cells may differ in width."""
@@ -165,6 +164,7 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     left, right = np.where(start, lines[:-1], left), np.where(start, lines[1:], right)
     values = np.concatenate([[min(lines[0], left[0])], np.minimum(right[:-1], left[1:]),
                              [min(infinity, right[-1])]])  # fmt: skip
+    values = np.minimum.accumulate(values)  # as H does, they fall: also where errors are as large
     if not (values[0] >= infinity and most_p > 0) or not np.all(np.isfinite(values)):
         return None
     law, profile, total = _convex(values, l, gaps, most_p)

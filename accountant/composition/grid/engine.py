@@ -21,7 +21,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Protocol, final
 
 from flint import arb
 
@@ -162,8 +162,15 @@ def near(epsilon: float) -> float:
     return shortened(epsilon, 12)
 
 
+class Bounds(Protocol):
+    """What has two bounds of H(ε)."""
+
+    def bound(self, epsilon: arb, *, above: bool) -> arb:
+        """Return an upper bound of H(ε), or a lower one."""
+
+
 def crossing(
-    found: Bracket, target: arb, start: float, *, above: bool, near_by: float, settled: float
+    found: Bounds, target: arb, start: float, *, above: bool, near_by: float, settled: float
 ) -> Fraction | None:
     """Return a float near the root of one bound at which it is certainly on its side of δ.
 

@@ -7,6 +7,8 @@ of the convolution power a = a_1^{k_1} * a_2^{k_2} * …, times Π A_i^{k_i} e^{
     Σ_x m(x)(1 − e^{ε−x})⁺ = Π A_i^{k_i} e^{sh Σ k_i c_i − s(ε − X)} Σ_j a(j) w(y_j),
     X = Σ k_i o_i,  y_j = X + hj − ε,  w(y) = e^{−sy}(1 − e^{−y})⁺ ≤ s^s/(1 + s)^{1+s} =: W.
 
+Of other sums than those of losses Σ m(x)(x − ε)⁺ is asked: with w(y) = e^{−sy} y⁺ ≤ 1/(es) =: W.
+
 *Errors of Σ a(j) w(y_j)*, all in floats and all added:
 
 - The a_i differ from what they stand for by a relative error η_i(n). With τ_i = Σ a_i η_i the sum
@@ -73,6 +75,14 @@ class Frame:
     points: int
     outward: tuple[float, float]
     """The u > 0 of Chernoff's inequality below and above the window."""
+    linear: bool = False
+    """Whether y⁺ stands for (1 − e^{−y})⁺, and 1/(es) for W: a sum that is no sum of losses."""
+
+    @property
+    def peak(self) -> float:
+        """W, or a little more."""
+        tilt = arb(self.tilt)
+        return float((1 / tilt / arb.const_e() if self.linear else log_peak(tilt).exp()).upper())
 
 
 @final
@@ -98,7 +108,7 @@ class TiltedSum:
     def above(self, epsilon: arb) -> arb:
         """Return an upper bound of m_∞ + Σ m(x)(1 − e^{ε−x})⁺; +∞ where nothing is known."""
         found, norm, rounding = self._weighted(epsilon, 1.0)
-        peak = float(log_peak(arb(self.frame.tilt)).exp().upper())
+        peak = self.frame.peak
         with ctx.workprec(_PRECISION):
             all_seen = ball(self.origin) <= epsilon  # else masses below the window count too
         missing = self.outside[1] if all_seen else sum(self.outside)
@@ -109,7 +119,7 @@ class TiltedSum:
     def below(self, epsilon: arb) -> arb:
         """Return a lower bound of the same, at least m_∞."""
         found, norm, rounding = self._weighted(epsilon, -1.0)
-        peak = float(log_peak(arb(self.frame.tilt)).exp().upper())
+        peak = self.frame.peak
         errors = (norm * self.spread + peak * (self.lost + sum(self.outside))) * _ROOM
         total = found * (1 - rounding) - errors - _LOWEST
         return self._scaled(total, epsilon) if total > 0 else self.infinity.lower()
@@ -133,7 +143,7 @@ class TiltedSum:
         if len(y) == 0:
             return 0.0, 0.0, 0.0
         place = plain[-len(y) :]
-        weights = -np.expm1(-y) * np.exp(-frame.tilt * place)
+        weights = (y if frame.linear else -np.expm1(-y)) * np.exp(-frame.tilt * place)
         masses = self.masses[-len(y) :]
         total = float((masses * weights).sum(dtype=np.longdouble))
         reach = frame.tilt * (2 * abs(nearest) + frame.step * frame.points)

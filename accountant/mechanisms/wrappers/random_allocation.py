@@ -19,6 +19,7 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.parts import OneMechanism
 from accountant.numbers.exact import ExactReal
+from accountant.pairs.allocated_noise import allocated
 from accountant.pairs.allocation_event import AllocationEvent
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianPair
@@ -109,11 +110,7 @@ class RandomAllocation(Mechanism):
             return Composed(self.mechanism, self.steps).worst_case(adjacency)
         mu = self.mechanism.exact_gaussian_mu(adjacency)
         if mu is None:
-            raise NotApplicableError(
-                "RandomAllocation is exact for Gaussian noise, not for "
-                f"{type(self.mechanism).__name__}. Use Gaussian, or PoissonSubsampled, which is "
-                "another way to sample."
-            )
+            return self._of_any_noise(adjacency)
         if self.participations > 1:
             return self._between(mu, adjacency)
         pair = RandomAllocationPair(mu, self.steps)
@@ -124,6 +121,25 @@ class RandomAllocation(Mechanism):
             "step, of a draw of one of two laws: independent standard normal coordinates, and the "
             "same with mu added to one of them, chosen uniformly. A record that always moves its "
             "step by the full sensitivity attains it.",
+        )
+
+    def _of_any_noise(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of one participation of noise that is not Gaussian."""
+        inner = self.mechanism.worst_case(adjacency)
+        pair = allocated(inner, self.steps) if self.participations == 1 else None
+        if pair is None:
+            raise NotApplicableError(
+                f"RandomAllocation of {type(self.mechanism).__name__} is known for one "
+                "participation, noise with one worst pair, and finite losses. Use Gaussian, or "
+                "PoissonSubsampled, which is another way to sample."
+            )
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            "Given the steps of the other records, the outputs are a randomised function, step by "
+            "step, of a draw of one of two laws: that of the worst pair without the record in "
+            "every step, and the same with it in one step, chosen uniformly; attained if the "
+            f"same record attains the pair in every step. {inner.reason}",
         )
 
     def _between(self, mu: ExactReal, adjacency: Adjacency | None) -> WorstCase:

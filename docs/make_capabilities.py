@@ -173,7 +173,7 @@ COUNTERS = (
 
 KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
 """Mechanisms that say which keys are released."""
-CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax")
+CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax", "TopSelections")
 """Mechanisms that choose by scores."""
 REPORTS = ("HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection", "UnaryEncoding")
 """Mechanisms that report a set of categories."""
@@ -181,18 +181,21 @@ REPORTS = ("HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection", "Una
 NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "profile": {("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds"},
     "composition": {
-        ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
-        ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
-        ("AboveThreshold", "ReportNoisyMax"): "not exactly: `dominated_by` bounds it",
-        KEYS: "not exactly: what bounds it is in the message; `partitions` has the keys of a user",
+        (
+            "AboveThreshold",
+            "PartitionSelection",
+            "ReportNoisyMax",
+            "TopSelections",
+        ): "two ends: which neighbours are worst for all releases is not known",
         ("Shuffled",): "enclosed, more widely: which records of the others are worst may change",
         ("RankOneGaussian",): "enclosed by two quick bounds, a wide interval",
     },
     "subsampling": {
-        ("ExponentialMechanism",): "not exactly: `Logistic(scale=1/epsilon)` bounds it",
-        ("PermuteAndFlip",): "not exactly: `Laplace(scale=1/epsilon)` bounds it",
-        ("AboveThreshold", "ReportNoisyMax"): "not exactly: `dominated_by` bounds it",
-        KEYS: "not exactly, for the same reason",
+        (
+            "AboveThreshold",
+            *CHOICES,
+            *KEYS,
+        ): "not exactly: the message names what bounds it",
         (
             "Channel",
             "RandomizedResponse",
@@ -270,7 +273,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     },
     "least μ": {
         ("AdditiveNoise", "Skellam"): ("not yet: how small levels bound μ is not known"),
-        ("AboveThreshold",): "not yet: its profile is known in bounds",
+        ("AboveThreshold", "TopSelections"): "not yet: its profile is known in bounds",
         (
             *KEYS,
             "BoundedCountNoise",

@@ -12,7 +12,7 @@ from flint import arb
 from accountant.core.adjacency import Adjacency
 from accountant.core.description import Description
 from accountant.core.drawing import Drawable
-from accountant.core.pair import WorstCase
+from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import SECURE
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
@@ -48,7 +48,26 @@ class Mechanism(Drawable, Description, ABC):
     @property
     def only_alone(self) -> str:
         """Why no composition or sample of it is known exactly, and what to ask; empty if one is."""
-        return ""
+        if self.dominated_by is None:
+            return ""
+        return (
+            "Which neighbours are worst depends on the question: a composition is only enclosed, "
+            f"and a sample not known. It is at most that of {self.dominated_by!r}: ask about that "
+            "for an upper bound."
+        )
+
+    @property
+    def dominated_by(self) -> Mechanism | None:
+        """A mechanism whose worst pair dominates every release, whatever came before.
+
+        None where that of the mechanism does. Else a composition has two ends: this, and `attained`
+        pairs of neighbours.
+        """
+        return None
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return pairs of neighbours for lower bounds, with the record against without it."""
+        return ()
 
     @abstractmethod
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:

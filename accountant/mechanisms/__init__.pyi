@@ -54,6 +54,7 @@ from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip as P
 from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax as ReportNoisyMax
 from accountant.mechanisms.selection.threshold import GaussianThreshold as GaussianThreshold
 from accountant.mechanisms.selection.threshold import LaplaceThreshold as LaplaceThreshold
+from accountant.mechanisms.selection.top_selections import TopSelections as TopSelections
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian as CorrelatedGaussian
 from accountant.mechanisms.shapes.count_ellipse import CountEllipse as CountEllipse
 from accountant.mechanisms.shapes.discrete_correlated import (

@@ -15,6 +15,12 @@ m are below and the c above. As a grows, the integral over the noisy threshold
 has its mass near a, where the first and the last factor are exponentials. So there Q(output), at
 z + 1, is e^{−1/s − 2c/r} or e^{−1/s − c/r} times as large.
 
+At other ε, for one threshold: let it be z under P and z + 1 under Q, which is Laplace noise at
+distance 1/s. Given z, what is said has under P at most e^u times its probability under Q, u = 2c/r
+or c/r. So both together are dominated by that noise and by a pair of the loss u for sure, (1, 0)
+and (e^{−u}, 1 − e^{−u}): H(ε) ≤ H_Laplace(ε − u). That is less than what a loss of at most t allows
+where ε is near t, by half.
+
 With a fresh threshold after each answer above the parts between them are independent, and the loss
 is c times that for c = 1. If the noisy value of an answer above is shown, a value v ≤ 0 says that
 the noisy threshold is below v, where F((z − a)/r) is an exponential for a ≥ 0: m answers below, at
@@ -36,6 +42,7 @@ from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
 from accountant.numbers.precision import ctx
+from accountant.pairs.two_candidates import TwoCandidates
 
 Terms = list[tuple[arb, int]]
 """Sums of c e^{λz}, as (c, λ)."""
@@ -120,6 +127,12 @@ class AboveThresholdPair(MirroredPair):
             return ExactReal.of_rational(self.count * (1 / self.threshold + part))
         return ExactReal.of_rational(1 / self.threshold + self.count * part)
 
+    @property
+    def one_answer(self) -> TwoCandidates:
+        """Whether one answer is above, which moves by 1, in units of r."""
+        unit, ratio = map(ExactReal.of_rational, (1 / self.query, self.threshold / self.query))
+        return TwoCandidates("Laplace", unit, ratio)
+
     def _outputs(self, epsilon: ExactReal) -> Iterator[tuple[arb, arb, str]]:
         """Yield P and Q of outputs whose loss is large, and which streams and output these are."""
         if self.variant == "noisy-values":  # ∫ f(v) ∫_{z ≤ v} f(z/s)/s F(z)^m dz dv over v ≤ 0
@@ -132,6 +145,9 @@ class AboveThresholdPair(MirroredPair):
                 f"{m} answers, 0 under P and 1 under Q, are below, and one at 0 is shown as v ≤ 0",
             )
             return
+        for i, pair in enumerate(self.one_answer.pairs):
+            (p, _), (q, _) = pair.source.masses(pair.index)
+            yield p, q, f"one answer, {i}/8 lower than the threshold under Q, is above"
         fresh = self.variant == "fresh-threshold"
         c, times = (1, self.count) if fresh else (min(self.count, _MOST_ABOVE), 1)
         m = c + math.floor(self.query / self.threshold) + 2
@@ -167,18 +183,45 @@ class AboveThresholdPair(MirroredPair):
             if largest is None:
                 return low.union(arb(1))
             t = largest.ball()
-            return low.union((t.exp() - factor) / (t.exp() + 1))
+            return low.union(
+                self._of_threshold(t - epsilon.ball()).min((t.exp() - factor) / (t.exp() + 1))
+            )
+
+    def _of_threshold(self, left: arb) -> arb:
+        """Return H_Laplace(ε − u) at left = t − ε; 1 for several thresholds.
+
+        At distance d = 1/s it is 1 − e^{−left/2} for left ≤ 2d, and 1 − e^{d − left} beyond.
+        """
+        if self.variant != "standard" and self.count > 1:
+            return arb(1)
+        return -(-(left / 2).max(left - ball(1 / self.threshold))).expm1()
+
+    def _shown(self, delta: arb) -> arb:
+        """Return the largest ε at which an output has P − e^ε Q = δ."""
+        found = arb.log1p(-delta)
+        for p, q, _ in self._outputs(ExactReal.of_rational(0)):
+            if p > delta:
+                found = found.max(((p - delta) / q).log())
+        return found
+
+    def _spent(self, log_rest: arb) -> arb:
+        """Return ε − t at which `_of_threshold` is δ, from ln(1 − δ)."""
+        return (2 * log_rest).max(log_rest - ball(1 / self.threshold))
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Raise UndecidedError, with what the largest loss and the event of all outputs allow."""
         low, high = enclose(lambda: arb.log1p(-delta.ball())), Interval.of_ball(arb.pos_inf())
         if self.exact_max_loss() is not None:
+            low = max(low, enclose(lambda: self._shown(delta.ball())), key=lambda end: end.lower)
             high = enclose(
                 lambda: (
                     (-delta.ball() - delta.ball() * (-self.max_loss()).exp()).log1p()
                     + self.max_loss()
                 )
             )
+            if self.variant == "standard" or self.count == 1:
+                also = enclose(lambda: self.max_loss() + self._spent((-delta.ball()).log1p()))
+                high = min(high, also, key=lambda end: end.upper)
         found = Interval(low.lower, max(low.upper, high.upper))
         raise UndecidedError(
             f"The epsilon of the sparse vector technique lies in {found}: no profile is known.",

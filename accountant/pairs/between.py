@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -10,29 +12,46 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import inverse_by_values
+from accountant.composition.invert import inverse
 from accountant.core.pair import Pair, ProfileOnly
+from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, narrowed
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_ends import narrow_enough
 
-_BITS, _WIDTH = 64, Fraction(1, 10**9)
-"""Precision and relative width of ends, which are farther apart."""
+_BITS, _WIDTHS = 64, (Fraction(1, 10**9), Fraction(1, 10**5))
+"""Precision and relative widths of ends, which are farther apart: the second where grids end."""
 _FINE = Fraction(1, 10**6)
 """Relative width of the ε of each end."""
 
 
 @lru_cache(maxsize=256)
 def _value(pair: Pair, epsilon: ExactReal) -> arb:
-    with ctx.workprec(_BITS), narrowed(_WIDTH):
-        return pair.hockey_stick(epsilon)
+    with ctx.workprec(_BITS):
+        with contextlib.suppress(UndecidedError), narrowed(_WIDTHS[0]):
+            return pair.hockey_stick(epsilon)
+        with narrowed(_WIDTHS[1]):
+            return pair.hockey_stick(epsilon)
+
+
+def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval:
+    """Return the ε of one end as narrow as it comes soon."""
+    try:
+        return inverse([pair], delta, min(relative_width, _FINE))
+    except UndecidedError as refusal:
+        if refusal.interval is None:
+            return inverse([pair], delta, relative_width)
+        return Interval(refusal.interval.lower, refusal.interval.upper)
 
 
 @final
 @dataclass(frozen=True)
 class Between(ProfileOnly):
-    """H is at least that of each of some pairs, and at most that of another one."""
+    """H is at least that of each of some pairs, and at most that of another one.
+
+    So are all divergences, which are integrals of H and of that of the reverse.
+    """
 
     least: tuple[Pair, ...]
     most: Pair
@@ -47,7 +66,15 @@ class Between(ProfileOnly):
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both ends, whatever the precision."""
-        return self._low(epsilon).union(_value(self.most, epsilon))
+        high = _value(self.most, epsilon)
+        return high if high.is_zero() else self._low(epsilon).union(high)
+
+    def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
+        """Return that of `most`; 0 from its largest loss on."""
+        largest = self.most.exact_max_loss()
+        if largest is not None and epsilon >= largest:
+            return ExactReal.of_rational(0)
+        return self.most.exact_bound(epsilon)
 
     def _low(self, epsilon: ExactReal) -> arb:
         first, *others = (_value(pair, epsilon) for pair in self.least)
@@ -57,27 +84,47 @@ class Between(ProfileOnly):
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
-        fine = min(relative_width, _FINE)
-        low = max(inverse_by_values([pair], delta, fine).lower for pair in self.least)
-        high = inverse_by_values([self.most], delta, fine).upper
+        low = max(_inverse(pair, delta, relative_width).lower for pair in self.least)
+        high = _inverse(self.most, delta, relative_width).upper
         found = Interval(low, max(low, high))
         return narrow_enough(found, relative_width, f"{self.unknown} is not known closer")
 
     @property
     def refusal(self) -> str:
         """Say what is known."""
-        return (
-            f"A Rényi divergence is not known: {self.unknown} is only enclosed. Ask for delta or "
-            "epsilon, which have two ends."
-        )
+        return f"The law of the loss is not known: {self.unknown} is only enclosed. Ask for delta."
+
+    def _around(self, question: Callable[[Pair], arb]) -> arb:
+        """Return a ball around both ends of a number that grows with H."""
+        first, *others = map(question, self.least)
+        for other in others:
+            first = first.max(other)
+        most = question(self.most)
+        return most if not first.is_finite() else first.union(most)
+
+    def renyi(self, order: arb) -> arb:
+        """Return a ball around both ends."""
+        return self._around(lambda pair: pair.renyi(order))
+
+    def kullback_leibler(self) -> arb:
+        """Return a ball around both ends."""
+        return self._around(lambda pair: pair.kullback_leibler())
+
+    def closed_rho(self) -> arb:
+        """Return a ball from D_1 up to what bounds the ρ of `most`."""
+        return self.kullback_leibler().union(self.rho_bound())
+
+    def rho_bound(self) -> arb:
+        """Return that of `most`."""
+        return self.most.rho_bound()
 
     def max_loss(self) -> arb:
         """Return a ball around both ends."""
-        first, *others = (pair.max_loss() for pair in self.least)
-        for other in others:
-            first = first.max(other)
-        most = self.most.max_loss()
-        return most if not first.is_finite() else first.union(most)
+        return self._around(lambda pair: pair.max_loss())
+
+    def infinity_mass(self) -> arb:
+        """Return a ball around both ends."""
+        return self._around(lambda pair: pair.infinity_mass())
 
     def attained(self, epsilon: ExactReal) -> Pair:
         """Return what the pair of `least` with the largest H has there."""

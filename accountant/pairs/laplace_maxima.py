@@ -34,8 +34,8 @@ from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import START_PRECISION, Interval, enclose
 from accountant.numbers.precision import ctx
-from accountant.pairs.finite import largest_divergence
 from accountant.pairs.maximum import MaximumPair
+from accountant.pairs.two_candidates import TwoCandidates
 
 _EQUAL, _ALL_SIZES, _MOST = 5, 6, 64
 """Candidates of equal scores, of which more are not worse; candidates up to which each size of S is
@@ -48,8 +48,6 @@ _TWO = 2
 """Candidates for which the bounds are one."""
 _ROUGH_WIDTH = Fraction(1, 10**9)
 """Relative width of bounds of ε that are far apart."""
-_STARTS = 8
-"""Scores of two candidates from which divergences are bounded from below."""
 
 Term: TypeAlias = tuple[arb, int, int]
 """c x^p e^{λx} as (c, p, λ); p is 0 or 1."""
@@ -291,10 +289,7 @@ class LaplaceMaximaPair(MaximumPair):
 
     def _lower(self, order: arb | None) -> arb:
         """Return the largest D_order that was found of two candidates (order 1 for None)."""
-        with ctx.workprec(START_PRECISION):
-            t = self.distance.ball()
-            lows = [-t * i / _STARTS for i in range(_STARTS + 1)]
-            return largest_divergence([(_two(low + t), _two(low)) for low in lows], order)
+        return TwoCandidates("Laplace", self.distance).divergence(order)
 
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from two candidates up to what a loss in [−t, t] allows."""
@@ -316,9 +311,3 @@ class LaplaceMaximaPair(MaximumPair):
             "gaussian": False,
             "distance": str(self.distance),
         }
-
-
-def _two(above: arb) -> tuple[arb, arb]:
-    """Return the probabilities of two candidates, the first so many units above the second."""
-    tail = (2 + abs(above)) * (-abs(above)).exp() / 4
-    return (1 - tail, tail) if above.mid() >= 0 else (tail, 1 - tail)

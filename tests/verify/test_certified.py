@@ -85,6 +85,12 @@ MECHANISMS = {
     "often": "RandomAllocation(Gaussian(2), 10, 7)",
     "epochs": times("RandomAllocation(Gaussian(2), 100)", 2),
     "exponential": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
+    "selections": times("ExponentialMechanism(epsilon=1)", 4),
+    "top": "TopSelections(epsilon='1/2', selected=3)",
+    "flips": times("PermuteAndFlip(epsilon=1)", 4),
+    "maxima": times("ReportNoisyMax(noise='Laplace', scale=2, candidates=5)", 4),
+    "normal-maxima": times("ReportNoisyMax(noise='Gaussian', scale=4, candidates=5)", 4),
+    "streams": times("AboveThreshold(threshold_scale=2, query_scale=4)", 4),
     "logistic": "Logistic(scale=2)",
     "truncated": "TruncatedLaplace(scale=2, bound=20)",
     "matrix": "MatrixMechanism(strategy='square-root', noise_multiplier=4, steps=64, "
@@ -189,6 +195,21 @@ REFUTED  dp    exponential     -    1 0.17
 HOLDS    renyi exponential     -    3 1.2
 REFUTED  renyi exponential     -    3 1.1
 HOLDS    rho   exponential     -    1/2
+HOLDS    dp    selections      -    1 0.15
+REFUTED  dp    selections      -    1 0.145
+HOLDS    renyi selections      -    3 1.38
+REFUTED  renyi selections      -    3 1.37
+HOLDS    rho   selections      -    1/2
+HOLDS    dp    flips           -    1 0.5
+REFUTED  dp    flips           -    1 0.4
+HOLDS    dp    top             -    1 0.01
+REFUTED  dp    top             -    1 0.002
+HOLDS    dp    maxima          -    1 0.5
+REFUTED  dp    maxima          -    1 0.1
+HOLDS    dp    normal-maxima   -    1 0.3
+REFUTED  dp    normal-maxima   -    1 0.01
+HOLDS    dp    streams         -    1/2 0.8
+REFUTED  dp    streams         -    1/2 0.001
 HOLDS    pure  logistic        -    1/2
 REFUTED  pure  logistic        -    0.499
 HOLDS    dp    logistic        -    1/4 0.036

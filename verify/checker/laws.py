@@ -246,6 +246,9 @@ def renyi(law: Law, order: Any) -> Any:
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)
             return sum((int(count) * renyi(factor, order) for factor, count in pieces), _ZERO)
+        case "between":
+            *low, high = (renyi(factor, order) for factor in law["factors"])
+            return hull(largest(low), high)
         case "subsampled" if law["pair"]["law"] in samples.KNOWN:
             return samples.renyi(law, order)
         case "subsampled" | "gaussian-mixture" | "discrete-gaussian-product":

@@ -398,12 +398,10 @@ class Steps:
         try:
             laws = derived()
             plain = [
-                all(same(v, given.get(key)) for key, v in law.items())
-                or is_shift(law, given, refuted=self.refuted)
-                for law in laws
+                _as_given(law, given) or is_shift(law, given, refuted=self.refuted) for law in laws
             ]
             by_parts = self.by_parts and True not in plain
-            parts = [alike(law, given) for law in laws] if by_parts else plain
+            parts = [_by_parts(law, given) for law in laws] if by_parts else plain
         except UnknownError as error:
             shown = quoted(json.dumps(fact.law))
             self.given.append(f"{error}, for which the certificate takes {shown}")
@@ -612,3 +610,20 @@ class Steps:
             rises = compare(bound(piece[0]), "<", bound(piece[1]))
             self._expect(not rises, "verdict", "the claimed curve increases")
             self.given.append("that the claimed curve does not increase")
+
+
+def _as_given(law: Law, given: Law) -> bool:
+    """Whether a law that was derived is one that is given, entry by entry."""
+    return all(same(value, given.get(key)) for key, value in law.items())
+
+
+def _by_parts(law: Law, given: Law) -> bool:
+    """Whether a law that was derived has the parts of one that is given, in any order."""
+    if "between" not in (law["law"], given["law"]):
+        return _as_given(law, given) or alike(law, given)
+    ends, others = law.get("factors", []), given.get("factors", [])
+    return (
+        law["law"] == given["law"]
+        and len(ends) == len(others)
+        and all(map(_by_parts, ends, others))
+    )

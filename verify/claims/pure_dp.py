@@ -52,6 +52,9 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         if truth is None:  # balls never prove that two numbers are equal
             known = [pair.exact_max_loss() for pair in pairs]
             truth = all(loss <= claimed for loss in known if loss) if all(known) else None
+        if truth is None:  # of two ends the upper one may be met
+            bounds = [pair.exact_bound(claimed) for pair in pairs]
+            truth = all(bound is not None and not bound.sign for bound in bounds) or None
         value = reached(true)
         conclusion = "p - exp(epsilon)*q > 0" if truth is False else "value <= 0"
         numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}

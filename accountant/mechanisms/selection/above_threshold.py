@@ -9,12 +9,12 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
+from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, OneOf, Rational, Switch, exact_list
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.selection.choice import WITHIN
-from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.interval import ball
 from accountant.pairs.above_threshold import AboveThresholdPair
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.core.randomness import Randomness
+
+_CERTAIN = Tabulated([1, 0], [0, 1])
+"""What tells neighbours apart for sure."""
 
 
 @final
@@ -91,28 +94,21 @@ class AboveThreshold(Mechanism):
         )
 
     @property
-    def dominated_by(self) -> Mechanism:
-        """Randomised response of the same largest loss, which is worse; of several streams too."""
-        largest = None if self._tells_all else self._pair.exact_max_loss()
-        if largest is None:
-            raise NotApplicableError("The loss of this variant is unbounded.")
-        return RandomizedResponse(largest)
+    def dominated_by(self) -> Mechanism | None:
+        """Whatever has the same largest loss; certainty where there is none."""
+        if self._tells_all:
+            return None
+        largest = self._pair.exact_max_loss()
+        return _CERTAIN if largest is None else Guaranteed(largest)
 
-    @property
-    def only_alone(self) -> str:
-        """Say what bounds several streams."""
-        try:
-            bound = f"It is at most that of {self.dominated_by!r}: ask about that."
-        except NotApplicableError as unbounded:
-            bound = str(unbounded)
-        return (
-            f"Which streams are worst depends on the question: no exact profile is known. {bound}"
-        )
+    def attained(self) -> tuple[Pair, ...]:
+        """Return those of one answer, which passes the threshold or not."""
+        return self._pair.one_answer.pairs
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return all pairs of streams at once."""
         if self._tells_all:
-            (certain,) = Tabulated([1, 0], [0, 1]).worst_case(adjacency).remove
+            (certain,) = _CERTAIN.worst_case(adjacency).remove
             return WorstCase.symmetric(certain, "Some streams tell neighbours apart for sure.")
         return WorstCase.symmetric(
             self._pair,

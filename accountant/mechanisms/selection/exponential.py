@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.pair import MirroredPair, Tails, WorstCase
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
 from accountant.core.validate import Positive, Switch
-from accountant.mechanisms.additive.logistic import LogisticPair
+from accountant.mechanisms.additive.logistic import Logistic, LogisticPair
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
 from accountant.numbers.exact import ExactReal
+from accountant.pairs.two_candidates import TwoCandidates
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -132,13 +134,13 @@ class ExponentialMechanism(Choice):
     monotone: Switch = Switch(False)
 
     @property
-    def only_alone(self) -> str:
-        """Say what bounds several releases."""
-        return (
-            "Which scores are worst depends on the question, and differs between the parts of a "
-            "composition or a sample: no exact profile is known. It is at most that of logistic "
-            f"noise: ask about Logistic(scale=1/({self.epsilon})) in its place for an upper bound."
-        )
+    def dominated_by(self) -> Mechanism:
+        """Logistic noise; compositions of equal ones have a closer bound (`bounded_range`)."""
+        return Logistic(ExactReal.of_rational(1) / self.epsilon)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return those of two candidates."""
+        return TwoCandidates("Gumbel", self.epsilon).pairs
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return all pairs of bounded range ε."""

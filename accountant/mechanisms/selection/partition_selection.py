@@ -12,10 +12,11 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
+from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Positive, Probability
 from accountant.errors import AdjacencyError, NotApplicableError, expected
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import enclose
 from accountant.pairs.finite import FiniteLaws, FinitePair
@@ -76,13 +77,14 @@ class PartitionSelection(Mechanism, FiniteLaws):
             raise expected("epsilon", self.epsilon, "and delta to keep a key of 1e15 users")
 
     @property
-    def only_alone(self) -> str:
-        """Say what bounds several keys."""
-        bound = f"Guaranteed(epsilon={self.epsilon}, delta={self.delta})"
-        return (
-            "Which numbers of users are worst depends on the question, and differs between the "
-            f"keys: no exact profile is known. It is at most that of {bound}: ask about that."
-        )
+    def dominated_by(self) -> Mechanism:
+        """Whatever is (ε, δ)-DP."""
+        return Guaranteed(self.epsilon, self.delta)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pairs of the first user, next to the bend, and of the last user but one."""
+        ends = {0, max(0, self._bend() - 1), self._bend() + 1, max(0, self._last() - 4)}
+        return tuple(FinitePair(self, n) for n in sorted(ends))
 
     def _bend(self) -> int:
         """Return the n, to within one, from which the second bound is the smaller one."""

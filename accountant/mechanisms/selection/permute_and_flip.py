@@ -10,25 +10,23 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.pair import Tails, WorstCase
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, Tails, WorstCase
 from accountant.core.validate import Positive, Switch
-from accountant.mechanisms.additive.laplace import LaplacePair
+from accountant.mechanisms.additive.laplace import Laplace, LaplacePair
 from accountant.mechanisms.selection.choice import WITHIN, Choice
 from accountant.mechanisms.selection.exponential import exponents
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
+from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
-from accountant.pairs.finite import largest_divergence
 from accountant.pairs.maximum import MaximumPair
+from accountant.pairs.two_candidates import TwoCandidates
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from accountant.core.randomness import Randomness
     from accountant.numbers.reference import Reference
-
-_STARTS = tuple(Fraction(-i, 8) for i in range(9))
-"""Where a score stands before it rises by ε, in units of ε: for lower bounds of divergences."""
 
 
 @final
@@ -61,9 +59,7 @@ class NoisyMaximumPair(MaximumPair):
 
     def _two_candidates(self, order: arb | None) -> arb:
         """Return the largest D_order found of two candidates (order 1 for None)."""
-        t = self.distance.ball()
-        lows = (ball(start) * t for start in _STARTS)
-        return largest_divergence(((_law(low + t), _law(low)) for low in lows), order)
+        return TwoCandidates("Exponential", self.distance).divergence(order)
 
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from two candidates up to Laplace noise."""
@@ -87,12 +83,6 @@ class NoisyMaximumPair(MaximumPair):
             f"of two candidates the one that rises, from {epsilon}/2 + {self.distance}/2 units "
             "of noise below the other to above it by what is left"
         )
-
-
-def _law(above: arb) -> list[arb]:
-    """Return the probabilities of two candidates, the first so many units above the second."""
-    tail = (-abs(above)).exp() / 2
-    return [1 - tail, tail] if above.mid() >= 0 else [tail, 1 - tail]
 
 
 @final
@@ -135,13 +125,13 @@ class PermuteAndFlip(Choice):
     monotone: Switch = Switch(False)
 
     @property
-    def only_alone(self) -> str:
-        """Say what bounds several releases."""
-        return (
-            "Which scores are worst depends on the question, and differs between the parts of a "
-            "composition or a sample: no exact profile is known. It is at most that of Laplace "
-            f"noise: ask about Laplace(scale=1/({self.epsilon})) in its place for an upper bound."
-        )
+    def dominated_by(self) -> Mechanism:
+        """Laplace noise."""
+        return Laplace(ExactReal.of_rational(1) / self.epsilon)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return those of two candidates."""
+        return TwoCandidates("Exponential", self.epsilon).pairs
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the pairs of two candidates."""

@@ -9,7 +9,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
+from accountant.core.pair import Pair, WorstCase
 from accountant.core.validate import Integer, OneOf, Positive, Switch
 from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -18,11 +18,11 @@ from accountant.mechanisms.additive.logistic import Logistic
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
 from accountant.mechanisms.selection.exponential import ExponentialMechanism
 from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
 from accountant.numbers.exact import ExactReal
 from accountant.pairs import gaussian_maxima, laplace_maxima
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.laplace_maxima import LaplaceMaximaPair
+from accountant.pairs.two_candidates import TwoCandidates
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -92,21 +92,14 @@ class ReportNoisyMax(Choice):
         one = ExactReal.of_rational(1)
         if self.noise == "Gumbel":
             return Logistic(one / self.distance)
-        if self.noise == "Exponential":
+        if self.noise in ("Exponential", "Laplace"):
             return Laplace(one / self.distance)
-        if self.noise == "Laplace":
-            return RandomizedResponse(self.distance)
         joint = GaussianMaximaPair(self.candidates, self.distance).joint_rho
         return Gaussian(self.scale, self._moved * ExactReal.of_root(2 * joint))
 
-    @property
-    def only_alone(self) -> str:
-        """Say what bounds several releases."""
-        return (
-            "Which scores are worst depends on the question, and differs between the parts of a "
-            "composition or a sample: no exact profile is known. It is at most that of "
-            f"{self.dominated_by!r}: ask about that for an upper bound."
-        )
+    def attained(self) -> tuple[Pair, ...]:
+        """Return those of two candidates, the others far below."""
+        return TwoCandidates(self.noise, self.distance).pairs
 
     def same(self) -> ExponentialMechanism | PermuteAndFlip | None:
         """Return the selection that has the same law, if there is one."""

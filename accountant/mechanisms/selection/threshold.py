@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from flint import arb
@@ -19,6 +20,9 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.selection.partition_selection import add_remove
 from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
 from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.pairs.gaussian import normal_cdf
 
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1 + 2.0**-50
 """More than what rounding a threshold and a released count to doubles takes."""
+
+_DIGITS = 15
+"""Digits to which the probability of a new key is rounded up for compositions."""
 
 
 class _Threshold(Mechanism, FiniteLaws):
@@ -50,14 +57,15 @@ class _Threshold(Mechanism, FiniteLaws):
     sensitivity: Positive
 
     @property
-    def only_alone(self) -> str:
-        """Say what bounds several releases."""
-        return (
-            "A user's keys may be new in one release and old in another, as the answers go: no "
-            "exact profile of several releases is known. Of one release with several keys of a "
-            "user name `partitions`. An upper bound of several is the composition of "
-            f"{self.count_noise()!r} and Guaranteed(epsilon=0, delta=the mass of new_key())."
-        )
+    def dominated_by(self) -> Mechanism:
+        """Noise on all counts of a user, and a mass for new keys that is rounded up."""
+        appears = Interval.of_ball(self.masses(self.partitions)[0][0], _DIGITS).upper
+        new = Guaranteed(0, min(ExactReal.of_rational(Fraction(appears)), ExactReal.of_rational(1)))
+        return Composed((Composed(self.count_noise(), self.partitions), new))
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pairs of all numbers of new keys."""
+        return tuple(self._pair(new) for new in range(self.partitions, -1, -1))
 
     @abstractmethod
     def count_noise(self) -> Mechanism:
@@ -70,7 +78,7 @@ class _Threshold(Mechanism, FiniteLaws):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return a pair for every number of new keys; raise AdjacencyError for replaced users."""
         add_remove(adjacency, self)
-        pairs = tuple(self._pair(new) for new in range(self.partitions, -1, -1))
+        pairs = self.attained()
         return WorstCase(
             pairs,
             tuple(pair.reverse() for pair in pairs),

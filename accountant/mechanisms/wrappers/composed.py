@@ -65,6 +65,14 @@ class Composed(Mechanism):
         """Return the distinct mechanisms that are no compositions, and how often each is run."""
         return list(_parts(self).items())
 
+    @property
+    def dominated_by(self) -> Mechanism | None:
+        """The composition of what dominates the parts; None where all are their own."""
+        parts = [(part.dominated_by, part, n) for part, n in self.parts()]
+        if all(bound is None for bound, _, _ in parts):
+            return None
+        return Composed(tuple(Composed(bound or part, n) for bound, part, n in parts))
+
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the products of the worst pairs of the parts.
 
@@ -78,6 +86,10 @@ class Composed(Mechanism):
         cases = [(part, count, part.worst_case(adjacency)) for part, count in self.parts()]
         if len(cases) == 1 and cases[0][1] == 1:
             return cases[0][2]
+        if self.dominated_by is not None:
+            from accountant.composition.enclosed import enclosed
+
+            return enclosed(cases, self.dominated_by.worst_case(adjacency))
         families = {
             direction: [
                 (self._family(part, case, direction, adjacency), n) for part, n, case in cases

@@ -5,6 +5,7 @@ is to add its file, and its name to the list below.
 """
 
 from verify.checker.declared.above_threshold import ABOVE_THRESHOLD
+from verify.checker.declared.bounded_range import BOUNDED_RANGE
 from verify.checker.declared.exponential import EXPONENTIAL
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
@@ -27,4 +28,4 @@ _ALL: tuple[DeclaredLaw, ...] = (
     TRUNCATED_LAPLACE,
 )
 BY_MECHANISM = {law.mechanism: law for law in _ALL}
-BY_LAW = {law.name: law for law in _ALL}
+BY_LAW = {law.name: law for law in (*_ALL, BOUNDED_RANGE)}

@@ -25,8 +25,8 @@ from typing import Any
 
 from flint import acb, arb
 
-from verify.checker.arithmetic import largest
-from verify.checker.declared.law import DeclaredLaw, Pair, unknown
+from verify.checker.arithmetic import largest, least
+from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates, unknown
 from verify.checker.notation import (
     Argument,
     Noise,
@@ -98,6 +98,21 @@ def _chance(pair: Pair, m: int, a: Fraction, c: int, b: Fraction) -> arb:
     return found + arb(0).union(under + over)
 
 
+def _one_answer(pair: Pair) -> list[Pair]:
+    """Return whether one answer is above.
+
+    X − Y, of scales r and s, is at least rx with chance (s²e^{−rx/s} − r²e^{−x})/2(s² − r²).
+    """
+    s = pair["threshold"] / pair["query"]
+
+    def tail(x: Any) -> Any:
+        if s == 1:
+            return (2 + x) * exp(-x) / 4
+        return (s * s * exp(-x / s) - exp(-x)) / (2 * (s * s - 1))
+
+    return two_candidates(tail, 1 / pair["query"])
+
+
 def _outputs(pair: Pair, epsilon: Any) -> Iterator[tuple[arb, arb]]:
     """Yield the probabilities under P and Q of outputs that are tried."""
     count, r = int(pair["count"]), pair["query"]
@@ -109,6 +124,8 @@ def _outputs(pair: Pair, epsilon: Any) -> Iterator[tuple[arb, arb]]:
         p /= arb(2) ** (m + 2)
         yield p, p * ball(exp(-m * each))
         return
+    for one in _one_answer(pair):
+        yield ball(one["p"][0]), ball(one["q"][0])
     c, times = (1, count) if pair["fresh"] else (min(count, _MOST_ABOVE), 1)
     m = c + math.floor(r / pair["threshold"]) + 2
     raised = Fraction(0 if pair["monotone"] else 1)
@@ -125,6 +142,15 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     return Real(p), Real(q)
 
 
+def _of_threshold(pair: Pair, left: Any) -> Any:
+    """Return what the threshold allows at t − left, all that answers above may cost being paid.
+
+    Then left is what is missing to 1/s: 1 − e^{−left/2} of Laplace noise at that distance, for all
+    left up to 2/s, and 1 − e^{1/s − left} beyond.
+    """
+    return 1 - exp(-largest([left / 2, left - 1 / pair["threshold"]]))
+
+
 def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
     """Return what lies between the best output and what a loss of at most t allows."""
     t = _largest_loss(pair)
@@ -134,7 +160,15 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
         return 1 - exp(epsilon)
     p, q = _tails(pair, epsilon)
     high = Fraction(1) if pair["values"] else (exp(t) - exp(epsilon)) / (exp(t) + 1)
+    if not pair["values"] and (not pair["fresh"] or pair["count"] == 1):
+        high = least([high, _of_threshold(pair, t - epsilon)])
     return hull(largest([p - exp(epsilon) * q, 1 - exp(epsilon), Fraction(0)]), high)
+
+
+def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
+    """Return one answer that passes or not, and what dominates all losses in [−t, t]."""
+    certain = {"law": "finite", "p": [Fraction(1), Fraction(0)], "q": [Fraction(0), Fraction(1)]}
+    return _one_answer(pair), certain if pair["values"] else pure(_largest_loss(pair))
 
 
 _UNKNOWN = unknown("the divergences of the sparse vector technique are not known")
@@ -160,6 +194,7 @@ ABOVE_THRESHOLD = DeclaredLaw(
     variance=_UNKNOWN,
     quantile=_UNKNOWN,
     only_alone=True,
+    ends=_ends,
     only_bounded=True,
     hockey_stick=_hockey_stick,
 )

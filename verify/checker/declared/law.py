@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias, final
 
 from verify.checker.notation import Argument, Noise
-from verify.checker.reals import UnknownError
+from verify.checker.reals import UnknownError, exp
 
 Pair: TypeAlias = dict[str, Any]
 """The worst pair: its name under "law", and its parameters."""
@@ -55,6 +55,8 @@ class DeclaredLaw:
         Whether `hockey_stick` encloses two bounds, and `tails` are those of the event of the lower.
     hockey_stick
         Returns H(ε) where it is known better than P(L > ε) − e^ε Q(L > ε) from `tails`.
+    ends
+        Returns pairs that neighbours have, and one that dominates a release on every history.
     """
 
     mechanism: str
@@ -70,3 +72,26 @@ class DeclaredLaw:
     only_alone: bool = False
     only_bounded: bool = False
     hockey_stick: Callable[[Pair, Any], Any] | None = None
+    ends: Callable[[Pair], tuple[list[Pair], Pair]] | None = None
+
+
+def two_candidates(tail: Callable[[Any], Any], t: Any) -> list[Pair]:
+    """Return which of two noisy scores is larger, the first it/8 behind, and then t nearer.
+
+    `tail` is the chance that the difference of both noises is at least x ≥ 0.
+    """
+    found: list[Pair] = []
+    for i in range(9):
+        ahead, behind = tail(t * (8 - i) / 8), tail(t * Fraction(i) / 8)
+        found.append({"law": "finite", "p": [1 - ahead, ahead], "q": [behind, 1 - behind]})
+    return found
+
+
+def pure(t: Any) -> Pair:
+    """Return randomised response, which dominates every pair with losses in [−t, t]."""
+    rare = 1 / (1 + exp(t))
+    return {
+        "law": "finite",
+        "p": [Fraction(0), 1 - rare, rare, Fraction(0)],
+        "q": [Fraction(0), rare, 1 - rare, Fraction(0)],
+    }

@@ -14,7 +14,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import ALL, NO_NUMBER, NONE, DeclaredLaw, Pair, unknown
+from verify.checker.declared.law import (
+    ALL,
+    NO_NUMBER,
+    NONE,
+    DeclaredLaw,
+    Pair,
+    two_candidates,
+    unknown,
+)
 from verify.checker.notation import Argument, Noise, positive, switch
 from verify.checker.reals import exp
 
@@ -49,4 +57,8 @@ PERMUTE_AND_FLIP = DeclaredLaw(
     variance=NO_NUMBER,
     quantile=NO_NUMBER,
     only_alone=True,
+    ends=lambda pair: (
+        two_candidates(lambda x: exp(-x) / 2, pair["distance"]),
+        {"law": "laplace", "distance": pair["distance"]},
+    ),
 )

@@ -25,9 +25,9 @@ from flint import acb, arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
-from verify.checker.declared.law import NO_NUMBER, DeclaredLaw, Pair, unknown
+from verify.checker.declared.law import NO_NUMBER, DeclaredLaw, Pair, two_candidates, unknown
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
-from verify.checker.reals import FewDigitsError, Real, UnknownError, ball, exp
+from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
 _MOST_CANDIDATES = 12
 """More take minutes."""
@@ -163,6 +163,22 @@ def _largest_loss(pair: Pair) -> Any:
     return pair["distance"]
 
 
+def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
+    """Return two candidates, and what dominates: Laplace noise, or that of all scores.
+
+    Moving by s costs a Laplace density at most e^s: as for permute-and-flip, the chance p of a set
+    of candidates has p' <= min(p, 1 - p). Of the scores only what differs from their mean matters:
+    half of them moved by t have then a squared norm of t^2 h(k - h)/k, h = floor(k/2).
+    """
+    k, t = int(pair["candidates"]), pair["distance"]
+    if not pair["gaussian"]:
+        most = {"law": "laplace", "distance": t}
+        return two_candidates(lambda x: (2 + x) * exp(-x) / 4, t), most
+    moved = Fraction(k // 2 * (k - k // 2), k)
+    most = {"law": "gaussian", "mu": t * sqrt(moved)}
+    return two_candidates(lambda x: apply("Phi", -x / sqrt(Fraction(2))), t), most
+
+
 REPORT_NOISY_MAX = DeclaredLaw(
     mechanism="ReportNoisyMax",
     arguments={
@@ -182,4 +198,5 @@ REPORT_NOISY_MAX = DeclaredLaw(
     variance=NO_NUMBER,
     quantile=NO_NUMBER,
     only_alone=True,
+    ends=_ends,
 )

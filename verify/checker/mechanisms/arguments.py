@@ -35,8 +35,8 @@ from verify.checker.notation import (
 
 
 def mechanisms(value: Any) -> Any:
-    """Require a mechanism, or a list of them."""
-    return each(mechanism)(value) if isinstance(value, list) else mechanism(value)
+    """Require a mechanism, or a list of them; compositions of some are only enclosed."""
+    return each(_any_mechanism)(value) if isinstance(value, list) else _any_mechanism(value)
 
 
 COVARIANCES = ("Diagonal", "Exchangeable", "Isotropic", "Matrix")
@@ -49,11 +49,26 @@ space = one_of(SPACES, "a sensitivity space")
 
 
 def mechanism(value: Any) -> Noise:
-    """Require a mechanism."""
+    """Require a mechanism of which several releases are known."""
+    found = _any_mechanism(value)
+    if only_enclosed(found):
+        raise ValueError(f"a mechanism other than {found.name}, of which one release is known")
+    return found
+
+
+def only_enclosed(noise: Noise) -> bool:
+    """Whether several releases of a mechanism, or of a part of it, are known between two ends."""
+    inside = noise["mechanism"] if noise.name == "Composed" else []
+    if any(map(only_enclosed, inside if isinstance(inside, list) else [inside])):
+        return True
+    return noise.name in (*KEYS, "TopSelections") or (
+        noise.name in BY_MECHANISM and BY_MECHANISM[noise.name].only_alone
+    )
+
+
+def _any_mechanism(value: Any) -> Noise:
     if not isinstance(value, Noise) or value.name in NO_MECHANISMS:
         raise ValueError("a mechanism")
-    if value.name in KEYS or (value.name in BY_MECHANISM and BY_MECHANISM[value.name].only_alone):
-        raise ValueError(f"a mechanism other than {value.name}, of which one release is known")
     return value
 
 
@@ -223,6 +238,10 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "SquareRootFactorization": {"steps": _COUNT, **_COUNTER},
     "Staircase": {"epsilon": _SOME, "gamma": Argument(probability), "sensitivity": _ONE},
     "Tabulated": {"p": _LISTED, "q": _LISTED},
+    "TopSelections": {
+        **BY_MECHANISM["ExponentialMechanism"].arguments,
+        "selected": _COUNT,
+    },
     "TruncatedGeometric": {
         "scale": _SOME,
         "low": Argument(integer()),

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from verify.checker.arithmetic import UnknownError, total
 from verify.checker.compositions.composed import Law, alike
-from verify.checker.declared import BY_MECHANISM
+from verify.checker.declared import BY_LAW, BY_MECHANISM
 from verify.checker.declared.own_density import both_sides
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import local, matrices
-from verify.checker.mechanisms.arguments import WRAPPERS
+from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from verify.checker.mechanisms.counters import (
     COUNTERS,
     distances,
@@ -37,6 +37,7 @@ BY_PARTS = (
     "DiscreteKaryTree",
     "MatrixMechanism",
     "MixtureOfGaussians",
+    "TopSelections",
 )
 """Mechanisms whose law has no one form."""
 
@@ -79,6 +80,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _allocation(noise)
         case "DiscreteKaryTree":
             return _discrete_tree(noise)
+        case "TopSelections":
+            return _top(noise)
         case "Channel":
             return _channel(noise["matrix"], noise["neighbours"])
         case "Shuffled":
@@ -377,11 +380,55 @@ def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
     ways = [_directions(release) for release in _releases(noise)]
     if len(ways) == count == 1:
         return ways[0]
+    if only_enclosed(noise):
+        return _enclosed(ways, count)
     if any(len(laws) != 1 for way in ways for laws in way):
         raise UnknownError("the worst pair of this composition")
     remove, add = ([way[side][0] for way in ways] for side in (0, 1))
     first = [_product(remove, count)]
     return first, first if remove == add else [_product(add, count)]
+
+
+def _top(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return what k selections without repetition lie between: both ends are of exponential ones.
+
+    Each is an exponential mechanism among the candidates that are left. Where very many candidates
+    have one of two scores, to leave out k of them changes nothing.
+    """
+    one: Law = {"law": "bounded-range", "length": noise["epsilon"]}
+    k = int(noise["selected"])
+    if k == 1:
+        return [one], [one]
+    ends = BY_LAW["bounded-range"].ends
+    assert ends is not None
+    least = [_product([law], k) for law in ends(one)[0]]
+    most = {**one, "law": "bounded-range-product", "count": noise["selected"]}
+    found = [{"law": "between", "factors": [*least, most]}, *least]
+    return found, found
+
+
+def _enclosed(ways: list[tuple[list[Law], list[Law]]], count: int) -> tuple[list[Law], list[Law]]:
+    """Return what several releases lie between, and the pairs of the lower end.
+
+    Independent releases, each with one pair of neighbours, are there; a pair that dominates every
+    release on every history dominates all in a product. Exponential mechanisms of one ε have a law.
+    """
+    singles = [remove[0] for remove, _ in ways]
+    if all(law["law"] == "bounded-range" and law == singles[0] for law in singles):
+        whole = {**singles[0], "law": "bounded-range-product", "count": count * len(singles)}
+        return [whole], [whole]
+    if any(remove != add or len(remove) > 1 for remove, add in ways):
+        raise UnknownError("both ends of this composition")
+    listed, most = [], []
+    for law in singles:
+        ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
+        pairs_of_one, above = ([law], law) if ends is None else ends(law)
+        listed.append(pairs_of_one)
+        most.append(above)
+    longest = max(map(len, listed))
+    least = [_product([own[i % len(own)] for own in listed], count) for i in range(longest)]
+    found = [{"law": "between", "factors": [*least, _product(most, count)]}, *least]
+    return found, found
 
 
 def _product(laws: list[Law], count: int) -> Law:

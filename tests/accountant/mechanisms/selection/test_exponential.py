@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
-from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.errors import InvalidInputError
 from accountant.mechanisms import (
-    Composed,
     ExponentialMechanism,
-    Logistic,
     PermuteAndFlip,
-    PoissonSubsampled,
 )
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
@@ -119,29 +116,6 @@ def test_rho_is_below_the_bound_of_an_eighth(epsilon: str) -> None:
         assert Fraction(found.upper) < bound
 
 
-def test_compositions_name_what_bounds_them() -> None:
-    one = ExponentialMechanism(2)
-    for build in (
-        lambda: Composed(one, 3),
-        lambda: Composed([Logistic(1), one]),
-        lambda: PoissonSubsampled(one, "1/10"),
-    ):
-        with pytest.raises(NotApplicableError, match=r"Logistic\(scale=1/\(2\)\)"):
-            build()
-    # two adaptive selections, each with its own best p, are below two logistic releases
-    bound = profile.delta(Composed(Logistic("1/2"), 2), 1)
-    p = Fraction(3, 10)
-    odds = math.exp(2)
-    mean = 1 - float(p) + float(p) * odds
-    up, down = [float(p) * odds / mean, (1 - float(p)) / mean], [float(p), 1 - float(p)]
-    attained = sum(
-        max(x * y - math.e * v * w, 0)
-        for x, v in zip(up, down, strict=True)
-        for y, w in zip(up, down, strict=True)
-    )
-    assert 0.1 < attained <= float(bound.upper)
-
-
 def test_selections_have_their_probabilities() -> None:
     about = ExponentialMechanism(2, sensitivity="1/2", monotone=True)
     given_scores = [0.0, 0.25, -0.5, 0.125]
@@ -168,13 +142,6 @@ def test_bad_scores_are_named(
         kind(1).release(bad)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Composed(mechanism=ExponentialMechanism(epsilon=1), count=2)",
-        "PoissonSubsampled(mechanism=ExponentialMechanism(epsilon=1), sampling_prob=1/2)",
-    ],
-)
-def test_the_checker_knows_one_release_only(text: str) -> None:
+def test_the_checker_knows_no_sample() -> None:
     with pytest.raises(ValueError, match="one release is known"):
-        mechanism(text)
+        mechanism("PoissonSubsampled(mechanism=ExponentialMechanism(epsilon=1), sampling_prob=1/2)")

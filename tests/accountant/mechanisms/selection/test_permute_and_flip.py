@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import dpassay
-from accountant.errors import NotApplicableError
-from accountant.mechanisms import Composed, PermuteAndFlip
+from accountant.mechanisms import PermuteAndFlip
 from accountant.questions import guarantees, profile
 from verify.verdict import Verdict
 
@@ -92,11 +91,6 @@ def test_selections_have_their_probabilities(size: int) -> None:
     if size > 1:
         assert chisquare(np.bincount(drawn, minlength=4), expected).pvalue > FALSE_ALARM
     assert int(about.release([0, 10**6, 0])) == 1
-
-
-def test_compositions_name_what_bounds_them() -> None:
-    with pytest.raises(NotApplicableError, match=r"Laplace\(scale=1/\(2\)\)"):
-        Composed(PermuteAndFlip(2), 3)
 
 
 @pytest.mark.parametrize("candidates", [2, 10, 1000])

@@ -12,7 +12,12 @@ from scipy.stats import binomtest, norm
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.mechanisms import Composed, GaussianThreshold, LaplaceThreshold, PartitionSelection
+from accountant.mechanisms import (
+    GaussianThreshold,
+    LaplaceThreshold,
+    PartitionSelection,
+    PoissonSubsampled,
+)
 from accountant.questions import profile
 
 ADDED = Adjacency.ADD_REMOVE
@@ -124,4 +129,4 @@ def test_what_is_not_known_is_said() -> None:
         with pytest.raises(AdjacencyError, match="named"):
             profile.delta(about, 1)
         with pytest.raises(NotApplicableError, match="Guaranteed"):
-            Composed(about, 2)
+            PoissonSubsampled(about, "1/2")

@@ -1,0 +1,76 @@
+"""Compositions of releases whose worst neighbours depend on the question: two ends.
+
+*Below*: independent releases, each with one pair of neighbours, are attained. *Above*: a pair that
+dominates every release on every history dominates all of them together in a product (Zhu, Dong and
+Wang 2022, Theorem 10). Of exponential mechanisms with one ε `accountant.pairs.bounded_range` knows
+the worst adaptive choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accountant.composition.choose import product
+from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair, WorstCase
+from accountant.mechanisms.selection.exponential import BoundedRangePair
+from accountant.pairs.between import Between
+from accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
+
+Case = tuple[Mechanism, int, WorstCase]
+
+
+def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
+    """Return the pair between both ends: parts with their counts, and what dominates all."""
+    whole = _bounded_range([(case.remove[0], count) for _, count, case in cases])
+    if whole is not None:
+        if all(isinstance(case.remove[0], BoundedRangePair) for _, _, case in cases):
+            return WorstCase.symmetric(
+                whole,
+                "Every selection may have the scores of two candidates that are worst after what "
+                "was selected before.",
+            )
+        dominating = WorstCase.symmetric(whole, "")
+    remove, add = (_between(cases, dominating, add=add) for add in (False, True))
+    if all(case.remove == case.add for _, _, case in cases) and dominating.remove == dominating.add:
+        add = remove  # the same pairs in another order
+    return WorstCase(
+        (remove,),
+        (add,),
+        "Below: independent releases, each with one pair of neighbours. Above: a pair that "
+        "dominates every release, whatever came before.",
+    )
+
+
+def _between(cases: Sequence[Case], dominating: WorstCase, *, add: bool) -> Between:
+    return Between(
+        tuple(product(choice) for choice in _choices(cases, add=add)),
+        (dominating.add if add else dominating.remove)[0],
+        "which neighbours are worst for all releases",
+    )
+
+
+def _bounded_range(factors: Sequence[tuple[Pair, int]]) -> BoundedRangeProduct | None:
+    """Return the pair of exponential mechanisms with one ε, None for others or for many."""
+    lengths, count = set(), 0
+    for pair, n in factors:
+        most = pair.most if isinstance(pair, Between) else pair
+        if not isinstance(most, (BoundedRangePair, BoundedRangeProduct)):
+            return None
+        lengths.add(most.length)
+        count += n * (most.count if isinstance(most, BoundedRangeProduct) else 1)
+    if len(lengths) != 1 or count > MOST_RELEASES:
+        return None
+    return BoundedRangeProduct(lengths.pop(), count)
+
+
+def _choices(cases: Sequence[Case], *, add: bool) -> list[list[tuple[Pair, int]]]:
+    """Return choices of a pair for every part: the same place in the list of each."""
+    listed = []
+    for part, n, case in cases:
+        pairs = part.attained() or case.remove[:1]
+        if add:
+            pairs = tuple(pair.reverse() for pair in part.attained()) or case.add[:1]
+        listed.append((pairs, n))
+    most = max(len(pairs) for pairs, _ in listed)
+    return [[(pairs[i % len(pairs)], n) for pairs, n in listed] for i in range(most)]

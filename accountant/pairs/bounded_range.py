@@ -1,0 +1,288 @@
+"""Several selections by the exponential mechanism, each chosen after the results of the former.
+
+A loss lies in an interval of length t, and the worst pairs of one release are two outcomes with the
+losses s and s − t, for any s in [0, t]: under P the first has the probability
+p(s) = (1 − e^{s−t})/(1 − e^{−t}) (`BoundedRangePair`; Dong, Durfee and Rogers 2020). Of k releases
+an adversary chooses s for each, by what came before: H_0(x) = (1 − e^x)⁺ and
+
+    H_k(x) = max over s of p(s) H_{k−1}(x − s) + (1 − p(s)) H_{k−1}(x − s + t).
+
+*No other pair does more.* With z = e^x, r = P/Q of release 1 and all that follows at its best,
+P(S) − zQ(S) is at most E_Q[g(r)], g(r) = r H_{k−1}(x − ln r). g is convex: the perspective of
+z ↦ H_{k−1}(ln z), which is convex. So moving r to the ends of its interval, with the same mean,
+makes it no smaller.
+
+On a grid of t/m, for x ≥ 0 (H(−x) = 1 − e^{−x} + e^{−x}H(x), as P and Q change places with s and
+t − s), two sequences in floats enclose H:
+
+- *below*: the maximum over the s on the grid, at which all x are. A value that is asked for between
+  has s on the grid moved by it;
+- *above*: H is at most its chord in z = e^x. With v = e^{−s}, chords α + βv of the first term and
+  γ + κv of the second, the sum is (c + c₁v + c₂/v)/(1 − e^{−t}), c₂ = −e^{−t}(α − γ). So between v₀
+  and v₁ it is at most the larger end, and |c₂|(v₁ − v₀)²/(4v₀³) more where c₂ < 0.
+
+Every float below has a relative error of less than 2⁻⁴²; each step allows for 2⁻⁴⁰.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
+
+from flint import arb
+
+from accountant.core.pair import MirroredPair, Tails
+from accountant.mechanisms.selection.exponential import BoundedRangePair
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+from accountant.pairs.two_ends import narrow_enough
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[np.float64]
+
+MOST_RELEASES = 200
+"""Releases that are followed one by one: more take seconds."""
+_CELLS, _FINEST, _COARSEST = 6000, 400, 8
+"""Grid points of all releases together, about a second; most and least of one."""
+_ROUNDING = 2.0**-40
+"""What a step in floats is allowed for, relative."""
+_LEAST = 1e-290
+"""Values below which floats lose digits."""
+_HALVINGS = 60
+"""Of a bracket of ε."""
+
+
+@final
+@dataclass(frozen=True)
+class _Step:
+    """Bounds of H after some releases at x = 0, t/m, 2t/m, …, and P and Q of the event below."""
+
+    above: Array
+    below: Array
+    p: Array
+    q: Array
+
+    def two_sided(self, gap: float, m: int) -> _Step:
+        """Return the same from x = −t on, and m more zeros at the end."""
+        import numpy as np
+
+        x = np.arange(m, 0, -1) * gap  # of S at x the other side is the rest, P and Q exchanged
+
+        def joined(left: Array, right: Array) -> Array:
+            return np.concatenate([left, right, np.zeros(m)])
+
+        def mirrored(values: Array) -> Array:
+            return -np.expm1(-x) + np.exp(-x) * values[m:0:-1]
+
+        return _Step(
+            joined(mirrored(self.above), self.above),
+            joined(mirrored(self.below), self.below),
+            joined(1 - self.q[m:0:-1], self.p),
+            joined(1 - self.p[m:0:-1], self.q),
+        )
+
+
+@final
+@dataclass(frozen=True)
+class _Grid:
+    """The points s of one release, m steps of a gap from 0 to t."""
+
+    length: float
+    m: int
+
+    @property
+    def gap(self) -> float:
+        """Return t/m."""
+        return self.length / self.m
+
+    def chance(self, s: Any) -> Any:
+        """Return p(s)."""
+        import numpy as np
+
+        return np.expm1(s - self.length) / np.expm1(-self.length)
+
+    def after(self, last: _Step, width: int) -> _Step:
+        """Return the bounds after one release more, of which so many points are not 0."""
+        import numpy as np
+
+        m, gap, wide = self.m, self.gap, last.two_sided(self.gap, self.m)
+        found = _Step(*(np.zeros_like(last.p) for _ in range(4)))
+        former = before = None
+        for j in range(m + 1):
+            chance, top = self.chance(j * gap), wide.above[m - j :][:width]
+            more = top - wide.above[2 * m - j :][:width]
+            value = top - (1 - chance) * more
+            if former is None or before is None:
+                np.maximum(found.above[:width], value, out=found.above[:width])
+            else:
+                bent = more + (more - before) / math.expm1(gap) + _ROUNDING / gap * top
+                extra = math.expm1(gap) ** 2 * math.exp(j * gap - self.length)
+                extra /= -4 * math.expm1(-self.length)
+                ends = np.maximum(value, former) + extra * np.maximum(bent, 0)
+                np.maximum(found.above[:width], ends, out=found.above[:width])
+            former, before = value, more
+            self._try(found, wide, m - j, j * gap, width)
+        found.above[:width] *= 1 + _ROUNDING
+        found.above[:width] += _LEAST
+        found.below[:] = np.maximum(found.below * (1 - _ROUNDING) - _LEAST, 0)
+        return found
+
+    def _try(self, found: _Step, wide: _Step, start: int, s: float, width: int) -> None:
+        """Take a release of the loss s or s − t into the bounds from below, where it is better."""
+        import numpy as np
+
+        first, second = slice(start, start + width), slice(start + self.m, start + self.m + width)
+        chance, other = self.chance(s), 1 - self.chance(s)
+        value = chance * wide.below[first] + other * wide.below[second]
+        better = value > found.below[:width]
+        np.copyto(found.below[:width], value, where=better)
+        p = chance * wide.p[first] + other * wide.p[second]
+        np.copyto(found.p[:width], p, where=better)
+        rest = other * math.exp(self.length)
+        q = math.exp(-s) * (chance * wide.q[first] + rest * wide.q[second])
+        np.copyto(found.q[:width], q, where=better)
+
+
+@lru_cache(maxsize=8)
+def _steps(grid: _Grid, count: int) -> tuple[_Step, _Step]:
+    """Return what is known after all releases but one, and after all."""
+    import numpy as np
+
+    last = now = _Step(*(np.zeros(count * grid.m + 1) for _ in range(4)))
+    for done in range(1, count + 1):
+        last, now = now, grid.after(now, done * grid.m + 1)
+    return last, now
+
+
+@lru_cache(maxsize=8)
+def _two_sided(grid: _Grid, count: int) -> _Step:
+    return _steps(grid, count)[0].two_sided(grid.gap, grid.m)
+
+
+@final
+@dataclass(frozen=True)
+class BoundedRangeProduct(MirroredPair):
+    """All pairs of `count` selections whose losses lie in intervals of length t: H between bounds.
+
+    Divergences are exact: those of releases add up, and each has the largest there is.
+    """
+
+    law_name = "bounded-range-product"
+    only_bounded: ClassVar = True
+
+    length: ExactReal
+    count: int
+
+    @property
+    def _one(self) -> BoundedRangePair:
+        return BoundedRangePair(self.length)
+
+    @property
+    def _grid(self) -> _Grid:
+        most = min(_FINEST, max(_COARSEST, _CELLS // self.count))
+        return _Grid(float(self.length), most)
+
+    def _bounds(self, x: float) -> tuple[float, float]:
+        """Return floats below and above H at x ≥ 0."""
+        grid = self._grid
+        now = _steps(grid, self.count)[1]
+        cell = min(math.floor(x / grid.gap), self.count * grid.m - 1)
+        share = math.expm1(x - cell * grid.gap) / math.expm1(grid.gap)
+        share = min(max(share, 0.0), 1.0)
+        above = (1 - share) * now.above[cell] + share * now.above[cell + 1]
+        return self._event(x)[0], float(above) * (1 + _ROUNDING)
+
+    def _event(self, x: float) -> tuple[float, float, float]:
+        """Return a float below H at x ≥ 0, and about P and Q of the event that shows it."""
+        import numpy as np
+
+        grid, m = self._grid, self._grid.m
+        wide = _two_sided(grid, self.count)
+        cell = min(math.floor(x / grid.gap), self.count * m - 1)
+        s = np.arange(m) * grid.gap + min(max(x - cell * grid.gap, 0.0), grid.gap)
+        first = m + cell - np.arange(m)
+        chance, rest = grid.chance(s), 1 - grid.chance(s)
+        value = chance * wide.below[first] + rest * wide.below[first + m]
+        best = int(value.argmax())
+        low = max(float(value[best]) * (1 - _ROUNDING) - _LEAST, 0.0)
+        p, q = (side[first[best] + np.array([0, m])] for side in (wide.p, wide.q))
+        both = np.array([chance[best], rest[best]])
+        losses = s[best] - np.array([0, grid.length])
+        return low, float(both @ p), float((both * np.exp(-losses)) @ q)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around both bounds, whatever the precision."""
+        largest = self.exact_max_loss()
+        if epsilon >= largest:
+            return arb(0)
+        if epsilon <= -largest:
+            return -epsilon.ball().expm1()
+        x = abs(float(epsilon))
+        low = self._bounds(math.nextafter(x, math.inf))[0]
+        high = self._bounds(math.nextafter(x, 0.0))[1]
+        found = arb(low).union(arb(min(high, 1.0)))
+        if epsilon.sign >= 0:
+            return found
+        return -epsilon.ball().expm1() + epsilon.ball().exp() * found
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Return where the two bounds pass δ; raise UndecidedError, with it, where that is wide."""
+        level = float(delta)
+        low = self._passed(0, math.nextafter(level, math.inf))
+        high = self._passed(1, math.nextafter(level, 0.0))
+        found = Interval.between(arb(low), arb(high), 20)
+        return narrow_enough(found, relative_width, "scores of selections are on a grid")
+
+    def _passed(self, which: int, level: float) -> float:
+        """Return an ε at which the lower bound is above δ, or the upper one is not."""
+        low = -math.nextafter(self.count * float(self.length), math.inf)
+        high = -low
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            value = self._bounds(abs(middle))[which]
+            if middle < 0:
+                value = (-math.expm1(middle) + math.exp(middle) * value) * (
+                    1 + (_ROUNDING if which else -_ROUNDING)
+                )
+            low, high = (middle, high) if value > level else (low, middle)
+        return (low, high)[which]
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of the event that shows most, of which floats have 30 digits' room."""
+        x = float(epsilon)
+        _, p, q = self._event(abs(x))
+        if x < 0:
+            p, q = 1 - q, 1 - p
+        width = self.count * _ROUNDING
+        above, below = (arb(value, value * width + _LEAST) for value in (p, q))
+        return Tails(above, 1 - above, below, 1 - below)
+
+    def renyi(self, order: arb) -> arb:
+        """Return k times the largest of one release."""
+        return self.count * self._one.renyi(order)
+
+    def kullback_leibler(self) -> arb:
+        """Return k times the largest of one release."""
+        return self.count * self._one.kullback_leibler()
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return kt."""
+        return ExactReal.of_rational(self.count) * self.length
+
+    def rho_bound(self) -> arb:
+        """Return kt²/8."""
+        return self.count * self._one.rho_bound()
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the candidates whose scores rise."""
+        return (
+            f"of {self.count} selections, each with scores that depend on what was selected, the "
+            f"sequences with a loss above {epsilon}"
+        )

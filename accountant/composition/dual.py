@@ -35,8 +35,9 @@ from accountant.numbers.precision import ctx
 
 Values = Callable[[float], arb]
 
-FINEST = Fraction(1, 10**7)
-"""The finest width that is tried: for finer ones the tails, where an engine has them, take less."""
+FINEST, FINEST_ON_LINES = Fraction(1, 10**7), Fraction(1, 10**11)
+"""The finest widths that are tried, of grids and of contour integrals: finer ones are left to
+tails."""
 _LEAST_LEVEL = 1e-6
 """Levels below it, or so near 1, are left to tails: those tell β of about 1 or 0 at once."""
 _PRECISION = 128
@@ -76,8 +77,10 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
 
 
 def applies(pair: Pair, width: Fraction) -> bool:
-    """Whether values of H to a width are all that the engine of a pair has."""
-    return width >= FINEST and choose.is_numerical(pair)
+    """Whether values of H to a width are what the engine of a pair has soonest."""
+    first = choose.first(pair)
+    on_lines = first is not None and first.engine == FOURIER
+    return width >= (FINEST_ON_LINES if on_lines else FINEST) and choose.is_numerical(pair)
 
 
 def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval:

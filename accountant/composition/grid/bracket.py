@@ -124,7 +124,7 @@ def estimate(product: Product, log_delta: float) -> float:
     for points in POINTS[1:3]:
         low, high = engine.inverse(_releases(product), delta, points, at)
         at = at if high is None else float(high)
-        if None not in {low, high} and abs(float(high) - float(low)) < _AGREE * abs(at):
+        if low is not None and high is not None and high - low < _AGREE * abs(high):
             break
     return at
 

@@ -35,19 +35,13 @@ from accountant.numbers.precision import ctx
 
 Values = Callable[[float], arb]
 
-FINEST = Fraction(1, 10**7)
-"""The finest width that is tried: for finer ones the tails, where an engine has them, take less."""
+FINEST, FINEST_ON_LINES = Fraction(1, 10**7), Fraction(1, 10**11)
+"""The finest widths that are tried, of grids and of contour integrals: finer ones are left to
+tails."""
 _LEAST_LEVEL = 1e-6
 """Levels below it, or so near 1, are left to tails: those tell β of about 1 or 0 at once."""
 _PRECISION = 128
 """Bits of the sums of values: far more than the values have."""
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_STEPS = 36
-"""Steps of golden section at most: an ε to about 1e-6."""
-_LEVEL = 4.0
-"""Widths by which two values of g may differ where the search ends: a parabola goes on."""
-_LEAST_EPSILON = -30.0
-"""Where the search for the best ε begins: H is 1 − e^ε to 13 digits or more below."""
 _CLOSE = 0.05
 """How far beyond twice the ε with H(ε) = α the best ε is sought on a grid: H is then about α."""
 _SETTLED = 1 / 32
@@ -83,8 +77,10 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
 
 
 def applies(pair: Pair, width: Fraction) -> bool:
-    """Whether values of H to a width are all that the engine of a pair has."""
-    return width >= FINEST and choose.is_numerical(pair)
+    """Whether values of H to a width are what the engine of a pair has soonest."""
+    first = choose.first(pair)
+    on_lines = first is not None and first.engine == FOURIER
+    return width >= (FINEST_ON_LINES if on_lines else FINEST) and choose.is_numerical(pair)
 
 
 def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval:
@@ -97,7 +93,10 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
     grid = choose.grid(pair, width)
     most = grid.engine.most if grid is not None and isinstance(grid.engine, Grid) else None
     rough = _estimates(pair) if grid is None else bracket.roughly(grid)
-    epsilon, drop = _start(pair, grid, rough, float(alpha), float(width))
+    begun = _start(pair, grid, rough, float(alpha))
+    if begun is None:
+        raise UndecidedError("Floats do not tell where the type II error is decided.")
+    epsilon, drop = begun
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
     if not 0 < size < 1:
@@ -157,19 +156,14 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
 
 
 def _start(
-    pair: Pair, grid: Product | None, rough: Values, alpha: float, width: float
-) -> tuple[float, float]:
-    """Return about the ε where g is largest, and c as in `_vertex`."""
+    pair: Pair, grid: Product | None, rough: Values, alpha: float
+) -> tuple[float, float] | None:
+    """Return about the ε where g is largest, and c > 0 with g(ε + d) ≈ g(ε) − c d²."""
     if grid is None:
-        if (known := _stationary(pair, alpha)) is not None:
-            return known
-        left, right = _LEAST_EPSILON, max(-math.log(alpha), _CLOSE)
-    else:
-        start = bracket.start(grid, math.log(alpha))
-        left, right = start - 2 * abs(start) - _CLOSE, start + 2 * abs(start) + _CLOSE
-        if (known := _between(rough, alpha, left, right)) is not None:
-            return known
-    return _vertex(rough, _best(rough, alpha, width, left, right), alpha)
+        return _stationary(pair, alpha)
+    start = bracket.start(grid, math.log(alpha))
+    room = 2 * abs(start) + _CLOSE
+    return _between(rough, alpha, start - room, start + room)
 
 
 def _between(rough: Values, alpha: float, left: float, right: float) -> tuple[float, float] | None:
@@ -256,51 +250,8 @@ def _float(value: arb) -> float:
     return float(value.mid())
 
 
-def _best(rough: Values, alpha: float, width: float, low: float, high: float) -> float:
-    """Return the ε at which 1 − H − e^ε α is about largest, by golden section."""
-
-    def g(epsilon: float) -> float:
-        return 1 - _float(rough(epsilon)) - math.exp(epsilon) * alpha
-
-    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-    at = [g(inner[0]), g(inner[1])]
-    level = 0
-    for _ in range(_STEPS):
-        level = level + 1 if abs(at[0] - at[1]) < _LEVEL * width else 0
-        if level == 2:  # one alone may be two sides of a peak
-            break
-        if at[0] >= at[1]:
-            high, inner[1], at[1] = inner[1], inner[0], at[0]
-            inner[0] = high - _GOLDEN * (high - low)
-            at[0] = g(inner[0])
-        else:
-            low, inner[0], at[0] = inner[0], inner[1], at[1]
-            inner[1] = low + _GOLDEN * (high - low)
-            at[1] = g(inner[1])
-    return (low + high) / 2
-
-
-def _vertex(rough: Values, epsilon: float, alpha: float) -> tuple[float, float]:
-    """Return the vertex of a parabola near ε, and c > 0 with g(vertex + d) ≈ g(vertex) − c d².
-
-    The step is the first at which floats tell that the largest g is between.
-    """
-
-    def g(at: float) -> float:
-        return 1 - _float(rough(at)) - math.exp(at) * alpha
-
-    peak = g(epsilon)
-    for power in range(-14, 2, 2):
-        step = 2.0**power
-        left, right = g(epsilon - step), g(epsilon + step)
-        bend = peak - (left + right) / 2
-        if bend > 1e-5 * max(peak, 1e-3) and abs(right - left) < 4 * bend:
-            return epsilon + step * (right - left) / (4 * bend), bend / step**2
-    return epsilon, 1.0
-
-
 def _stationary(pair: Pair, alpha: float) -> tuple[float, float] | None:
-    """Return the ε with Q(L > ε) = α, where g is largest, and c as in `_vertex`; None if lost."""
+    """Return the ε with Q(L > ε) = α, where g is largest, and c as in `_start`; None if lost."""
     first = choose.first(pair)
     if first is None or first.engine != FOURIER:
         return None

@@ -45,8 +45,6 @@ _NEWTON = 200
 """Steps of an estimate: bisection alone takes a quarter."""
 _FINE = 1e-13
 """Relative size of the last step: nearly that of floats."""
-_DEEP = -600.0
-"""ln δ below which masses are not all floats."""
 
 
 def applies(factors: Sequence[Factor]) -> bool:
@@ -100,7 +98,7 @@ class Halves(Engine):
             infinity = product.infinity_mass()
             high = float(halves.first.values[-1].loss + halves.second.values[-1].loss)
             low = float(halves.first.values[0].loss + halves.second.values[0].loss)
-            near, at = min(max(low, 0.0), high), halves.in_floats(log_delta)
+            near, at = min(max(low, 0.0), high), halves.in_floats()
             for _ in range(_NEWTON):
                 value, second = at(near)
                 total = infinity + value
@@ -154,15 +152,8 @@ class _Halves:
         second *= epsilon.exp()
         return (total - second if found else None), second
 
-    def in_floats(self, log_delta: float) -> Callable[[float], tuple[arb, arb]]:
-        """Return the same near e^log_delta from floats, or from balls where floats end."""
-        if log_delta < _DEEP:
-
-            def in_balls(epsilon: float) -> tuple[arb, arb]:
-                value, second = self.at(arb(epsilon))
-                return arb(0) if value is None else value, second
-
-            return in_balls
+    def in_floats(self) -> Callable[[float], tuple[arb, arb]]:
+        """Return the same in floats."""
         rows = [(float(each.loss), float(each.p), float(each.q)) for each in self.first.values]
         a, p, q = np.array(rows).T
         b = np.array([float(each.loss) for each in self.second.values])
@@ -211,7 +202,7 @@ def _laws(factors: Sequence[Factor], log_missing: float) -> list[LossList] | Non
 @functools.lru_cache(maxsize=8)
 def _floats(factors: tuple[Factor, ...]) -> Callable[[float], tuple[arb, arb]]:
     with ctx.workprec(_PRECISION):
-        return _halves(factors, _FIRST, _PRECISION).in_floats(_FIRST)
+        return _halves(factors, _FIRST, _PRECISION).in_floats()
 
 
 @functools.lru_cache(maxsize=8)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import final
 
 from flint import arb
 
 from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.cut import (
+    chosen,
     coarse,
     near,
     saddle_value,
 )
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.jumps_plan import (
+    cancel,
     cut_for_jumps,
     log_level,
     plateau,
@@ -46,6 +50,8 @@ _MOST_EXTRA = 400
 _MANY = 64
 """Losses from which on small ones mix with those that decide alone: of fewer, large ones are taken
 apart first, as none is sure to decide alone."""
+_MOST = 7
+"""Times that small losses are taken apart once more: each costs an integral, and leaves fewer."""
 _SHARES = (1.0, 0.5, 0.25)
 """Shares of a tilt at which Chernoff's bound of small losses is tried: floats may overrate it."""
 
@@ -64,121 +70,143 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     single = single_at(loss, at)
     lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
 
-    def tries() -> Iterator[tuple[Loss, Jumps | None, float | None, bool]]:
-        """Yield cuts, thresholds, ln of the integral if known, and whether small losses are it."""
-        flat = plateau(cut, strip, at, planned, lowest, single)
-        many = flat is not None and loss.count > _MANY
+    flat = plateau(cut, strip, at, planned, lowest, single)
+    single = None if flat is not None else single
+    level = None if flat is None else flat.log_value
+    expected = level if single is None else single.log_delta
+    question = _Question(kernel, strip, epsilon, bits, lowest, single=single is not None)
+
+    def tries() -> Iterator[tuple[Loss, Jumps | None, arb]]:
+        """Yield integrals, of losses with a cut and a threshold."""
+        many = loss.count > _MANY
+        if many and flat is None:
+            short = chosen(loss, strip, at, planned)
+            many = short == loss or not cancel(short, strip, at, planned)
         if many:
             with contextlib.suppress(UndecidedError):
-                yield decided_cut(loss, strip, float(epsilon), planned), None, None, True
+                sure = decided_cut(loss, strip, float(epsilon), planned)
+                yield sure, None, question.beside(sure, arb(0), None)
         if flat is not None:
-            yield cut, flat.jumps, flat.log_value, True
-        level = None if flat is None else flat.log_value
-        alone = single is not None and flat is None
-        low = window(cut, strip, at, planned, level, lowest, single=alone)
+            with contextlib.suppress(UndecidedError):
+                yield cut, flat.jumps, question.mostly_small(flat.jumps, expected)
+        low = window(cut, strip, at, planned, level, lowest, single=single is not None)
         if low is not None:
-            expected = single.log_delta if alone and single is not None else level
-            yield cut, low, expected, False
+            with contextlib.suppress(UndecidedError):
+                yield cut, low, question.mostly_large(low, arb(0), expected)
         if not many:
-            yield decided_cut(loss, strip, float(epsilon), planned), None, None, True
+            sure = decided_cut(loss, strip, float(epsilon), planned)
+            yield sure, None, question.beside(sure, arb(0), None)
 
-    for ends, jumps, expected, mostly_small in tries():
+    for ends, jumps, part in tries():
         with contextlib.suppress(UndecidedError):
-            if jumps is None:
-                found = _beside(ends, kernel, strip, epsilon, bits, arb(0), None)
-            else:
-                found = _parts(jumps, kernel, strip, epsilon, bits, expected, mostly_small)
-                found += arb(0, slack(ends, jumps, kernel, epsilon))
-            found += beyond(loss, ends, kernel, epsilon, found, bits)
+            found = part + beyond(loss, ends, kernel, epsilon, part, bits)
             found += arb(0, slack(ends, None, kernel, epsilon))
+            if jumps is not None:
+                found += arb(0, slack(ends, jumps, kernel, epsilon))
             if found.rel_accuracy_bits() >= bits - LOSS:
                 return found
     raise UndecidedError(f"Small losses hide the large ones at epsilon={float(epsilon):.6g}.")
 
 
-def _parts(  # noqa: PLR0917
-    jumps: Jumps,
-    kernel: Kernel,
-    strip: Strip,
-    epsilon: ExactReal,
-    bits: int,
-    expected: float | None,
-    mostly_small: bool,
-) -> arb:
-    """Return the sum of the integrals of the small losses alone and of all others.
+@final
+@dataclass(frozen=True)
+class _Question:
+    """Which integral is asked for, at which ε, to how many bits."""
 
-    One of them is nearly everything; the other one is only bounded where that is enough.
-    """
-    first, second = (jumps.small, jumps) if mostly_small else (jumps, jumps.small)
-    main = _beside(first, kernel, strip, epsilon, bits, arb(0), expected)
-    if not main > 0:
-        raise UndecidedError("Both parts of an integral cancel.")
-    with contextlib.suppress(UndecidedError):
-        rest = (_large_ones if mostly_small else _small_alone)(jumps, kernel, strip, epsilon)
-        if (found := main + arb(0).union(rest)).rel_accuracy_bits() >= bits - LOSS + 1:
-            return found
-    known = float(main.log().mid())
-    return main + _beside(second, kernel, strip, epsilon, bits, main, known)
+    kernel: Kernel
+    strip: Strip
+    epsilon: ExactReal
+    bits: int
+    lowest: float
+    """ln of what cuts may overlap by."""
+    single: bool
+    """Whether one large loss decides alone."""
 
+    def mostly_small(self, jumps: Jumps, expected: float | None) -> arb:
+        """Return the integrals of small losses alone, which are nearly everything, and of others.
 
-def _beside(  # noqa: PLR0917
-    measure: Measure,
-    kernel: Kernel,
-    strip: Strip,
-    epsilon: ExactReal,
-    bits: int,
-    known: arb,
-    expected: float | None,
-) -> arb:
-    """Return the integral of a measure, beside what is known, with as many bits more as cancel.
+        The latter are only bounded where that is enough.
+        """
+        total = self.beside(jumps.small, arb(0), expected)
+        with contextlib.suppress(UndecidedError):
+            large = saddle_value(jumps, self.strip, float(self.epsilon), _ROUGH)
+            if large is not None:
+                found = total + arb(0).union(self._bound(jumps, large.c))
+                if self._is_enough(found):
+                    return found
+        return total + self.beside(jumps, total, _log(total))
 
-    They are those by which its saddle-point value is above the logarithm that is expected of the
-    sum, and more where that is not enough.
-    """
-    asked, extra = bits, 0
-    found = saddle_value(measure, strip, float(epsilon), bits)
-    if expected is not None and found is not None:
-        above = math.ceil((found.log_value - expected) / _LOG_2)
-        asked = max(bits + min(above, _MOST_EXTRA if known.is_zero() else 0), _FEWEST)
-    while True:
-        value = integral(measure, kernel, strip, epsilon, asked + extra)
-        missing = bits - (known + value).rel_accuracy_bits()
-        if missing <= LOSS or extra > _MOST_EXTRA:
-            return value
-        extra += max(missing, _FEWEST)
+    def mostly_large(
+        self, jumps: Jumps, known: arb, expected: float | None, left: int = _MOST
+    ) -> arb:
+        """Return the integrals of outcomes with large losses and of all others, and what is known.
 
-
-def _large_ones(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-    """Return Chernoff's bound of the integral of outcomes with large losses."""
-    large = saddle_value(jumps, strip, float(epsilon), _ROUGH)
-    if large is None:
-        raise UndecidedError("No saddle was found for the large losses.")
-    with ctx.workprec(_ROUGH + jumps.count.bit_length()):
-        c = Fraction(large.c)
-        return _chernoff(jumps.log_upper(c), ball(c), kernel, epsilon)
-
-
-def _small_alone(jumps: Jumps, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-    """Return Chernoff's bound of the integral without large losses, at a tilt found by floats."""
-    try:
-        tilt = tilt_of_small(jumps, strip, float(epsilon))[0]
-    except ArithmeticError as error:
-        raise UndecidedError(f"No bound of the small losses alone: {error}.") from error
-    for share in _SHARES:
-        c = Fraction(share * tilt)
-        with contextlib.suppress(UndecidedError), ctx.workprec(_ROUGH + jumps.count.bit_length()):
-            found = _chernoff(jumps.small.log_upper(c), ball(c), kernel, epsilon)
-            if found.is_finite():
+        The latter are bounded where that is enough, or taken apart once more.
+        """
+        total = known + self.beside(jumps, known, expected)
+        with contextlib.suppress(UndecidedError):
+            found = total + arb(0).union(self._small_alone(jumps))
+            if self._is_enough(found):
                 return found
-    raise UndecidedError("No bound was found for the small losses alone.")
+        level = _log(total)
+        with contextlib.suppress(UndecidedError):
+            return total + self.beside(jumps.small, total, level)
+        at, planned = near(float(self.epsilon)), coarse(self.bits)
+        low = window(jumps.small, self.strip, at, planned, level, self.lowest, single=self.single)
+        if low is None or left == 0:
+            raise UndecidedError("The small losses have no short line.")
+        total += arb(0, slack(jumps.small, low, self.kernel, self.epsilon))
+        return self.mostly_large(low, total, level, left - 1)
+
+    def _is_enough(self, found: arb) -> bool:
+        return bool(found.rel_accuracy_bits() >= self.bits - LOSS + 1)
+
+    def beside(self, measure: Measure, known: arb, expected: float | None) -> arb:
+        """Return the integral of a measure, to as many bits more as cancel with what is known.
+
+        They are those by which its saddle-point value is above the logarithm that is expected of
+        the sum, and more where that is not enough.
+        """
+        asked, extra = self.bits, 0
+        found = saddle_value(measure, self.strip, float(self.epsilon), self.bits)
+        if expected is not None and found is not None:
+            above = math.ceil((found.log_value - expected) / _LOG_2)
+            asked = max(self.bits + min(above, _MOST_EXTRA if known.is_zero() else 0), _FEWEST)
+        while True:
+            value = integral(measure, self.kernel, self.strip, self.epsilon, asked + extra)
+            missing = self.bits - (known + value).rel_accuracy_bits()
+            if missing <= LOSS or extra > _MOST_EXTRA:
+                return value
+            extra += max(missing, _FEWEST)
+
+    def _small_alone(self, jumps: Jumps) -> arb:
+        """Return a bound of the integral without large losses, at a tilt found by floats."""
+        try:
+            tilt = tilt_of_small(jumps, self.strip, float(self.epsilon))[0]
+        except ArithmeticError as error:
+            raise UndecidedError(f"No bound of the small losses alone: {error}.") from error
+        for share in _SHARES:
+            with contextlib.suppress(UndecidedError):
+                found = self._bound(jumps.small, share * tilt)
+                if found.is_finite():
+                    return found
+        raise UndecidedError("No bound was found for the small losses alone.")
+
+    def _bound(self, measure: Measure, tilt: float) -> arb:
+        """Return Chernoff's bound of an integral, from ln M(c) at some c > 0.
+
+        For δ it is M(c) e^{−cε} sup_x (1 − e^{−x}) e^{−cx}, which is c^c/(1 + c)^{1 + c}.
+        """
+        with ctx.workprec(_ROUGH + measure.count.bit_length()):
+            c = ball(Fraction(tilt))
+            size = measure.log_upper(Fraction(tilt)) - c * self.epsilon.ball()
+            if self.kernel == Kernel.CALL:
+                size += log_peak(c)
+            return size.exp().upper()
 
 
-def _chernoff(log_moment: arb, c: arb, kernel: Kernel, epsilon: ExactReal) -> arb:
-    """Return Chernoff's bound of an integral, from ln M(c) at some c > 0.
-
-    For δ it is M(c) e^{−cε} sup_x (1 − e^{−x}) e^{−cx}, which is c^c/(1 + c)^{1 + c}.
-    """
-    size = log_moment - c * epsilon.ball()
-    if kernel == Kernel.CALL:
-        size += log_peak(c)
-    return size.exp().upper()
+def _log(value: arb) -> float:
+    """Return the logarithm of a sum of integrals. Raises UndecidedError where they cancel."""
+    if not value > 0:
+        raise UndecidedError("Both parts of an integral cancel.")
+    return float(value.log().mid())

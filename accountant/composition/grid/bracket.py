@@ -39,6 +39,8 @@ _REUSED, _ENOUGH = 0.75, 1.02
 the ratio of its bounds there: beyond, another grid is made."""
 _ABOVE = 0.25
 """Share of ε by which sums for several points are made for one above them."""
+_AGREE = 1e-2
+"""Relative difference of the roots of both laws up to which their grid says where the root is."""
 _ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
 
@@ -118,9 +120,13 @@ def start(product: Product, log_delta: float) -> float:
 
 def estimate(product: Product, log_delta: float) -> float:
     """Return an ε nearer to that root, from the upper law on a coarse grid, which fails last."""
-    at = start(product, log_delta)
-    high = engine.inverse(_releases(product), arb(log_delta).exp(), POINTS[1], at)[1]
-    return at if high is None else float(high)
+    at, delta = start(product, log_delta), arb(log_delta).exp()
+    for points in POINTS[1:3]:
+        low, high = engine.inverse(_releases(product), delta, points, at)
+        at = at if high is None else float(high)
+        if low is not None and high is not None and high - low < _AGREE * abs(high):
+            break
+    return at
 
 
 def roughly(product: Product) -> Callable[[float], arb]:

@@ -372,7 +372,8 @@ class Plan:
             wide = np.cbrt(1 / density)
 
         def gaps(level: int) -> Array:
-            return np.clip(wide * 2.0 ** (-level / 6), 1.0, most)
+            found: Array = np.clip(wide * 2.0 ** (-level / 6), 1.0, most)
+            return found
 
         def is_fine(level: int) -> bool:
             return bool(masses @ gaps(level) ** 2 <= _COARSENED * masses.sum())

@@ -277,8 +277,8 @@ class FloatMixture:
         """Return the grade of a rule on a line, whose step is 2^(−grade/4), and its height."""
         floats = self._floats
         if s >= 0:  # only e^{y²/2} grows
-            y = min(_HIGHEST * math.pi / floats.mu, _TALL)
-            return _grade(math.pi * y / (_AIM + 0.5 * y * y)), 0.5 * y
+            tallest = min(_HIGHEST * math.pi / floats.mu, _TALL)
+            return _grade(math.pi * tallest / (_AIM + 0.5 * tallest**2)), 0.5 * tallest
         key = math.frexp(max(-s, _MODERATE))[1]
         if key not in self._heights:
             far = -(2.0**key)

@@ -12,7 +12,7 @@ from accountant.notation import parse
 from accountant.questions.tradeoff import beta, power
 from tests.quick import quick
 
-COARSE, FINE = Fraction(1, 10**6), Fraction(1, 10**10)
+COARSE, MIDDLE, FINE = (Fraction(1, 10**digits) for digits in (6, 10, 12))
 BOTH = "add-remove"
 
 
@@ -29,11 +29,12 @@ CASES: list[tuple[Mechanism, str]] = [
 @pytest.mark.parametrize(("mechanism", "level"), quick(CASES, 1))
 def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
     for ask in (beta, power):
-        coarse = ask(mechanism, level, adjacency=BOTH, relative_width=COARSE)
         fine = ask(mechanism, level, adjacency=BOTH, relative_width=FINE)
-        assert coarse.overlaps(fine)
-        assert coarse.relative_width is not None
-        assert coarse.relative_width <= COARSE
+        for width in (COARSE, MIDDLE):
+            found = ask(mechanism, level, adjacency=BOTH, relative_width=width)
+            assert found.overlaps(fine)
+            assert found.relative_width is not None
+            assert found.relative_width <= width
 
 
 def test_atoms_on_a_grid() -> None:

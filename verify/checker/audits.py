@@ -21,12 +21,13 @@ from typing import Any, TypeAlias
 
 from mpmath import libmp, mp
 
-from verify.checker.arithmetic import UnknownError, compare, largest, rounded, settle
+from accountant.numbers.precision import ctx
+from verify.checker.arithmetic import UnknownError, compare, largest, settle
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms import fits, pairs
 from verify.checker.outcome import guarantee, quoted
-from verify.checker.reals import sqrt
+from verify.checker.reals import Real, sqrt
 
 Problems: TypeAlias = list[tuple[str, str]]
 
@@ -518,3 +519,17 @@ def _real(text: str) -> Any:
     if text.startswith("sqrt(") and text.endswith(")"):
         return sqrt(Fraction(text[5:-1]))
     return Fraction(text)
+
+
+def rounded(value: Any) -> Any:
+    """Return a number as one of mpmath, at its working precision."""
+    if isinstance(value, Fraction):
+        return mp.mpf(value.numerator) / value.denominator
+    if not isinstance(value, Real):
+        return mp.mpf(value)
+    with ctx.workprec(mp.prec + 20):
+        middle = value.ball.mid()
+    if not middle.is_finite():
+        return mp.inf if middle > 0 else mp.nan
+    mantissa, exponent = middle.man_exp()
+    return mp.ldexp(mp.mpf(int(mantissa)), int(exponent))

@@ -19,7 +19,7 @@ from typing import Any
 
 from mpmath import mp
 
-from verify.checker.arithmetic import rounded, settle
+from verify.checker.arithmetic import settle
 from verify.checker.audits import (
     DIGITS,
     FAIR,
@@ -30,6 +30,7 @@ from verify.checker.audits import (
     binomial_tail,
     described,
     exact_point,
+    rounded,
     tested,
 )
 from verify.checker.laws import hockey_stick

@@ -98,3 +98,16 @@ def _sum_of_squares(parameter: Any, precision: int) -> Real:
                     return Real(2 * (whole + arb(0).union(rest)))
             whole += term
     raise UnknownError("the variance of so wide a discrete Gaussian")
+
+
+def binomial_tail(k: int, n: int, p: arb) -> arb:
+    """Return P(Bin(n, p) ≥ k), the incomplete beta function I_p(k, n − k + 1)."""
+    if k <= 0 or p >= 1:
+        return arb(1)
+    return arb(0) if k > n or p <= 0 else p.beta_lower(k, n - k + 1, 1)
+
+
+def binomial_mass(k: int, n: int, p: arb) -> arb:
+    """Return P(Bin(n, p) = k)."""
+    log = arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
+    return (log + k * p.log() + ((n - k) * (-p).log1p() if n > k else 0)).exp()

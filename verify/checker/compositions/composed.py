@@ -5,12 +5,12 @@ first route that there is:
 
 - a contour integral where a factor is Gaussian, subsampled or not, or where Laplace noise is
   released so often that its atoms do not count (`compositions.contour`);
-- an exact sum over the circle where all losses lie on one lattice (`compositions.circle`);
+- the same, which has no end there, where all losses lie on one lattice;
 - all sums of losses on other lists (`compositions.lists`);
 - where that would take too long, or gives nothing, for few releases two laws on a grid
   (`compositions.grid`), which enclose H(ε) to a few digits;
-- else Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are
-  at most M(s) e^{−sε} for every s ≥ 0. It is an upper bound only.
+- else Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are at most M(s) e^{−sε} for every s ≥ 0.
+  It is an upper bound only.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ Sums: TypeAlias = list[tuple[int, arb, arb]]
 """A loss and its masses under P and Q, in the order of losses."""
 
 _UNIT = 10**60
+"""Units of a loss of 1."""
 _ONE_VALUE = 10**15
 """Units within which two losses are one value: rounding parts equal ones by less."""
 _TIE = 10**22

@@ -98,8 +98,11 @@ class Factor:
         return arb.pos_inf()
 
     def split(self, line: arb) -> tuple[arb, arb]:
-        """Return a(c)/M(c) and C, where a is the transform of atoms, |M − a| ≤ M(c) C/t."""
-        return arb(1), arb(0)
+        """Return a(c)/M(c) and C, where a is the transform of atoms, |M − a| ≤ M(c) C/t.
+
+        No atom, and no C, where `closing` has a bound.
+        """
+        return arb(0), arb.pos_inf()
 
 
 @final
@@ -137,10 +140,6 @@ class Normal(Factor):
         """Return 1/(μT)², as e^{−μ²(t² − T²)/2} falls so fast."""
         return 1 / (arb(self.mu) * end) ** 2
 
-    def split(self, line: arb) -> tuple[arb, arb]:
-        """Return no C: no atom is needed."""
-        return arb(0), arb.pos_inf()
-
     def along(self, line: arb, step: arb, nodes: int, digits: float) -> list[acb]:
         """Evaluate the closed form."""
         return [self._log(acb(line, n * step)).exp() for n in range(nodes + 1)]
@@ -176,6 +175,10 @@ class Listed(Factor):
                     for total, mass in zip(found, masses, strict=True)
                 ]
         return found[0], found[1]
+
+    def split(self, line: arb) -> tuple[arb, arb]:
+        """Return atoms alone."""
+        return arb(1), arb(0)
 
     def cost(self, line: float, end: float, digits: float) -> float:
         """Return the number of values."""

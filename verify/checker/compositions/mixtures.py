@@ -169,10 +169,6 @@ class Mixture(Factor):
                     return around
         raise UnknownError("the tails of this mixture")
 
-    def split(self, line: arb) -> tuple[arb, arb]:
-        """Return no C: no atom is needed."""
-        return arb(0), arb.pos_inf()
-
     def log_moment(self, line: arb, digits: float) -> arb:
         """Enclose ln G(p) by its trapezoidal sum, whose error is relative to G(p)."""
         return self._log_moment(self._power(line), digits)

@@ -79,7 +79,8 @@ def least_eigenvalue(rows: Rows) -> Any:
             root = -factor[0] / factor[1]
             found.append(Fraction(int(root.p), int(root.q)))
         else:
-            found += [Real(root.real) for root, _ in factor.complex_roots()]
+            roots: Any = factor.complex_roots()  # pairs of a root and its multiplicity
+            found += [Real(root.real) for root, _ in roots]
     return least(found)
 
 

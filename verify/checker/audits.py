@@ -351,19 +351,7 @@ def _edge(region: _Region, b: int) -> int:
             high = low + step
         else:
             low += step
-    below, above = beyond(low) if low >= 0 else -t, beyond(high)
-    width = 1
-    while high - low > 1:  # the chord says where, and a place beside it closes the bracket
-        share = -below / (above - below)
-        at = min(max(low + math.ceil((high - low) * share), low + 1), high - 1)
-        while low < at < high:
-            value = beyond(at)
-            if value >= 0:
-                high, above, at = at, value, max(at - width, (low + at) // 2)
-            else:
-                low, below, at = at, value, min(at + width, (at + high) // 2)
-            width *= 8
-    return high
+    return bisect.bisect_left(range(high), True, low + 1, high, key=lambda a: beyond(a) >= 0)
 
 
 def _small(region: _Region, p: float, q: float) -> float:

@@ -25,6 +25,7 @@ _OPERATORS: Final[dict[type[ast.operator], str]] = {
 _RELATIONS: Final[dict[type[ast.cmpop], str]] = {
     ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+NEGATION: Final = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 OPPOSITE: Final = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "==", "!=": "!="}
 
 

@@ -38,7 +38,7 @@ MECHANISMS = {
     "coins": times(COIN.format("0.1"), 100),
     "many-coins": times(COIN.format("0.001"), "10**12"),
     "two-coins": f"Composed(mechanism=[{COIN.format('0.1')}, {COIN.format('1')}])",
-    "paired": times(f"[{COIN.format('0.01')}, {COIN.format('0.025')}]", 10**9),
+    "paired": times(f"[{COIN.format('0.01')}, {COIN.format('0.025')}]", 10**6),
     "three-answers": times("RandomizedResponse(epsilon='0.1', categories=3)", 200),
     "normal": normal("2"),
     "normals": times(normal("100"), 100),
@@ -119,8 +119,8 @@ REFUTED  dp    laplace-1e9     -    633 1e-5
 HOLDS    dp    laplace-and-coin -   1e10 1e-5
 HOLDS    dp    many-coins      -    504264 1e-5
 REFUTED  dp    many-coins      -    504263 1e-5
-HOLDS    dp    paired          -    366114 1e-5
-REFUTED  dp    paired          -    366113 1e-5
+HOLDS    dp    paired          -    477 1e-5
+REFUTED  dp    paired          -    476 1e-5
 HOLDS    dp    one-laplace     -    0.1 0.2
 HOLDS    dp    mixed           -    1 0.2
 REFUTED  dp    mixed           -    1 0.19

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpmath import iv, mp
+from mpmath import mp
 
 from accountant.errors import InvalidInputError
 from accountant.numbers.precision import ctx
 from tests.verify.forge import Data, decided, problems, sealed
 from verify import checker, document
 from verify.certificate import certify
-from verify.checker.arithmetic import UnknownError, interval_digits, settle
+from verify.checker.arithmetic import UnknownError, settle
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, holds
 from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms import pairs
-from verify.checker.reals import ball, compare, enclosed, exp, hull, log, sqrt
+from verify.checker.reals import ball, compare, exp, hull, log, sqrt
 from verify.claims import ApproximateDP, Minimiser
 
 
@@ -183,16 +183,6 @@ def test_the_ends_of_a_hull_are_kept() -> None:
     assert compare(between, "<=", Fraction(2, 3)) is True
     assert compare(Fraction(1, 3), "<=", between) is True
     assert compare(between, "<", Fraction(2, 3)) is None
-
-
-def test_an_interval_of_mpmath_is_held_whatever_the_precision_is() -> None:
-    with interval_digits(60):
-        third, whole = iv.mpf(1) / 3, iv.mpf(2)
-    with ctx.workprec(64), mp.workprec(53):
-        found = enclosed(third)
-        assert enclosed(whole) == 2
-        assert compare(found, "<", Fraction(1, 3) + Fraction(1, 10**15)) is True
-        assert compare(found, "==", Fraction(1, 3)) is None
 
 
 TWICE = """

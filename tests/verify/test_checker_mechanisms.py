@@ -24,7 +24,7 @@ from tests.verify.forge import Data, decided, problems
 from verify import checker, functions
 from verify.certificate import certify
 from verify.checker import reals
-from verify.checker.arithmetic import UnknownError, compare, interval_digits, narrow, settle
+from verify.checker.arithmetic import UnknownError, compare, narrow, settle
 from verify.checker.compositions.composed import intervals
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.facts import mechanism
@@ -463,8 +463,7 @@ def test_the_worst_pairs_are_those_of_the_accountant(name: str, seed: int) -> No
                 value for law in pairs(again) for value in (*tails(law, at), hockey_stick(law, at))
             ]
 
-        with interval_digits(100):
-            found = settle(ours)
+        found = settle(ours)
         for index, pair in enumerate(known):
             at = exact(level)
             balls = (

@@ -4,8 +4,8 @@ A certificate is what a stranger may have written. Its shape is strict (`schema`
 concluded is derived from the claim, not read; every fact is enclosed again at rising precision; a
 comparison is decided by enclosures, or it is taken as given; and the theorem that comes out is said
 in the checker's own words. None of our code is shared with the path that made the certificate (an
-import contract says so). Both rest on Arb's ball arithmetic, whose enclosures are proved; products
-of laws are enclosed in mpmath, and the tests hold the other laws against mpmath.
+import contract says so). Both rest on Arb's ball arithmetic, whose enclosures are proved; the tests
+hold its laws against mpmath.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from mpmath import mp
 
 from accountant.numbers.precision import ctx
 from verify import seal
-from verify.checker.arithmetic import interval_digits
 from verify.checker.audits import audit_problems, sequential_problems
 from verify.checker.one_run import one_run_problems
 from verify.checker.optima.count_noise import count_noise_problems, count_noise_theorem
@@ -34,7 +32,8 @@ __all__ = ["Checked", "Outcome", "Theorem", "check", "check_file"]
 
 Problems = list[tuple[str, str]]
 
-_DIGITS, _BITS = 100, 448
+_BITS = 448
+"""At which what has no precision of its own is evaluated."""
 _OPTIMA: dict[str, tuple[Callable[[Mapping[str, Any]], Problems], Callable[..., Theorem]]] = {
     "count-noise": (count_noise_problems, count_noise_theorem),
     "integer-noise": (integer_noise_problems, integer_noise_theorem),
@@ -116,7 +115,7 @@ def _check_claim(
     data: Mapping[str, Any], problems: Problems, given: list[str], recomputed: list[str]
 ) -> Theorem | None:
     certificate = msgspec.convert(data, seal.Certificate)
-    with mp.workdps(_DIGITS), interval_digits(_DIGITS), ctx.workprec(_BITS):
+    with ctx.workprec(_BITS):
         steps = Steps(certificate, problems, given)
         steps.run()
     recomputed += steps.recomputed

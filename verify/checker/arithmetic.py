@@ -1,19 +1,16 @@
 """Numbers of the checker at rising precision: enclosures that are narrow enough for a question.
 
-A number is a Fraction or a `Real` (`verify.checker.reals`). What a product of laws answers is an
-interval of mpmath, which becomes a ball.
+A number is a Fraction or a `Real` (`verify.checker.reals`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
 from flint import arb
-from mpmath import iv, mp
 
 from accountant.numbers.precision import ctx
 from verify.checker.reals import (
@@ -35,11 +32,9 @@ __all__ = [
     "compare",
     "crossing",
     "hull",
-    "interval_digits",
     "largest",
     "least",
     "narrow",
-    "rounded",
     "settle",
     "total",
 ]
@@ -71,7 +66,7 @@ def settle(
     values, failure = None, None
     widths: list[float] = []
     for bits in _PRECISIONS:
-        with ctx.workprec(bits), mp.workprec(bits):
+        with ctx.workprec(bits):
             try:
                 values = compute()
             except FewDigitsError as error:
@@ -106,39 +101,11 @@ def narrow(value: Any) -> bool:
 
 def agree(one: Any, other: Any) -> bool:
     """Whether a written number is the one that is meant: equal to 38 digits. It proves nothing."""
-    if isinstance(one, mp.mpf) or isinstance(other, mp.mpf):
-        one, other = (x if isinstance(x, mp.mpf) else rounded(x) for x in (one, other))
-        return bool(abs(one - other) <= mp.mpf(10) ** -38 * max(abs(one), abs(other)))
     with ctx.workprec(_AGREEMENT_BITS):
         left, right = ball(one), ball(other)
         if not left.is_finite() or not right.is_finite():
             return bool((left > 0 and right > 0) or (left < 0 and right < 0))
         return not abs(left - right) > ball(AGREEMENT) * abs(left).max(abs(right))
-
-
-def rounded(value: Any) -> Any:
-    """Return a number as one of mpmath, at its working precision."""
-    if isinstance(value, Fraction):
-        return mp.mpf(value.numerator) / value.denominator
-    if not isinstance(value, Real):
-        return mp.mpf(value)
-    with ctx.workprec(mp.prec + 20):
-        middle = value.ball.mid()
-    if not middle.is_finite():
-        return mp.inf if middle > 0 else mp.nan
-    mantissa, exponent = middle.man_exp()
-    return mp.ldexp(mp.mpf(int(mantissa)), int(exponent))
-
-
-@contextmanager
-def interval_digits(digits: int) -> Iterator[None]:
-    """Set the precision of mpmath's intervals within a block."""
-    before = iv.prec
-    iv.dps = digits
-    try:
-        yield
-    finally:
-        iv.prec = before
 
 
 def total(values: Sequence[Any]) -> Any:

@@ -1,12 +1,12 @@
 """The second look at an audit: counts from the histogram, the p-value and the bounds anew.
 
-What is recomputed shares no code with `verify.audit`. Guesses: the binomial tail is summed term by
-term in mpmath. Sides: the supremum over the boundary is bounded again, with twice as many cells, by
-sums (small counts) or by the inequalities of Zubkov and Serov (large ones) in double precision,
-whose error (below 1e-9 relative) is allowed for. A stated p-value stands if it is not below what is
-found here. The curve of a claimed mechanism is computed again from its notation, where the checker
-knows its laws. That the counts came from the mechanism is not for arithmetic to show: they can be
-drawn again from the seed.
+What is recomputed shares no code with `verify.audit`. Guesses: the binomial tail is an incomplete
+beta function, in a ball. Sides: the supremum over the boundary is bounded again, with twice as many
+cells, by sums (small counts) or by the inequalities of Zubkov and Serov (large ones) in double
+precision, whose error (below 1e-9 relative) is allowed for. A stated p-value stands if it is not
+below what is found here. The curve of a claimed mechanism is computed again from its notation,
+where the checker knows its laws. That the counts came from the mechanism is not for arithmetic to
+show: they can be drawn again from the seed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from mpmath import libmp, mp
+from flint import arb
 
-from verify.checker.arithmetic import UnknownError, compare, largest, rounded, settle
+from accountant.numbers.precision import ctx
+from verify.checker.arithmetic import UnknownError, compare, largest, settle
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
+from verify.checker.masses import binomial_mass, binomial_tail
 from verify.checker.mechanisms import fits, pairs
 from verify.checker.outcome import guarantee, quoted
-from verify.checker.reals import sqrt
+from verify.checker.reals import ball, sqrt
 
 Problems: TypeAlias = list[tuple[str, str]]
 
 FIXED_BEFORE = "that event and tested point were fixed before these runs"
 """What a certificate cannot show, and drawing the training runs again does."""
-DIGITS, SLACK = 40, 1e-6
-"""Digits of numbers that are found again, and the room for the rounding of stated ones."""
+BITS, SLACK = 192, 1e-6
+"""Bits of numbers that are found again, and the room for the rounding of stated ones."""
 SPARED = 0.01
 """What a test spares for the nuisance parameter, as a part of its level, or of the p-value: tests
 that spare a part of their level are nested, so that the least level that rejects is a p-value."""
@@ -46,14 +48,14 @@ _CELLS_OF_Q, _CELLS_OF_B = 288, 480
 """Cells of the rates, and of the counts within the reach: more are sharper, and slower."""
 _SMALL = 2000.0
 """Counts within reach up to which every outcome is summed; cells of more are bounded."""
-MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, libmp.NoConvergence)
+MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError)
 
 
 def audit_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of an audit, and what was taken as given."""
     given = [_drawn(data)]
     problems: Problems = []
-    with mp.workdps(DIGITS):
+    with ctx.workprec(BITS):
         for step in (described, tested, _counted, _decided, _bounded):
             try:
                 step(data, problems, given)
@@ -68,7 +70,7 @@ def sequential_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of a sequential audit, and what was given."""
     given = [f"{_drawn(data)}, and every bet chosen from the rounds before it"]
     problems: Problems = []
-    with mp.workdps(DIGITS):
+    with ctx.workprec(BITS):
         try:
             described(data, problems, given)
             _rounds(data, problems, given)
@@ -101,35 +103,39 @@ def described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None
 
 def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
     """Multiply the bets again: M_t = (M_{t−1} + 1/(t(t + 1))) F_t, evidence M_t + 1/(t + 1)."""
-    capital, best = mp.mpf(0), mp.mpf(1)
+    capital, best = arb(0), arb(1)
     if sum(int(entry["runs"]) for entry in data["rounds"]) // 2 != data["samples"]:
         problems.append(("samples", "is not half of the runs of all rounds"))
     for number, entry in enumerate(data["rounds"], 1):
         if entry["pair"] >= len(data["pairs"]):
             problems.append((f"rounds[{number - 1}].pair", "is not listed"))
-        stake, right, wrong = mp.mpf(entry["stake"]), int(entry["right"]), int(entry["wrong"])
+        stake, right, wrong = arb(entry["stake"]), int(entry["right"]), int(entry["wrong"])
         none = int(entry["runs"]) - right - wrong
-        factor = mp.mpf(1)
-        exact_point(entry["tested"])
+        factor = arb(1)
+        eps, delta = map(ball, exact_point(entry["tested"]))
         if stake != 0:
             before = len(problems)
             tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)
-            eps, delta = (mp.mpf(v.numerator) / v.denominator for v in exact_point(entry["tested"]))
-            lost = mp.exp(eps) + delta
+            lost = eps.exp() + delta
             if len(problems) > before or min(right, wrong, none) < 0 or not 0 <= stake * lost <= 1:
                 problems.append((f"rounds[{number - 1}]", "is no bet against the claim"))
                 return
             factor = (1 + stake * (1 - delta)) ** right * (1 - stake * lost) ** wrong
             factor *= (1 - stake * delta) ** none
-        capital = (capital + mp.mpf(1) / (number * (number + 1))) * factor
-        best = max(best, capital + mp.mpf(1) / (number + 1))
-    stated, level = mp.mpf(data["evidence"]), mp.mpf(data["significance"])
-    if stated > best * (1 + SLACK):
-        problems.append(("evidence", f"is {mp.nstr(best, 8)} by this calculation"))
+        capital = (capital + arb(1) / (number * (number + 1))) * factor
+        best = best.max(capital + arb(1) / (number + 1))
+    stated, level = Fraction(data["evidence"]), Fraction(data["significance"])
+    if not ball(stated) <= best * (1 + SLACK):
+        problems.append(("evidence", f"is {shown(best)} by this calculation"))
     if data["p_value"] < float(1 / stated) * (1 - SLACK):
         problems.append(("p_value", "is not the inverse of the evidence"))
     if data["verdict"] != ("REFUTED" if stated * level >= 1 else "NOT_REFUTED"):
         problems.append(("verdict", "does not follow from evidence and significance"))
+
+
+def shown(value: Any) -> str:
+    """Return eight digits of a number."""
+    return str((value if isinstance(value, arb) else ball(value)).str(8, radius=False))
 
 
 def tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> None:
@@ -147,8 +153,7 @@ def tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> Non
     if least is None:
         given.append(f"that {claim['description']} claims delta = {data['tested']['delta']} there")
     elif not compare(delta, ">=", least):
-        shown = mp.nstr(rounded(least), 12)
-        problems.append(("tested.delta", f"is below the claimed curve, {shown}"))
+        problems.append(("tested.delta", f"is below the claimed curve, {shown(least)}"))
 
 
 def _claimed(claim: Mapping[str, Any], epsilon: Fraction) -> Any:
@@ -242,25 +247,27 @@ def _bounded(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
 def p_value(counts: Mapping[str, Any], epsilon: float, delta: float, spared: float) -> float:
     """Return an upper bound of the p-value of one pair of counts."""
     a, n, b, m = (int(counts[k]) for k in ("hits", "runs", "misses", "other_runs"))
-    if counts["design"] == "guesses":
-        return _guesses((a, b, n), epsilon, delta, spared)
-    return _sides((a, n, b, m), epsilon, delta, spared)
+    with ctx.workprec(BITS):
+        if counts["design"] == "guesses":
+            return _guesses((a, b, n), epsilon, delta, spared)
+        return _sides((a, n, b, m), epsilon, delta, spared)
 
 
 def _guesses(counts: tuple[int, int, int], epsilon: float, delta: float, spared: float) -> float:
     """Sum P(Bin(G, π) ≥ right) for the largest π that the claim allows."""
     right, wrong, runs = counts
-    guesses, factor = right + wrong, mp.exp(mp.mpf(epsilon))
+    guesses, factor = right + wrong, arb(epsilon).exp()
     chance = factor / (1 + factor)
     if delta > 0:
         rate = _least_rate(guesses, runs, spared)
-        chance = mp.mpf(1) if rate <= delta else 1 - (rate - delta) / ((1 + factor) * rate)
-    if right <= guesses * chance:
+        chance = arb(1) if not rate > delta else 1 - (rate - delta) / ((1 + factor) * rate)
+    if not right > guesses * chance:
         return 1.0
-    return min(1.0, float(binomial_tail(right, guesses, chance)) + (spared if delta > 0 else 0.0))
+    tail = float(binomial_tail(right, guesses, chance).upper())
+    return min(1.0, tail + (spared if delta > 0 else 0.0))
 
 
-def _least_rate(hits: int, runs: int, level: float) -> Any:
+def _least_rate(hits: int, runs: int, level: float) -> arb:
     """Return a rate at which P(Bin(runs, rate) ≥ hits) ≤ level, next to the largest one.
 
     Newton's method on the logarithm of the tail as a function of x = ln rate. The tail is the
@@ -268,67 +275,22 @@ def _least_rate(hits: int, runs: int, level: float) -> Any:
     log-concave, and so is its distribution function: every step ends below the root.
     """
     if hits == 0:
-        return mp.mpf(0)
-    mean = mp.mpf(hits) / (runs + 1)
-    rate = mean * mp.exp(-_deviations(level) * mp.sqrt((1 - mean) / hits))
+        return arb(0)
+    mean = arb(hits) / (runs + 1)
+    rate = (mean * (-_deviations(level) * ((1 - mean) / hits).sqrt()).exp()).mid()
     for _ in range(100):
         tail = binomial_tail(hits, runs, rate)
-        step = (mp.log(level) - mp.log(tail)) * tail / (hits * binomial_mass(hits, runs, rate))
-        rate *= mp.exp(step)
-        if abs(step) * rate < min(rate, 1 - rate) * mp.mpf(10) ** -14:
+        step = (arb(level) / tail).log() * tail / (hits * binomial_mass(hits, runs, rate))
+        rate = (rate * step.exp()).mid()
+        if abs(step) * rate < rate.min(1 - rate) * arb(1e-14):
             break
-    return rate - min(rate, 1 - rate) * mp.mpf(10) ** -12
+    rate -= rate.min(1 - rate) * arb(1e-12)
+    return rate if binomial_tail(hits, runs, rate) <= level else arb(0)
 
 
 def _deviations(level: float) -> float:
     """Return roughly the normal quantile of 1 − level."""
     return math.sqrt(max(0.0, -2 * math.log(min(level, 0.5)) - 1.5))
-
-
-def binomial_tail(k: int, n: int, p: Any) -> Any:
-    """Return P(Bin(n, p) ≥ k) for k above the mean, rounded up by less than 1e-30 of it.
-
-    The continued fraction of I_p(k, n − k + 1) of DiDonato and Morris ("Algorithm 708", 1992,
-    equation 9): all its entries are positive for k ≥ (n + 1)p, so that its convergents of odd
-    number are above the value, those of even number below. It needs as many at 10¹² as at 100.
-    """
-    if k <= 0:
-        return mp.mpf(1)
-    if k > n or p <= 0:
-        return mp.mpf(0)
-    if k < (n + 1) * p:
-        return binomial_mass(k, n, p) * (1 + mp.mpf(10) ** -30) + binomial_tail(k + 1, n, p)
-    a, b, x = mp.mpf(k), mp.mpf(n - k + 1), mp.mpf(p)
-    front = mp.exp(
-        mp.loggamma(n + 1) - mp.loggamma(a) - mp.loggamma(b) + a * mp.log(x) + b * mp.log1p(-x)
-    )
-    excess = a - (a + b) * x + 1
-    above, below = (mp.mpf(1), a * excess / (a + 1)), (mp.mpf(0), mp.mpf(1))
-    if b == 1:
-        return front * above[0] / above[1]
-    step = 0
-    while True:
-        step += 1
-        numerator = (a + step - 1) * (a + b + step - 1) * step * (b - step)
-        numerator *= (x / (a + 2 * step - 1)) ** 2
-        denominator = (
-            step
-            + step * (b - step) * x / (a + 2 * step - 1)
-            + (a + step) * (excess + step * (2 - x)) / (a + 2 * step + 1)
-        )
-        older, old = below, above
-        following = (
-            denominator * old[0] + numerator * older[0],
-            denominator * old[1] + numerator * older[1],
-        )
-        below, above = old, following
-        if step % 2 == 0 or numerator == 0:
-            value = above[0] / above[1]
-            if numerator == 0 or value - below[0] / below[1] < value * mp.mpf(10) ** -30:
-                return front * value
-        scale = 1 / above[1]
-        above = (above[0] * scale, mp.mpf(1))
-        below = (below[0] * scale, below[1] * scale)
 
 
 def _sides(counts: tuple[int, int, int, int], epsilon: float, delta: float, spared: float) -> float:
@@ -389,19 +351,7 @@ def _edge(region: _Region, b: int) -> int:
             high = low + step
         else:
             low += step
-    below, above = beyond(low) if low >= 0 else -t, beyond(high)
-    width = 1
-    while high - low > 1:  # the chord says where, and a place beside it closes the bracket
-        share = -below / (above - below)
-        at = min(max(low + math.ceil((high - low) * share), low + 1), high - 1)
-        while low < at < high:
-            value = beyond(at)
-            if value >= 0:
-                high, above, at = at, value, max(at - width, (low + at) // 2)
-            else:
-                low, below, at = at, value, min(at + width, (at + high) // 2)
-            width *= 8
-    return high
+    return bisect.bisect_left(range(high), True, low + 1, high, key=lambda a: beyond(a) >= 0)
 
 
 def _small(region: _Region, p: float, q: float) -> float:
@@ -426,7 +376,7 @@ def _masses(n: int, p: float) -> list[tuple[int, float]]:
     if p >= 1:
         return [(n, 1.0)]
     middle = min(max(round(n * p), start), stop)
-    first = float(binomial_mass(middle, n, p))
+    first = float(binomial_mass(middle, n, arb(p)))
     odds = p / (1 - p)
     upward, downward = [(middle, first)], []
     mass = first
@@ -438,13 +388,6 @@ def _masses(n: int, p: float) -> list[tuple[int, float]]:
         mass *= k / (n - k + 1) / odds
         downward.append((k - 1, mass))
     return downward[::-1] + upward
-
-
-def binomial_mass(k: int, n: int, p: Any) -> Any:
-    """Return P(Bin(n, p) = k); the factorials cancel, in floats by thousandths at n = 10¹²."""
-    log = mp.loggamma(n + 1) - mp.loggamma(k + 1) - mp.loggamma(n - k + 1)
-    rest = (n - k) * mp.log1p(-mp.mpf(p)) if n > k else 0
-    return mp.exp(log + k * mp.log(p) + rest)
 
 
 def _survival(n: int, p: float) -> dict[int, float]:

@@ -1,6 +1,6 @@
 """What a pair of laws (P, Q) answers, enclosed a second time: every answer is a number or a ball.
 
-The answers of a product are intervals of `compositions.composed`, as balls.
+Those of a product are made in `compositions.composed`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from verify.checker.reals import (
     UnknownError,
     apply,
     ball,
-    enclosed,
     exp,
     log,
     sqrt,
@@ -46,7 +45,7 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     """Return P(L > ε) and Q(L > ε)."""
     if composed.composite(law):
         found = composed.answers(law, epsilon)
-        return enclosed(found.above_p), enclosed(found.above_q)
+        return Real(found.above_p), Real(found.above_q)
     if law["law"] in BY_LAW:
         return BY_LAW[law["law"]].tails(law, epsilon)
     match law["law"]:
@@ -113,7 +112,7 @@ def whole_part(x: Any) -> Fraction:
 def hockey_stick(law: Law, epsilon: Any) -> Any:
     """Return H(ε) = P(L > ε) − e^ε Q(L > ε)."""
     if composed.composite(law):
-        return enclosed(composed.answers(law, epsilon).hockey_stick)
+        return Real(composed.answers(law, epsilon).hockey_stick)
     declared = BY_LAW.get(law["law"])
     if declared is not None and declared.hockey_stick is not None:
         return declared.hockey_stick(law, epsilon)
@@ -255,7 +254,7 @@ def renyi(law: Law, order: Any) -> Any:
             if not isinstance(order, Fraction):
                 raise UnknownError("a Rényi divergence of an irrational order")
             found = composed.renyi(law, order)
-            return INFINITE if found is None else enclosed(found)
+            return INFINITE if found is None else found
         case "gaussian":
             return order * law["mu"] ** 2 / 2
         case "laplace":

@@ -15,8 +15,6 @@ _MOST_OUTCOMES = 100_000
 """Outcomes of a law that is listed."""
 _MOST_TERMS = 200_000
 """Terms of a series."""
-_MOST_SQUARES = 1 << 17
-"""Terms e^{−z²/2v} of a sum on each side: standard deviations to 6,000."""
 _SPARE_BITS = 40
 """For the rounding of powers that are made from each other."""
 
@@ -56,45 +54,44 @@ def theta(v: Any, first: Any = None) -> Any:
         return 1 + 2 * theta(v, Fraction(1))
     if first <= 0 and first == int(first):
         return theta(v) - theta(v, 1 - first)
-    return _theta(v, first, ctx.prec)
-
-
-@lru_cache(maxsize=256)
-def _theta(v: Any, first: Any, bits: int) -> Real:
-    """Add up terms whose ratio falls; the rest is at most a geometric series."""
-    with ctx.workprec(bits + _SPARE_BITS):
-        rate, start = ball(1 / (2 * v)), ball(first)
-        term, ratio = (-start * start * rate).exp(), (-(2 * start + 1) * rate).exp()
-        step, whole, share = (-2 * rate).exp(), arb(0), arb(2) ** -(bits + 2)
-        for _ in range(_MOST_TERMS):
-            whole, term, ratio = whole + term, term * ratio, ratio * step
-            if ratio < 1 and term < whole * share:
-                rest = term / (1 - ratio)
-                if rest < whole * share:
-                    return Real(whole + arb(0).union(rest))
-    raise UnknownError("a discrete Gaussian law of so large a parameter")
+    return _series(v, first, 0, ctx.prec)
 
 
 def sum_of_squares(parameter: Any) -> Any:
     """Return Σ z² e^{−z²/2v} over all integers z."""
-    return _sum_of_squares(parameter, ctx.prec)
+    return 2 * _series(parameter, Fraction(1), 2, ctx.prec)
 
 
-@lru_cache(maxsize=64)
-def _sum_of_squares(parameter: Any, precision: int) -> Real:
-    """Add up terms whose ratio falls; the rest is at most a geometric series.
+@lru_cache(maxsize=256)
+def _series(v: Any, first: Any, power: int, bits: int) -> Real:
+    """Return Σ z^k e^{−z²/2v} over z = first, first + 1, …: terms whose ratio falls.
 
-    Of z and z + 1 the ratio is (1 + 1/z)² e^{−(2z + 1)/2v}: both factors fall with z.
+    Of z and z + 1 it is (1 + 1/z)^k e^{−(2z + 1)/2v}: the rest is at most a geometric series.
     """
-    with ctx.workprec(precision + _SPARE_BITS):
-        rate, whole = ball(1 / (2 * parameter)), arb(0)
-        share = arb(2) ** -(precision + 2)
-        for z in range(1, _MOST_SQUARES):
-            term = z * z * (-z * z * rate).exp()
-            ratio = (1 + 1 / arb(z)) ** 2 * (-(2 * z + 1) * rate).exp()
-            if ratio < 1:
-                rest = term / (1 - ratio)
+    with ctx.workprec(bits + _SPARE_BITS):
+        rate, z = ball(1 / (2 * v)), ball(first)
+        term, ratio = (-z * z * rate).exp(), (-(2 * z + 1) * rate).exp()
+        step, whole, share = (-2 * rate).exp(), arb(0), arb(2) ** -(bits + 2)
+        for _ in range(_MOST_TERMS):
+            weighted, falls = (
+                (term, ratio) if power == 0 else (term * z**power, ratio * (1 + 1 / z) ** power)
+            )
+            if falls < 1:
+                rest = weighted / (1 - falls)
                 if rest < whole * share:
-                    return Real(2 * (whole + arb(0).union(rest)))
-            whole += term
-    raise UnknownError("the variance of so wide a discrete Gaussian")
+                    return Real(whole + arb(0).union(rest))
+            whole, term, ratio, z = whole + weighted, term * ratio, ratio * step, z + 1
+    raise UnknownError("a discrete Gaussian law of so large a parameter")
+
+
+def binomial_tail(k: int, n: int, p: arb) -> arb:
+    """Return P(Bin(n, p) ≥ k), the incomplete beta function I_p(k, n − k + 1)."""
+    if k <= 0 or p >= 1:
+        return arb(1)
+    return arb(0) if k > n or p <= 0 else p.beta_lower(k, n - k + 1, 1)
+
+
+def binomial_mass(k: int, n: int, p: arb) -> arb:
+    """Return P(Bin(n, p) = k)."""
+    log = arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
+    return (log + k * p.log() + ((n - k) * (-p).log1p() if n > k else 0)).exp()

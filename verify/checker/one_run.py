@@ -5,7 +5,7 @@ min(1, β + mδβ(1 − β)/(vw)) under (ε, δ)-DP, where W ~ Bin(r, e^ε/(1 + 
 w = P(W = v); under a curve also with a probability that follows from a point of it for each of the
 counts v, v − 1, … The proofs are at the heads of `verify.audit.one_run` and
 `verify.audit.curve_bound`, of which no code is used here. The binomial law is that of
-`verify.checker.audits`, in mpmath. That the scores are of one run, whose canaries fair coins
+`verify.checker.audits`, in balls. That the scores are of one run, whose canaries fair coins
 included, is not for arithmetic to show.
 """
 
@@ -17,22 +17,24 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from mpmath import mp
+from flint import arb
 
-from verify.checker.arithmetic import rounded, settle
+from accountant.numbers.precision import ctx
+from verify.checker.arithmetic import settle
 from verify.checker.audits import (
-    DIGITS,
+    BITS,
     FAIR,
     MALFORMED,
     SLACK,
     Problems,
-    binomial_mass,
-    binomial_tail,
     described,
     exact_point,
+    shown,
     tested,
 )
 from verify.checker.laws import hockey_stick
+from verify.checker.masses import binomial_mass, binomial_tail
+from verify.checker.reals import ball
 
 _SLACK_OF_MU = 1e-4
 """The same for a bound of μ, whose curve the auditor rounds up."""
@@ -47,7 +49,7 @@ def one_run_problems(data: Mapping[str, Any]) -> tuple[Problems, list[str]]:
     """Return what is wrong with the certificate of a one-run audit, and what was taken as given."""
     given = list(_GIVEN)
     problems: Problems = []
-    with mp.workdps(DIGITS):
+    with ctx.workprec(BITS):
         try:
             described(data, problems, given)
             if not problems:
@@ -99,23 +101,23 @@ def _recounted(data: Mapping[str, Any], problems: Problems) -> None:
 
     def found(r: int, points: list[tuple[Any, Any]]) -> Any:
         """Return the bound of one number of guesses, times how many were tried."""
-        return min(mp.mpf(1), len(tried) * _bound(right[r], r, m, points))
+        return (len(tried) * _bound(right[r], r, m, points)).min(arb(1))
 
     points = []
     for step in data["tested"]:
-        eps, delta = map(rounded, exact_point(step))
+        eps, delta = map(ball, exact_point(step))
         points.append(_other_order(eps, delta) if step["reversed"] else (eps, delta))
     stated, level = data["p_value"], data["significance"]
     p_value = found(data["guesses"], points)
     if not p_value <= stated * (1 + SLACK):
-        problems.append(("p_value", f"is at most {mp.nstr(p_value, 6)} by this calculation"))
+        problems.append(("p_value", f"is at most {shown(p_value)} by this calculation"))
     if data["verdict"] != ("REFUTED" if stated <= level else "NOT_REFUTED"):
         problems.append(("verdict", "does not follow from p_value and significance"))
     bounded, mu = data["epsilon_lower_bound"], data["mu_lower_bound"]
     if bounded > 0:
-        p_value = found(data["epsilon_guesses"], [(mp.mpf(bounded), mp.mpf(data["delta"]))])
+        p_value = found(data["epsilon_guesses"], [(arb(bounded), arb(data["delta"]))])
         if not p_value <= level * (1 + SLACK):
-            problems.append(("epsilon_lower_bound", f"is refuted only at {mp.nstr(p_value, 6)}"))
+            problems.append(("epsilon_lower_bound", f"is refuted only at {shown(p_value)}"))
     if mu > 0:
         law, points = {"law": "gaussian", "mu": Fraction(mu)}, []
         for step in data["mu_tested"]:
@@ -123,42 +125,39 @@ def _recounted(data: Mapping[str, Any], problems: Problems) -> None:
             if at < 0:
                 problems.append(("mu_tested", "expected epsilon ≥ 0"))
                 return
-            eps, least = rounded(at), _delta_of(law, at)
+            eps, least = ball(at), _delta_of(law, at)
             points.append(_other_order(eps, least) if step["reversed"] else (eps, least))
         p_value = found(data["mu_guesses"], points)
         if not p_value <= level * (1 + _SLACK_OF_MU):
-            problems.append(("mu_lower_bound", f"is refuted only at {mp.nstr(p_value, 6)}"))
+            problems.append(("mu_lower_bound", f"is refuted only at {shown(p_value)}"))
 
 
 def _delta_of(law: dict[str, Any], epsilon: Fraction) -> Any:
-    return rounded(settle(lambda: [hockey_stick(law, epsilon)])[0])
+    return ball(settle(lambda: [hockey_stick(law, epsilon)])[0])
 
 
 def _other_order(epsilon: Any, delta: Any) -> tuple[Any, Any]:
     """Return what (ε, δ)-DP says with the datasets exchanged, of the complement of an event."""
-    return -epsilon, 1 - mp.exp(-epsilon) * (1 - delta)
+    return -epsilon, 1 - (-epsilon).exp() * (1 - delta)
 
 
 def _bound(v: int, r: int, m: int, points: list[tuple[Any, Any]]) -> Any:
     """Return a bound of P(V ≥ v), from a point of the curve for j = v, v − 1, … of one alone."""
     if v <= 0:
-        return mp.mpf(1)
+        return arb(1)
     if len(points) > v:
         raise ValueError("more points than counts")
-    best = mp.mpf(1)
+    best = arb(1)
     if len(points) == 1 and points[0][0] >= 0:
-        factor, delta = mp.exp(points[0][0]), points[0][1]
+        factor, delta = points[0][0].exp(), points[0][1]
         chance = factor / (1 + factor)
-        common = v < (r + 1) * chance
-        beta = (
-            1 - binomial_tail(r - v + 1, r, 1 - chance) if common else binomial_tail(v, r, chance)
-        )
-        best = beta + m * delta * beta * (1 - beta) / (v * binomial_mass(v, r, chance))
-    sums, paid, equal = mp.mpf(0), mp.mpf(0), mp.mpf(0)
+        beta, rest = binomial_tail(v, r, chance), binomial_tail(r - v + 1, r, 1 - chance)
+        best = beta + m * delta * beta * rest / (v * binomial_mass(v, r, chance))
+    sums = paid = equal = arb(0)
     for j, (epsilon, delta) in enumerate(reversed(points), v - len(points) + 1):
         # equality at k = j − 1: 0 = 1 + A(j − 1)/m − B(r − j + 1)/m, with B the new sum
         needed = (m + sums * (j - 1)) / (r - j + 1)
-        weight = (needed - equal) * mp.exp(-epsilon)
+        weight = (needed - equal) * (-epsilon).exp()
         sums, paid, equal = sums + weight, paid + weight * delta, needed
     gain = 1 + sums * v / m - equal * (r - v) / m
-    return min(mp.mpf(1), best, (1 + paid) / gain if gain > 0 else mp.mpf(1))
+    return best.min((1 + paid) / gain if gain > 0 else arb(1)).min(arb(1))

@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 from flint import acb, arb, fmpq, fmpz
-from mpmath import iv, libmp
 
 from accountant.numbers.precision import ctx
 
@@ -205,33 +204,12 @@ def short(value: Any) -> Any:
 
 
 def ball(value: Any) -> arb:
-    """Return a ball that contains a number, or an interval of mpmath."""
+    """Return a ball that contains a number."""
     if isinstance(value, Real):
         return value.ball
     if isinstance(value, (Fraction, int)):
         return _rational(Fraction(value))
-    if isinstance(value, iv.mpf):
-        low, high = map(_exactly, value._mpi_)
-        return low.union(high)
     raise TypeError(f"{value!r} is no number with a ball")
-
-
-def enclosed(value: Any) -> Number:
-    """Return an interval of mpmath as a number: exactly, if it is a point."""
-    low, high = value._mpi_
-    sign, mantissa, exponent, _ = low
-    if low == high and (mantissa or not exponent):
-        whole = -int(mantissa) if sign else int(mantissa)
-        return Fraction(whole) * Fraction(2) ** int(exponent)
-    return Real(ball(value))
-
-
-def _exactly(end: tuple[int, int, int, int]) -> arb:
-    """Return an end of an interval of mpmath, which is no number of its working precision."""
-    sign, mantissa, exponent, _ = end
-    if not mantissa and exponent:
-        return arb.pos_inf() if end == libmp.finf else arb.neg_inf()
-    return arb((fmpz(-int(mantissa) if sign else int(mantissa)), fmpz(int(exponent))))
 
 
 def _rational(value: Fraction) -> arb:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpmath import mp
+from flint import arb
 
 from accountant import notation
+from accountant.numbers.precision import ctx
 from accountant.questions import profile
 from tests.quick import quick
 from tests.verify.forge import sealed
@@ -114,8 +115,9 @@ def test_both_programs_find_the_same(counts: Counts, delta: float) -> None:
 )
 def test_the_ends_of_rates_are_ends(hits: int, runs: int, level: float) -> None:
     """The tail is at most the level there, and above it within 1e-9 of the rate or its rest."""
-    with mp.workdps(40):
+    with ctx.workprec(audits.BITS):
         found = audits._least_rate(hits, runs, level)
+        assert found > 0
         assert audits.binomial_tail(hits, runs, found) <= level
-        beyond = found + mp.mpf(10) ** -9 * min(found, 1 - found)
+        beyond = found + found.min(1 - found) * arb(1e-9)
         assert audits.binomial_tail(hits, runs, beyond) > level

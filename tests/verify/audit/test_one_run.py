@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpmath import mp
+from flint import arb
 from scipy import optimize, sparse, stats
 
 from accountant.errors import InvalidInputError
+from accountant.numbers.precision import ctx
 from tests.verify.forge import sealed
 from verify import checker
 from verify.audit import audit_one_run, canaries_needed
@@ -21,6 +22,7 @@ from verify.audit.exact_test import gaussian_delta
 from verify.audit.guarantee import gaussian
 from verify.audit.one_run import bound_of_claim, tail_bound
 from verify.audit.result import Outcome
+from verify.checker.audits import BITS
 from verify.checker.one_run import _bound as checker_bound
 
 ROUNDING = 1e-5
@@ -120,8 +122,8 @@ def test_the_bound_is_that_of_many_digits(missed: int) -> None:
     for epsilon in (0.0, 0.1, 0.134, 0.2, 1.0, 3.0, 8.0):
         for delta in (0.0, 1e-9, 0.34):
             found = float(tail_bound(r - missed, r, m, epsilon, delta)[0])
-            with mp.workdps(40):
-                exact = float(checker_bound(r - missed, r, m, [(mp.mpf(epsilon), mp.mpf(delta))]))
+            with ctx.workprec(BITS):
+                exact = float(checker_bound(r - missed, r, m, [(arb(epsilon), arb(delta))]))
             assert exact <= found <= max(exact * (1 + ROUNDING), 1e-289)
 
 

@@ -5,66 +5,71 @@ first route that there is:
 
 - a contour integral where a factor is Gaussian, subsampled or not, or where Laplace noise is
   released so often that its atoms do not count (`compositions.contour`);
-- an exact sum over the circle where all losses lie on one lattice (`compositions.circle`);
+- the same, which has no end there, where all losses lie on one lattice;
 - all sums of losses on other lists (`compositions.lists`);
 - where that would take too long, or gives nothing, for few releases two laws on a grid
   (`compositions.grid`), which enclose H(ε) to a few digits;
-- else Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are
-  at most M(s) e^{−sε} for every s ≥ 0. It is an upper bound only.
+- else Chernoff's bound: H(ε), P(L > ε) and e^ε Q(L > ε) are at most M(s) e^{−sε} for every s ≥ 0.
+  It is an upper bound only.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias, final
 
-from mpmath import iv, mp
+from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import (
     AGREEMENT,
     FewDigitsError,
     UnknownError,
-    agree,
     compare,
-    interval_digits,
     largest,
-    rounded,
     total,
 )
-from verify.checker.compositions.circle import invert as sum_on_circle
-from verify.checker.compositions.circle import lattice
-from verify.checker.compositions.contour import Answers, bounded, infinite_mass, log_upper, nothing
+from verify.checker.compositions.contour import (
+    Answers,
+    bounded,
+    infinite_mass,
+    log_moments,
+    on_lattice,
+)
 from verify.checker.compositions.contour import invert as integrate
 from verify.checker.compositions.grid import enclose as on_grid
 from verify.checker.compositions.lists import add_up
+from verify.checker.compositions.losses import (
+    BITS,
+    Factor,
+    Factors,
+    Laplace,
+    Listed,
+    Normal,
+    discrete_normal,
+    is_known,
+    text,
+)
 from verify.checker.compositions.mixtures import Mixture
-from verify.checker.compositions.moments import DiscreteNormal, Factor, Laplace, Listed, Normal
 from verify.checker.compositions.samples import of_large_losses
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_work
 from verify.checker.masses import masses, mixed
-from verify.checker.reals import INFINITE, Real, exp, log
+from verify.checker.reals import INFINITE, Real, ball, exp, log
 
 Law: TypeAlias = dict[str, Any]
 
 
 _MOST_TERMS = 4_000_000
 """Most terms of Laplace laws that are added up exactly: about a hundred equal ones."""
-DIGITS = 100
-"""Working precision, which numbers in a law need, too."""
 _MOST_PARTS = 200
 """Different parts of a composition: more take too long to add up."""
-_NEEDED_BITS = 330
-"""Bits to which masses must be known for losses to be told apart."""
-_ROUNDED_DIGITS = 60
-"""Digits that the numbers of an answer keep beyond all errors that it has bounds of."""
 _RENYI_DIGITS = 60
-"""Digits of M beyond which its bound is above it; five are allowed for."""
+"""Digits to which M is known."""
 
 
 def composite(law: Law) -> bool:
@@ -103,47 +108,25 @@ def answers(law: Law, epsilon: Any) -> Answers:
 
     Raises FewDigitsError for numbers that are known to fewer digits than a product needs.
     """
-    with mp.workdps(DIGITS), interval_digits(DIGITS):
-        _require_digits([law, epsilon])
-        factors = _losses(law)
-        if compare(epsilon, ">=", largest_loss(law, finite=True)):
-            return _widened(nothing(factors), Fraction(0))
-        apart = sum(n for factor, n in factors if isinstance(factor, (Listed, DiscreteNormal)))
-        return _widened(_answers(factors, _plain(epsilon)), apart * AGREEMENT * 10)
+    factors = _losses(law)
+    if compare(epsilon, ">=", largest_loss(law, finite=True)):
+        mass = infinite_mass(factors)
+        return Answers(mass, mass, arb(0))
+    return _answers(factors, text(epsilon))
 
 
-def _widened(found: Answers, moved: Fraction) -> Answers:
-    """Allow for the rounding of parameters and masses, and for losses that may be moved so far.
+def _widened(found: Answers, factors: Factors, epsilon: str, moved: arb) -> Answers:
+    """Allow for outcomes that are left out, and for losses that are moved so far.
 
     H(ε) has the slope −e^ε Q(L > ε), which is at most P(L > ε) in size. The two tails are those of
-    the event {L > ε'} for an ε' that is so near to ε: every event bounds H(ε) from below.
+    the event {L > ε'} for an ε' that is so near to ε: every event bounds H(ε) from below. What is
+    left out has at most e^{−ε} times as much of Q.
     """
-    rounding = iv.mpf([-1, 1]) * mp.mpf(10) ** -_ROUNDED_DIGITS
-
-    def around(value: Any, more: Any = 0) -> Any:
-        wide = value + value.b * rounding + iv.mpf([-1, 1]) * more
-        return iv.mpf([max(wide.a, mp.zero), wide.b])
-
-    stick = around(found.hockey_stick, rounded(moved) * found.above_p.b)
-    return Answers(stick, around(found.above_p), around(found.above_q))
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter of a law as it is if it is rational, else rounded by mpmath."""
-    return rounded(value) if isinstance(value, Real) else value
-
-
-def _require_digits(value: Any) -> None:
-    """Raise FewDigitsError where a number is known to fewer digits than a product needs."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        for entry in value:
-            _require_digits(entry)
-    elif isinstance(value, Real):
-        with ctx.workprec(max(ctx.prec, 2 * _NEEDED_BITS)):
-            if value.ball.rel_accuracy_bits() < _NEEDED_BITS:
-                raise FewDigitsError("the law of a composition with irrational parameters")
+    left_out = (count * arb(factor.missing) for factor, count in factors)
+    lost, aside = arb(0).union(sum(left_out, arb(0))), arb(0, moved.upper())
+    stick = found.hockey_stick + aside * found.above_p + lost
+    tail = found.above_q * aside.exp() + (-arb(epsilon)).exp() * lost
+    return Answers(stick.max(arb(0)), found.above_p + lost, tail)
 
 
 def largest_loss(law: Law, *, finite: bool = False) -> Any:
@@ -189,31 +172,42 @@ class TwoMixtures:
     q: tuple[tuple[Any, Any], ...]
 
 
-def _losses(law: Law) -> tuple[tuple[Factor, int], ...]:
-    """Take apart a law whose parts all have a transform."""
-    found = []
-    for factor, count in parts(law):
-        if isinstance(factor, TwoMixtures):
-            raise UnknownError("the law of this mixture")
-        found.append((factor, count))
-    return tuple(found)
+def _losses(law: Law) -> Factors:
+    """Take apart a law whose parts all have a transform, and known numbers."""
+    with ctx.workprec(max(ctx.prec, BITS)):
+        found = parts(law)
+        for factor, _ in found:
+            if isinstance(factor, TwoMixtures):
+                raise UnknownError("the law of this mixture")
+            if not is_known(factor):
+                raise FewDigitsError("the law of a composition with irrational parameters")
+        return tuple(found)  # type: ignore[arg-type]  # none is of two mixtures
 
 
 @lru_cache(maxsize=256)
-def _answers(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
+def _answers(factors: Factors, epsilon: str) -> Answers:
+    apart = sum(count for factor, count in factors if isinstance(factor, Listed))
+    with ctx.workprec(BITS):
+        found, moved = _enclosed(factors, epsilon)
+        return _widened(found, factors, epsilon, moved + ball(apart * AGREEMENT * 10))
+
+
+def _enclosed(factors: Factors, epsilon: str) -> tuple[Answers, arb]:
+    """Return the answers, and how far losses were moved."""
+    none = arb(0)
     try:
         if any(isinstance(factor, (Normal, Mixture, Laplace)) for factor, _ in factors):
-            return integrate(factors, epsilon)
-        grid = lattice(factors)
-        if grid is not None:
-            return sum_on_circle(factors, grid, epsilon)
-        return add_up(factors, epsilon)
+            if [count for _, count in factors] == [1]:
+                p, q = factors[0][0].tails(arb(epsilon))
+                return Answers(p - arb(epsilon).exp() * q, p, q), none
+            return integrate(factors, epsilon), none
+        return on_lattice(factors, epsilon) or (add_up(factors, epsilon), none)
     except (UnknownError, OverflowError):  # too long, or beyond the range of floats
         pass
     try:
-        return on_grid(factors, epsilon)
+        return on_grid(factors, epsilon), none
     except (UnknownError, OverflowError):
-        return bounded(factors, epsilon)
+        return bounded(factors, epsilon), none
 
 
 def renyi(law: Law, order: Any) -> Any:
@@ -223,24 +217,23 @@ def renyi(law: Law, order: Any) -> Any:
     """
     if order <= 1:
         raise UnknownError("the Kullback–Leibler divergence of a composition")
-    with mp.workdps(DIGITS), interval_digits(DIGITS):
-        _require_digits(law)
-        return _renyi(_losses(law), order)
+    return _renyi(_losses(law), order)
 
 
 @lru_cache(maxsize=64)
-def _renyi(factors: tuple[tuple[Factor, int], ...], order: Fraction) -> Any:
-    if infinite_mass(factors):
-        return None
-    if [count for _, count in factors] == [1] and isinstance(factors[0][0], Mixture):
-        mixture = factors[0][0]
-        extreme = of_large_losses(list(mixture.parts), order) if mixture.first else None
-        if extreme is not None:
-            return extreme
-    line = mp.mpf(order.numerator) / order.denominator - 1
-    above = log_upper(factors, line, _RENYI_DIGITS)
-    width = sum(count for _, count in factors) * mp.mpf(10) ** (5 - _RENYI_DIGITS)
-    return iv.mpf([above - width, above]) / iv.mpf(line)
+def _renyi(factors: Factors, order: Fraction) -> Any:
+    with ctx.workprec(BITS):
+        if not all(arb(factor.missing) == 0 for factor, _ in factors):
+            raise UnknownError("the Rényi divergence of this composition")
+        if not all(arb(factor.infinite) == 0 for factor, _ in factors):
+            return None
+        if [count for _, count in factors] == [1] and isinstance(factors[0][0], Mixture):
+            mixture = factors[0][0]
+            extreme = of_large_losses(mixture.exact(), ball(order)) if mixture.first else None
+            if extreme is not None:
+                return Real(extreme)
+        less = ball(order - 1)
+        return Real(log_moments(factors, less, _RENYI_DIGITS) / less)
 
 
 def parts(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
@@ -249,8 +242,8 @@ def parts(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
     for factor, count in map(_one_normal, _factors(law)):
         for index, (known, times) in enumerate(found):
             if isinstance(known, Normal) and isinstance(factor, Normal):
-                squares = mp.mpf(known.mu) ** 2 + mp.mpf(factor.mu) ** 2
-                found[index] = (Normal(mp.sqrt(squares)), 1)
+                squares = arb(known.mu) ** 2 + arb(factor.mu) ** 2
+                found[index] = (Normal(text(squares.sqrt())), 1)
                 break
             if _equal(known, factor):
                 found[index] = (known, times + count)
@@ -267,12 +260,12 @@ def _one_normal(part: tuple[Factor | TwoMixtures, int]) -> tuple[Factor | TwoMix
     factor, count = part
     if not isinstance(factor, Normal) or count == 1:
         return part
-    return Normal(mp.sqrt(count) * mp.mpf(factor.mu)), 1
+    return Normal(text(arb(count).sqrt() * arb(factor.mu))), 1
 
 
 def alike(one: Law, other: Law) -> bool:
     """Whether two laws have the same parts, in any order, to 38 digits."""
-    with mp.workdps(DIGITS):
+    with ctx.workprec(BITS):
         left, right = parts(one), parts(other)
         matches = [
             [
@@ -291,9 +284,14 @@ def _equal(one: Factor | TwoMixtures, other: Factor | TwoMixtures) -> bool:
     def same(left: Any, right: Any) -> bool:
         if isinstance(left, tuple):
             return len(left) == len(right) and all(map(same, left, right))
-        return left == right or agree(left, right)
+        return left == right or (isinstance(left, str) and _agree(arb(left), arb(right)))
 
     return type(one) is type(other) and same((*vars(one).values(),), (*vars(other).values(),))
+
+
+def _agree(one: arb, other: arb) -> bool:
+    """Whether two numbers are the same to 38 digits."""
+    return not abs(one - other) > ball(AGREEMENT) * abs(one).max(abs(other))
 
 
 def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
@@ -302,24 +300,17 @@ def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
             pieces = zip(law["factors"], law["counts"], strict=True)
             return [(f, n * int(count)) for piece, count in pieces for f, n in _factors(piece)]
         case "gaussian":
-            mu = _plain(law["mu"])
-            whole = Fraction(1), Fraction(1)
-            return [(Normal(mu), 1)] if mu else [(Listed((whole,)), 1)]
+            return [(Normal(text(law["mu"])) if law["mu"] else Listed((("1", "1"),)), 1)]
         case "laplace":
-            return [(Laplace(_plain(law["distance"])), 1)]
+            return [(Laplace(text(law["distance"])), 1)]
         case "laplace-product":
-            return [(Laplace(_plain(distance)), 1) for distance in law["distances"]]
+            return [(Laplace(text(distance)), 1) for distance in law["distances"]]
         case "discrete-gaussian":
-            return [(DiscreteNormal(_plain(law["parameter"]), int(law["shift"])), 1)]
+            return [(discrete_normal(law["parameter"], int(law["shift"])), 1)]
         case "discrete-gaussian-product":
-            v, q = _plain(law["parameter"]), law["scale"]
-            found: list[tuple[Factor | TwoMixtures, int]] = [
-                (DiscreteNormal(v, int(law["shift"])), int(law["count"]))
-            ]
-            if law["last_shift"]:
-                last = _plain(law["parameter"] * q * q)
-                found.append((DiscreteNormal(last, int(law["last_shift"])), 1))
-            return found
+            v, q, last = law["parameter"], law["scale"], int(law["last_shift"])
+            size = [(discrete_normal(v * q * q, last), 1)] if last else []
+            return [(discrete_normal(v, int(law["shift"])), int(law["count"])), *size]
         case "gaussian-mixture":
             return [(_mixture(law), 1)]
         case "subsampled":
@@ -335,7 +326,7 @@ def _subsampled(law: Law) -> Factor:
     if not 0 < q < 1 or law["mixture"] not in ("P", "Q"):
         raise ValueError("the law of a subsampled release is malformed")
     if inner["law"] == "gaussian":
-        parts = (_plain(1 - q), Fraction(0)), (_plain(q), _plain(inner["mu"]))
+        parts = (text(1 - q), "0"), (text(q), text(inner["mu"]))
         return Mixture(parts, law["mixture"] == "P")
     return _listed(_mixed(law))
 
@@ -349,29 +340,28 @@ def _mixture(law: Law) -> Factor | TwoMixtures:
     """Return the loss of a mixture of shifted normal laws and N(0, 1), in either order, or both."""
     if two_sided(law):
         sides = (law[side] for side in ("p", "q"))
-        return TwoMixtures(*(tuple((_plain(w), _plain(m)) for w, m in side) for side in sides))
+        return TwoMixtures(*(tuple((text(w), text(m)) for w, m in side) for side in sides))
     first = len(law["q"]) == 1
     shifted, plain = (law["p"], law["q"]) if first else (law["q"], law["p"])
     sign = -1 if any(mean < 0 for _, mean in shifted) else 1  # x → −x changes nothing
     entries = sorted((sign * mean, weight) for weight, mean in shifted)
     if [[Fraction(1), Fraction(0)]] != plain or entries[0][0] != 0 or len(entries) < 2:
         raise UnknownError("the law of this mixture")
-    return Mixture(tuple((_plain(weight), _plain(mean)) for mean, weight in entries), first)
+    return Mixture(tuple((text(weight), text(mean)) for mean, weight in entries), first)
 
 
 def _listed(pairs: list[tuple[Any, Any]]) -> Factor:
     """Return the loss of a law on a list, outcomes of one loss together."""
-    infinite = mp.fsum(rounded(p) for p, q in pairs if p and not q)
-    plain = [(_plain(p), _plain(q)) for p, q in pairs if p and q]
-    charged = sorted((mp.mpf(p) / q, p, q) for p, q in plain)
-    found: list[tuple[Any, Any]] = []
+    infinite = sum((ball(p) for p, q in pairs if p and not q), arb(0))
+    charged = [(ball(p), ball(q)) for p, q in pairs if p and q]
+    found: list[tuple[arb, arb]] = []
     last = None
-    for ratio, p, q in charged:
-        if last is not None and agree(ratio, last):
+    for p, q in sorted(charged, key=lambda pair: float((pair[0] / pair[1]).log())):
+        if last is not None and _agree(p / q, last):
             found[-1] = (found[-1][0] + p, found[-1][1] + q)
         else:
             found.append((p, q))
-        last = ratio
+        last = p / q
     if not found:
         raise UnknownError("a law without finite losses")
-    return replace(Listed(tuple(found)), infinite=infinite)
+    return Listed(tuple((text(p), text(q)) for p, q in found), text(infinite))

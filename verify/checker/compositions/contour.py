@@ -1,4 +1,4 @@
-"""Profiles of compositions by a contour integral, with an error ledger: a proof in mpmath alone.
+"""Profiles of compositions by a contour integral in balls.
 
 L is a sum of independent losses with moment generating functions M_f(z) = E_P[e^{zL}; L < ∞].
 For c > 0 and M = Π M_f^{k_f}, the integral (1/2πi) ∫ M(z) e^{−zε} K(z) dz over Re z = c is
@@ -6,7 +6,7 @@ For c > 0 and M = Π M_f^{k_f}, the integral (1/2πi) ∫ M(z) e^{−zε} K(z) d
     H(ε) for K = 1/(z(z + 1)),   P(L > ε) for K = 1/z,   e^ε Q(L > ε) for K = 1/(z + 1),
 
 each without the mass of P where L = ∞. The trapezoidal sum of step h, cut off at |Im z| ≤ T, has
-four errors, all bounded:
+two errors besides those of M, which balls carry:
 
 - Step. By Poisson summation the whole sum is Σ_n f(ε + nB) e^{ncB} with B = 2π/h, for each of the
   three functions f ≤ 1. Its terms are ≥ 0; those with n < 0 are at most e^{−|n|cB}, and those with
@@ -14,57 +14,71 @@ four errors, all bounded:
 - End. Each factor bounds |M_f(c + it)| for all t ≥ T at once, by a function that decreases, and one
   of them its integral against dt/t, which for H(ε) alone may be against dt/t²; for the others the
   atoms of a loss may be taken apart.
-- M of a mixture of normal laws is a trapezoidal sum in x, with a strip bound and normal tails
-  (`compositions.mixtures`); the others are closed forms (`compositions.moments`). Errors e_f
-  relative to M_f(c) change the product by at most M(c) (e^{Σ k_f e_f} − 1).
-- Rounding. Powers are made by repeated products of integers with P bits, whose rounding is part of
-  e_f. Everything else rounds in the last of P bits, of which 24 and those of the numbers of nodes
-  and releases are allowed for; P has 80 bits more than what is asked for takes.
 
-What is not rational in a law is known to more than 90 digits, and taken for exact to 50. The search
-for c, h and T is in floats and proves nothing: the bounds are evaluated for what it has found.
+Losses on one lattice b + uℤ, of which ℓ is the first point above ε, have a sum without an end: with
+B = Nu for an odd N it is that over |n| < N/2, and with d = ℓ − ε
+
+    P(L > ε) for K = k(z),   e^ε Q(L > ε) for K = k(z + 1),   k(z) = u e^{−zd}/(1 − e^{−zu}),
+
+and the difference of both for H(ε). It ends sooner where M is small: for w the masses tilted by
+e^{cL}, |M_f(c + it)/M_f(c)|² is at most 1 − Σ 2 w_x w_y (1 − cos tu) over values x and y that are
+u apart, which falls for t ≤ π/u.
+
+The search for c, h and T is in floats and proves nothing: the bounds are evaluated for what it has
+found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias, final
 
-from mpmath import iv, mp
+from flint import acb, arb
 
-from verify.checker.arithmetic import UnknownError, interval_digits
-from verify.checker.compositions.moments import (
+from accountant.numbers.precision import ctx
+from verify.checker.arithmetic import UnknownError
+from verify.checker.compositions.losses import (
+    BITS,
     LN10,
     STRETCHES,
-    Factor,
     Factors,
-    Row,
+    Listed,
     log_moment,
     period,
     saddle,
+    text,
 )
+from verify.checker.reals import ball
 
 _TRIALS = ((40, 3_000_000), (20, 3_000_000), (12, 20_000_000))
-"""Significant digits, and the most products of complex integers for them (1.5 to 15 seconds)."""
+"""Significant digits, and the most products of complex numbers for them."""
 _GUARD = 80
 """Bits beyond those of the digits and the number of nodes."""
-_ROUNDING = 24
-"""Bits of all but `spin` that rounding may take, for every release and node."""
 _OVERHEAD = 60
 """Work at a node besides that of its factors."""
+_FINEST = 1_000_000
+"""Most steps of the lattice in one difference of losses."""
+_EXACT = Fraction(1, 10**50)
+"""Of a difference of losses: a remainder below it is none."""
+_TIE = Fraction(1, 10**38)
+"""Of a step: a point of the lattice that is above ε by less is ε."""
 
 
-@final
-@dataclass(frozen=True)
-class Answers:
+class Answers(NamedTuple):
     """Enclosures of H(ε), P(L > ε) and Q(L > ε)."""
 
-    hockey_stick: Any
-    above_p: Any
-    above_q: Any
+    hockey_stick: arb
+    above_p: arb
+    above_q: arb
+
+
+Kernel: TypeAlias = Callable[[acb], tuple[acb, acb]]
+"""Returns K of P(L > ε) and of e^ε Q(L > ε)."""
 
 
 @final
@@ -81,10 +95,23 @@ class _Plan:
     """s of the Chernoff bound."""
     heights: tuple[float, ...]
     work: float
+    number: int = 0
+    """N of a lattice, and its step."""
+    unit: str = ""
+
+    @property
+    def width(self) -> arb:
+        """The step h of the sum."""
+        return 2 * arb.pi() / (self.number * arb(self.unit)) if self.number else arb(self.step)
+
+    @property
+    def bits(self) -> int:
+        """The precision of its sum."""
+        return int(self.digits / math.log10(2)) + self.nodes.bit_length() + _GUARD
 
 
 @lru_cache(maxsize=256)
-def invert(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
+def invert(factors: Factors, epsilon: str) -> Answers:
     """Enclose the three functions of ε, or H(ε) alone where no bound of the others is known.
 
     Raises
@@ -93,16 +120,23 @@ def invert(factors: tuple[tuple[Factor, int], ...], epsilon: Any) -> Answers:
         Where that would take too long.
     """
     for digits, most in _TRIALS:
-        plan = _plan(factors, float(epsilon), digits, most)
+        plan = _plan(factors, float(arb(epsilon)), digits, most)
         if plan is not None:
-            with working(plan.digits, plan.nodes):
-                return _summed(factors, mp.mpf(epsilon), plan)
+            with ctx.workprec(plan.bits):
+                eps = arb(epsilon)
+                over, alone = _beyond_end(factors, eps, plan)
+                first = _summed(factors, epsilon, plan, _plain, over)
+                if not alone.is_finite():
+                    rest = bounded(factors, epsilon)
+                else:
+                    rest = _summed(factors, epsilon, plan, _plain, alone)
+                return rest._replace(hockey_stick=first.hockey_stick)
     raise UnknownError("the law of this composition: its integral takes too long to recompute")
 
 
-def working(digits: float, nodes: int) -> Any:
-    """Set the precision for a sum of so many nodes."""
-    return mp.workprec(int(digits / math.log10(2)) + nodes.bit_length() + _GUARD)
+def _plain(z: acb) -> tuple[acb, acb]:
+    """Return 1/z and 1/(z + 1)."""
+    return 1 / z, 1 / (z + 1)
 
 
 # The search.
@@ -120,22 +154,30 @@ def _plan(factors: Factors, eps: float, digits: int, most: int) -> _Plan | None:
     return min(short, key=lambda plan: plan.work, default=None)
 
 
-def _along(
-    factors: Factors, eps: float, goal: tuple[float, float], digits: int, most: int
-) -> _Plan | None:
-    """Choose the step and the end for one line, with an estimate of ln H(ε)."""
+def _line(factors: Factors, eps: float, goal: tuple[float, float], digits: int) -> _Plan:
+    """Choose the step for one line, with an estimate of ln H(ε)."""
     c, log_value = goal
     log_height = log_moment(factors, c) - c * eps
     wanted = log_value - digits * LN10 - 3  # ln of the absolute error
     length, beyond = period(factors, eps, c, wanted)
-    step = 2 * math.pi / length
+    releases = sum(count for _, count in factors)
+    asked = (log_height - wanted) / LN10 + math.log10(releases) + 2
+    return _Plan(asked, c, 2 * math.pi / length, 0, beyond, (), math.inf)
+
+
+def _along(
+    factors: Factors, eps: float, goal: tuple[float, float], digits: int, most: int
+) -> _Plan | None:
+    """Choose the step and the end for one line; None where the sum would be too long."""
+    plan = _line(factors, eps, goal, digits)
+    c, step = plan.line, plan.step
 
     def fallen(end: float) -> float:
         caps = [factor.estimate_cap(c, end)[0] for factor, _ in factors]
         pairs = zip(factors, caps, strict=True)
         return sum(count * (factor.estimate(c) - cap) for (factor, count), cap in pairs)
 
-    fall = log_height - wanted + 5
+    fall = plan.digits * LN10 - math.log(sum(count for _, count in factors))
     low, end = 0.0, 8 * step
     while fallen(end) < fall:
         low, end = end, 1.6 * end
@@ -144,71 +186,61 @@ def _along(
     for _ in range(5):
         middle = (low + end) / 2
         low, end = (low, middle) if fallen(middle) >= fall else (middle, end)
-    releases = sum(count for _, count in factors)
-    asked = (log_height - wanted) / LN10 + math.log10(releases) + 2
     nodes = math.ceil(end / step)
     heights = tuple(factor.estimate_cap(c, nodes * step)[1] for factor, _ in factors)
-    cost = sum(factor.cost(c, nodes * step, asked) for factor, _ in factors)
-    return _Plan(asked, c, step, nodes, beyond, heights, nodes * (_OVERHEAD + cost))
+    return _worked(factors, replace(plan, nodes=nodes, heights=heights))
+
+
+def _worked(factors: Factors, plan: _Plan) -> _Plan:
+    end = plan.nodes * plan.step
+    cost = sum(factor.cost(plan.line, end, plan.digits) for factor, _ in factors)
+    return replace(plan, work=plan.nodes * (_OVERHEAD + cost))
 
 
 # The sum and its bounds.
 
 
-def _summed(factors: Factors, eps: Any, plan: _Plan) -> Answers:
-    c, step = mp.mpf(plan.line), mp.mpf(plan.step)
+def _summed(factors: Factors, epsilon: str, plan: _Plan, kernel: Kernel, over: arb) -> Answers:
+    """Add up the nodes; what lies beyond the last of them is at most `over`."""
+    eps, first, second = arb(epsilon), arb(0), arb(0)
+    for z, value in _values(factors, epsilon, plan):
+        one, other = kernel(z)
+        first, second = first + (value * one).real, second + (value * other).real
+    scale, ahead = plan.width / arb.pi(), _aliases(factors, eps, plan)
+    sums = [scale * total for total in (first - second, first, second)]
+    ends = [(total - over - ahead).union(total + over).max(arb(0)) for total in sums]
+    mass = infinite_mass(factors)
+    return Answers(ends[0] + mass, ends[1] + mass, ends[2] * (-eps).exp())
+
+
+@lru_cache(maxsize=4)
+def _values(factors: Factors, epsilon: str, plan: _Plan) -> list[tuple[acb, acb]]:
+    """Return z and M(z) e^{−zε} at the nodes, half of it at the first."""
+    c, step, eps = arb(plan.line), plan.width, arb(epsilon)
     rows = [(f.along(c, step, plan.nodes, plan.digits), count) for f, count in factors]
-    height, relative = ledger(rows, c, eps)
-    weight, sums, sizes = height * step / mp.pi, [mp.zero] * 3, mp.zero
-    for n, value in enumerate(values(rows, -step * eps)):
-        z = mp.mpc(c, n * step)
-        term = value / z / (1 if n else 2)
-        over = term / (z + 1)
-        parts = (over, term, term - over)
-        sums = [total + part.real for total, part in zip(sums, parts, strict=True)]
-        sizes += 1 / abs(z)
-    slack, (over, alone) = weight * sizes * relative, _beyond_end(factors, eps, plan)
-    ahead = aliases(factors, eps, (c, mp.mpf(plan.beyond), 2 * mp.pi / step), plan.digits)
-    found = [weight * total for total in sums]
-    first = enclosed(found, slack + over, ahead, (factors, eps))
-    if mp.isinf(alone):
-        return replace(bounded(factors, eps), hockey_stick=first.hockey_stick)
-    tails = enclosed(found, slack + alone, ahead, (factors, eps))
-    return replace(tails, hockey_stick=first.hockey_stick)
+    found = []
+    for n in range(plan.nodes + 1):
+        z = acb(c, n * step)
+        value = (-z * eps).exp() / (1 if n else 2)
+        for row, count in rows:
+            value *= row[n] ** count
+        found.append((z, value))
+    return found
 
 
-def values(rows: Sequence[tuple[Row, int]], turn: Any) -> Iterator[Any]:
-    """Yield M(c + inh) e^{−inhε}/M(c), with turn = −hε."""
-    for n, ratios in enumerate(zip(*(row.ratios for row, _ in rows), strict=True)):
-        value = mp.expj(n * turn)
-        for ratio, (_, count) in zip(ratios, rows, strict=True):
-            value *= ratio**count
-        yield value
-
-
-def ledger(rows: Sequence[tuple[Row, int]], c: Any, eps: Any) -> tuple[Any, Any]:
-    """Return M(c) e^{−cε}, and a bound of the errors of all values relative to it."""
-    log_top = mp.fsum(count * mp.log(row.top) for row, count in rows)
-    error = mp.expm1(mp.fsum(count * row.error for row, count in rows))
-    releases = sum(count for _, count in rows)
-    rounding = mp.ldexp(releases * len(rows[0][0].ratios), _ROUNDING - mp.prec)
-    known = (1 + c * abs(eps)) / mp.mpf(10) ** 50
-    return mp.exp(log_top - c * eps), error + rounding + known
-
-
-def _beyond_end(factors: Factors, eps: Any, plan: _Plan) -> tuple[Any, Any]:
+def _beyond_end(factors: Factors, eps: arb, plan: _Plan) -> tuple[arb, arb]:
     """Bound (1/π) ∫ |M(c + it) K| e^{−cε} dt over t ≥ T, for |K| ≤ 1/t² and for |K| ≤ 1/t."""
-    c, end, total, least = mp.mpf(plan.line), mp.mpf(plan.step) * plan.nodes, mp.zero, mp.inf
+    c, end, total, least = arb(plan.line), arb(plan.step) * plan.nodes, arb(0), arb.pos_inf()
     for (factor, count), height in zip(factors, plan.heights, strict=True):
         cap = factor.log_cap(c, end, height, plan.digits)
         total += count * cap
-        least = min(least, factor.closing(c, end, height, cap))
-    scale = mp.exp(total - c * eps) / mp.pi
-    alone = scale * least if mp.isfinite(least) else _beside_atoms(factors, eps, plan, total)
-    return scale * min(least, 1) / end, alone
+        least = least.min(factor.closing(c, end, height, cap))
+    scale = (total - c * eps).exp() / arb.pi()
+    alone = scale * least if least.is_finite() else _beside_atoms(factors, eps, plan, total)
+    return scale * least.min(arb(1)) / end, alone
 
 
-def _beside_atoms(factors: Factors, eps: Any, plan: _Plan, total: Any) -> Any:
+def _beside_atoms(factors: Factors, eps: arb, plan: _Plan, total: arb) -> arb:
     """Bound the error for |K| ≤ 1/t where losses have atoms, of transforms a_f, beside densities.
 
     What is left of a = Π a_f^{k_f} is taken away before the integral: at most a(c) e^{−cε}, and
@@ -216,68 +248,160 @@ def _beside_atoms(factors: Factors, eps: Any, plan: _Plan, total: Any) -> Any:
     M(c) r^{1 − 1/k} Σ k_f C_f/t, where r bounds |M/M(c)| from T on, and k is the least k_f with
     C_f > 0.
     """
-    c, step = mp.mpf(plan.line), mp.mpf(plan.step)
+    c, end = arb(plan.line), arb(plan.step) * plan.nodes
     found = [(factor.split(c), count) for factor, count in factors]
     often = [count for (_, rate), count in found if rate > 0]
-    if not often or any(mp.isinf(rate) for (_, rate), _ in found):
-        return mp.inf
-    log_top = log_upper(factors, c, plan.digits)
-    share = mp.fprod(mass**count for (mass, _), count in found)
-    rate = mp.fsum(count * fall for (_, fall), count in found)
-    rest = (
-        mp.exp((total - log_top) * (1 - mp.mpf(1) / min(often)))
-        * rate
-        / (mp.pi * step * plan.nodes)
-    )
-    return mp.exp(log_top - c * eps) * (rest + share * (1 + step * plan.nodes / (mp.pi * c)))
+    if not often or not all(rate.is_finite() for (_, rate), _ in found):
+        return arb.pos_inf()
+    log_top = log_moments(factors, c, plan.digits)
+    share, rate = arb(1), arb(0)
+    for (mass, fall), count in found:
+        share, rate = share * mass**count, rate + count * fall
+    rest = ((total - log_top) * (1 - arb(1) / min(often))).exp() * rate / (arb.pi() * end)
+    return (log_top - c * eps).exp() * (rest + share * (1 + end / (arb.pi() * c)))
 
 
-def aliases(factors: Factors, eps: Any, chosen: tuple[Any, Any, Any], digits: float) -> Any:
-    """Bound the terms n ≠ 0 of the Poisson sum, for chosen c, s and B."""
-    c, s, length = chosen
-    back, ahead = mp.exp(-c * length), mp.exp(-(s - c) * length)
-    if back == 1 or ahead == 1:  # at this precision: no bound
-        return mp.inf
-    moment = log_upper(factors, s, digits)
-    return back / (1 - back) + mp.exp(moment - s * eps) * ahead / (1 - ahead)
+def _aliases(factors: Factors, eps: arb, plan: _Plan) -> arb:
+    """Bound the terms n ≠ 0 of the Poisson sum."""
+    c, s, length = arb(plan.line), arb(plan.beyond), 2 * arb.pi() / plan.width
+    back, ahead = (-c * length).exp(), (-(s - c) * length).exp()
+    moment = log_moments(factors, s, plan.digits)
+    return back / (1 - back) + (moment - s * eps).exp() * ahead / (1 - ahead)
 
 
-def log_upper(factors: Factors, line: Any, digits: float) -> Any:
-    """Bound ln M(c) from above."""
-    return mp.fsum(count * factor.log_moment(line, digits) for factor, count in factors)
+def log_moments(factors: Factors, line: arb, digits: float) -> arb:
+    """Enclose ln M(c)."""
+    return sum((count * factor.log_moment(line, digits) for factor, count in factors), arb(0))
 
 
-def enclosed(sums: Iterable[Any], slack: Any, ahead: Any, question: tuple[Factors, Any]) -> Answers:
-    """Return sums of which `ahead` at most is an alias, known to ± slack, and the mass at L = ∞."""
-    (factors, eps), wider = question, 1 + mp.mpf(2) ** -30
-    with interval_digits(mp.dps):
-        ends = [iv.mpf([total - (slack + ahead) * wider, total + slack * wider]) for total in sums]
-        mass = infinite_mass(factors)
-        ends = [ends[0] + mass, ends[1] + mass, ends[2] * iv.exp(-iv.mpf(eps))]
-        return Answers(*ends)
-
-
-def infinite_mass(factors: Factors) -> Any:
+def infinite_mass(factors: Factors) -> arb:
     """Return 1 − Π (1 − m_f)^{k_f} for the masses m_f of P where a loss is infinite."""
-    kept = mp.mpf(1)
+    kept = arb(1)
     for factor, count in factors:
-        kept *= (1 - mp.mpf(getattr(factor, "infinite", 0))) ** count
+        kept *= (1 - arb(factor.infinite)) ** count
     return 1 - kept
 
 
-def bounded(factors: Factors, epsilon: Any) -> Answers:
+def bounded(factors: Factors, epsilon: str) -> Answers:
     """Bound the three functions by 0 and by Chernoff's M(s) e^{−sε}."""
-    eps = mp.mpf(epsilon)
+    eps, bound = arb(epsilon), arb(1)
     try:
-        line, _ = saddle(factors, float(epsilon))
-        log_bound = min(mp.zero, log_upper(factors, mp.mpf(line), 40) - line * eps)
+        line = arb(saddle(factors, float(eps))[0])
+        bound = (log_moments(factors, line, 40) - line * eps).exp().min(bound)
     except (OverflowError, ValueError, ZeroDivisionError):  # beyond the range of floats
-        log_bound = mp.zero
-    mass, bound = infinite_mass(factors), iv.mpf([0, mp.exp(log_bound)])
-    return Answers(bound + mass, bound + mass, bound * iv.exp(-iv.mpf(eps)))
+        pass
+    mass, around = infinite_mass(factors), arb(0).union(bound)
+    return Answers(around + mass, around + mass, around * (-eps).exp())
 
 
-def nothing(factors: Factors) -> Answers:
-    """Return the answers beyond the largest finite loss."""
-    mass = iv.mpf(infinite_mass(factors))
-    return Answers(mass, mass, iv.mpf(0))
+# Lattices.
+
+
+def on_lattice(factors: Factors, epsilon: str) -> tuple[Answers, arb] | None:
+    """Enclose the functions of ε, and by how much the losses were moved to be on a lattice.
+
+    None where they are on no lattice. Raises UnknownError where the sum would be too long.
+    """
+    with ctx.workprec(BITS):
+        found = _lattice(factors)
+        if found is None:
+            return None
+        moved, base, unit, distance = found
+        eps = arb(epsilon)
+        last = ((eps - base) / unit + ball(_TIE)).floor().unique_fmpz()
+        if last is None:
+            raise UnknownError("the law of this composition: a tie with epsilon")
+        above = base + unit * (int(last) + 1)
+    try:
+        line, log_value = saddle(moved, float(eps))
+        goals = [(line * stretch, log_value) for stretch in STRETCHES]
+        plans = [_around(moved, float(above), goal, unit) for goal in goals]
+    except (OverflowError, ValueError, ZeroDivisionError):  # beyond the range of floats
+        plans = []
+    plan = min(plans, key=lambda plan: plan.work, default=None)
+    if plan is None or plan.work > _TRIALS[0][1]:
+        raise UnknownError("the law of this composition: its sum takes too long to recompute")
+    with ctx.workprec(plan.bits):
+        gap = above - eps
+
+        def kernel(z: acb) -> tuple[acb, acb]:
+            one, other = (unit * (-w * gap).exp() / -(-w * unit).expm1() for w in (z, z + 1))
+            return one, other
+
+        c = arb(plan.line)
+        height = (log_moments(moved, c, plan.digits) - c * above).exp() / -(-c * unit).expm1()
+        over = 2 * height * _log_fall(moved, plan, plan.nodes + 1).exp()
+        whole = 2 * plan.nodes + 1 == plan.number
+        return _summed(moved, epsilon, plan, kernel, arb(0) if whole else over), distance
+
+
+def _lattice(factors: Factors) -> tuple[Factors, arb, arb, arb] | None:
+    """Return the losses on a lattice, a point and the step of it, and how far they were moved."""
+    rows = [factor.rows() for factor, _ in factors if isinstance(factor, Listed)]
+    steps = [abs(_middle(loss - row[0][0])) for row in rows for loss, _, _ in row[1:]]
+    step = _common(steps)
+    if step is None or len(rows) < len(factors):
+        return None
+    unit, base, distance, moved = ball(step), arb(0), arb(0), []
+    for (factor, count), row in zip(factors, rows, strict=True):
+        first, masses, far = row[0][0].mid(), [], arb(0)
+        for loss, p, _ in row:
+            place = first + unit * round(_middle(loss - first) / step)
+            far = far.max(abs(loss - place))
+            masses.append((text(p), text(p * (-place).exp())))
+        base, distance = base + count * first, distance + count * far
+        moved.append((Listed(tuple(masses), factor.infinite, factor.missing), count))
+    return tuple(moved), base, unit, distance
+
+
+def _middle(value: arb) -> Fraction:
+    mantissa, exponent = value.mid().man_exp()
+    return int(mantissa) * Fraction(2) ** int(exponent)
+
+
+def _common(steps: list[Fraction]) -> Fraction | None:
+    """Return the greatest common divisor, None where it is none to 50 digits."""
+    if not steps:
+        return None
+    found, least = steps[0], min(steps) / _FINEST
+    for step in steps[1:]:
+        one, other = step, found
+        while other > step * _EXACT:
+            if other < least:
+                return None
+            one, other = other, abs(one - round(one / other) * other)
+        found = one
+    return found
+
+
+def _around(factors: Factors, eps: float, goal: tuple[float, float], unit: arb) -> _Plan:
+    """Choose the number of nodes of a lattice for one line, and those after which M is small."""
+    plan = _line(factors, eps, goal, _TRIALS[0][0])
+    half = max(math.ceil(math.pi / (plan.step * float(unit))), 1)
+    plan = replace(plan, number=2 * half + 1, unit=text(unit))
+    kept, wanted = 8, -plan.digits * LN10 - math.log(half) - 3
+    with ctx.workprec(64):
+        while kept < half and float(_log_fall(factors, plan, kept)) > wanted:
+            kept += kept // 3
+    return _worked(factors, replace(plan, nodes=min(kept, half)))
+
+
+def _log_fall(factors: Factors, plan: _Plan, node: int) -> arb:
+    """Bound ln|M(c + it)/M(c)| from above for all nodes from one on."""
+    fall, turn = arb(0), 1 - (2 * arb.pi() * node / plan.number).cos()
+    for count, share in _shares(factors, plan.line, plan.unit, ctx.prec):
+        fall += count * (-share * turn).log1p() / 2
+    return fall
+
+
+@lru_cache(maxsize=64)
+def _shares(factors: Factors, line: float, unit: str, _precision: int) -> list[tuple[int, arb]]:
+    """Return the count of each loss, and Σ 2 w_x w_y over values one step apart."""
+    found = []
+    for factor, count in factors:
+        rows = factor.weighted(arb(line)) if isinstance(factor, Listed) else []
+        rows.sort(key=lambda row: float(row[0]))
+        whole = sum((weight for _, weight in rows), arb(0))
+        near = sum((v * w for (x, v), (y, w) in pairwise(rows) if y - x < 1.5 * arb(unit)), arb(0))
+        found.append((count, 2 * near / whole**2))
+    return found

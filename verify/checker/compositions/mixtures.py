@@ -28,15 +28,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
 
-from mpmath import mp
+from flint import acb, arb
 
-from verify.checker.compositions.moments import Factor, Row, spin
+from accountant.numbers.precision import ctx
+from verify.checker.compositions.losses import LN10, Factor, Tails, power_sums
+from verify.checker.reals import UnknownError, phi
 
 _HEIGHTS = (0.01, 0.03, 0.06, 0.1, 0.17, 0.25, 0.35, 0.5, 0.65, 0.8, 0.95)
 """Candidates for y, in units of π/(2μ)."""
 _STRIPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97)
 """Candidates for η, in units of π/μ."""
-_LN10 = math.log(10)
+_MOST_STEPS = 2000
+"""Of Newton's method, from where one part alone has the level."""
 
 
 @final
@@ -44,15 +47,19 @@ _LN10 = math.log(10)
 class Mixture(Factor):
     """Weights and means ≥ 0, the first of them 0; the mixture is P, else Q."""
 
-    parts: tuple[tuple[Any, Any], ...]
+    parts: tuple[tuple[str, str], ...]
     first: bool
+
+    def exact(self) -> list[tuple[arb, arb]]:
+        """Return the weights and the means."""
+        return [(arb(weight), arb(mean)) for weight, mean in self.parts]
 
     def _power(self, line: Any) -> Any:
         return 1 + line if self.first else -line
 
     @property
     def _mu(self) -> float:
-        return float(self.parts[-1][1])
+        return float(arb(self.parts[-1][1]))
 
     def _log_kappa(self, power: float, strip: float) -> float:
         return 0.0 if power >= 0 else power * math.log(math.cos(self._mu * strip / 2))
@@ -85,16 +92,17 @@ class Mixture(Factor):
         """Return d and η for an error near 10^{−digits} relative to G(p)."""
         found = []
         for share in _STRIPS:
-            strip = min(share * math.pi / self._mu, math.sqrt(2 * digits * _LN10))
-            fall = digits * _LN10 + 2 + self._log_kappa(power, strip) + strip**2 / 2
+            strip = min(share * math.pi / self._mu, math.sqrt(2 * digits * LN10))
+            fall = digits * LN10 + 2 + self._log_kappa(power, strip) + strip**2 / 2
             found.append((2 * math.pi / (fall / strip + end * self._mu), strip))
         return max(found)
 
     def _range(self, power: float, digits: float) -> tuple[float, float]:
         """Return where the tails of φ r^p are near 10^{−digits}."""
-        mu, fall = self._mu, digits * _LN10 + 2
+        mu, fall = self._mu, digits * LN10 + 2
         if power < 0:
-            reach = math.sqrt(2 * (fall + power * math.log(float(self.parts[0][0]))))
+            least = math.log(float(arb(self.parts[0][0])))
+            reach = math.sqrt(2 * (fall + power * least))
             return -reach, max(reach, 2 * mu)
         grown = (power**2 - power) * mu**2 / 2 - self.estimate(power - 1 if self.first else 0)
         right = power * mu + math.sqrt(2 * (fall + max(grown, 0)))
@@ -103,103 +111,131 @@ class Mixture(Factor):
     # Bounds.
 
     def _ratio(self, x: Any) -> Any:
-        exact = [(mp.mpf(w), mp.mpf(m)) for w, m in self.parts]
-        return mp.fsum(w * mp.exp(m * x - m**2 / 2) for w, m in exact)
+        return sum((w * (m * x - m**2 / 2).exp() for w, m in self.exact()), arb(0))
 
-    def _grid(self, power: Any, spacing: Any, digits: float) -> tuple[range, Any]:
-        """Return the nodes, in units of d, and a bound of what lies outside of them.
+    def _nodes(self, power: arb, spacing: arb, digits: float) -> tuple[list[arb], arb]:
+        """Return the nodes, and a bound of what lies outside of them.
 
         Beyond μ, r ≤ e^{μx − μ²/2}; below 0, r ≤ 1; everywhere, r ≥ w_0. Φ(−x) ≤ e^{−x²/2}/2.
         """
         low, high = self._range(float(power), digits)
-        nodes = range(math.floor(low / float(spacing)) - 1, math.ceil(high / float(spacing)) + 2)
-        left, right = -(nodes[0]) * spacing, nodes[-1] * spacing
+        first, last = math.floor(low / float(spacing)) - 1, math.ceil(high / float(spacing)) + 1
+        nodes = [j * spacing for j in range(first, last + 1)]
+        left, right = -nodes[0], nodes[-1]
         if power < 0:
-            worst = mp.mpf(self.parts[0][0]) ** power / 2
-            return nodes, worst * (mp.exp(-(left**2) / 2) + mp.exp(-(right**2) / 2))
-        mu = mp.mpf(self.parts[-1][1])
+            worst = self.exact()[0][0] ** power / 2
+            return nodes, worst * ((-(left**2) / 2).exp() + (-(right**2) / 2).exp())
+        mu = self.exact()[-1][1]
         over = right - power * mu
-        if over < 0 or right < mu:
+        if not (over >= 0 and right >= mu):
             raise ValueError("the nodes end before the tail")
-        grown = mp.exp((power**2 - power) * mu**2 / 2 - over**2 / 2)
-        return nodes, (mp.exp(-(left**2) / 2) + grown) / 2
+        grown = ((power**2 - power) * mu**2 / 2 - over**2 / 2).exp()
+        return nodes, ((-(left**2) / 2).exp() + grown) / 2
 
-    def _strip_error(self, power: Any, end: Any, spacing: Any, strip: Any) -> Any:
+    def _strip_error(self, power: arb, end: arb, spacing: arb, strip: arb) -> arb:
         """Return the error of a trapezoidal sum of φ r^w, relative to G(p)."""
-        mu, eta = mp.mpf(self.parts[-1][1]), mp.mpf(strip)
-        kappa = mp.cos(mu * eta / 2) ** min(power, 0)
-        grown = mp.exp(eta**2 / 2 + abs(end) * mu * eta)
-        return 2 * kappa * grown / mp.expm1(2 * mp.pi * eta / spacing)
+        mu = self.exact()[-1][1]
+        kappa = (mu * strip / 2).cos() ** power.min(arb(0))
+        grown = (strip**2 / 2 + abs(end) * mu * strip).exp()
+        return 2 * kappa * grown / (2 * arb.pi() * strip / spacing).expm1()
 
-    def split(self, line: Any) -> tuple[Any, Any]:
-        """Return no C: no atom is needed."""
-        return mp.zero, mp.inf
+    def tails(self, level: arb) -> Tails:
+        """Return the chances of half-lines of x, up to the point where r has a value."""
+        above = (level if self.first else -level).exp()
+        if above <= self.exact()[0][0]:  # the ratio is larger everywhere
+            return (arb(1), arb(1)) if self.first else (arb(0), arb(0))
+        x, sign = self._root(above), 1 if self.first else -1
+        own = sum((w * phi(sign * (m - x)) for w, m in self.exact()), arb(0))
+        return (own, phi(-x)) if self.first else (phi(x), own)
 
-    def log_moment(self, line: Any, digits: float) -> Any:
-        """Bound ln G(p) by its trapezoidal sum: G(1 − error) ≤ sum + tails."""
+    def _root(self, level: arb) -> arb:
+        """Enclose x with r(x) = level: Newton's method, and a look at both sides.
+
+        r is convex and rises: from the right, where one part alone has the level, x falls.
+        """
+        parts = self.exact()
+        (weight, mean), rest = parts[-1], level - parts[0][0]
+        x = ((rest / weight).log() + mean**2 / 2) / mean
+        if len(parts) == 2:
+            return x
+        for _ in range(_MOST_STEPS):
+            x = x.mid()
+            slope = sum((m * w * (m * x - m**2 / 2).exp() for w, m in parts), arb(0))
+            move = ((self._ratio(x) - level) / slope).mid()
+            x -= move
+            if abs(move) <= (1 + abs(x)) * arb(2) ** (16 - ctx.prec // 2):
+                around: arb = x + arb(0, (1 + abs(x)) * arb(2) ** (20 - ctx.prec // 2))
+                if self._ratio(around.lower()) <= level <= self._ratio(around.upper()):
+                    return around
+        raise UnknownError("the tails of this mixture")
+
+    def log_moment(self, line: arb, digits: float) -> arb:
+        """Enclose ln G(p) by its trapezoidal sum, whose error is relative to G(p)."""
         return self._log_moment(self._power(line), digits)
 
-    def _log_moment(self, power: Any, digits: float) -> Any:
+    def _log_moment(self, power: arb, digits: float) -> arb:
         chosen, strip = self._spacing(float(power), 0.0, digits)
-        spacing = mp.mpf(chosen)
-        nodes, outside = self._grid(power, spacing, digits)
-        total = mp.fsum(_density(j * spacing) * self._ratio(j * spacing) ** power for j in nodes)
-        error = self._strip_error(power, 0, spacing, strip)
-        return mp.log((spacing * total + outside) / (1 - error))
+        spacing = arb(chosen)
+        nodes, outside = self._nodes(power, spacing, digits)
+        total = sum((_density(x) * self._ratio(x) ** power for x in nodes), arb(0))
+        error = self._strip_error(power, arb(0), spacing, arb(strip))
+        return arb(((spacing * total + arb(0).union(outside)) / (1 + _within(error))).log())
 
-    def log_cap(self, line: Any, end: Any, height: float, digits: float) -> Any:
+    def log_cap(self, line: arb, end: arb, height: float, digits: float) -> arb:
         """Bound ln |G(p + it)|, t ≥ T, on the line x + iy."""
-        power, mu, y = self._power(line), mp.mpf(self.parts[-1][1]), mp.mpf(height)
+        power, mu, y = self._power(line), self.exact()[-1][1], arb(height)
         widest = max(height, math.pi / 2 / self._mu * (1 - 1e-9) - height)
-        strip = min(widest, math.sqrt(2 * digits * _LN10))
-        fall = digits * _LN10 + strip**2 / 2 + self._log_kappa(float(power), height + strip)
-        spacing = mp.mpf(2 * math.pi * strip / (fall + 2))
-        nodes, outside = self._grid(power, spacing, digits)
-        total = mp.zero
-        for j in nodes:
-            ratio = self._ratio(mp.mpc(j * spacing, y))
-            size, angle = mp.fabs(ratio), mp.arg(ratio)
-            total += _density(j * spacing) * size**power * mp.exp(-end * angle)
-        widened = mp.cos(mu * (y + strip) / 2) ** min(power, 0)
-        error = 2 * widened * mp.exp(mp.mpf(strip) ** 2 / 2 + self._log_moment(power, digits))
-        error /= mp.expm1(2 * mp.pi * strip / spacing)
-        outside *= mp.cos(mu * y / 2) ** min(power, 0)
-        return y**2 / 2 + mp.log(spacing * total + outside + error)
+        strip = min(widest, math.sqrt(2 * digits * LN10))
+        fall = digits * LN10 + strip**2 / 2 + self._log_kappa(float(power), height + strip)
+        spacing = arb(2 * math.pi * strip / (fall + 2))
+        nodes, outside = self._nodes(power, spacing, digits)
+        total = arb(0)
+        for x in nodes:
+            log = self._ratio(acb(x, y)).log()
+            total += _density(x) * (power * log.real - end * log.imag).exp()
+        below = power.min(arb(0))
+        widened = (mu * (y + strip) / 2).cos() ** below
+        error = 2 * widened * (arb(strip) ** 2 / 2 + self._log_moment(power, digits)).exp()
+        error /= (2 * arb.pi() * strip / spacing).expm1()
+        outside *= (mu * y / 2).cos() ** below
+        return arb(y**2 / 2 + (spacing * total + outside + error).log())
 
-    def closing(self, line: Any, end: Any, height: float, log_cap: Any) -> Any:
+    def closing(self, line: arb, end: arb, height: float, log_cap: arb) -> arb:
         """Return 1 + ln of how far beyond T the bound C/t falls below that of `log_cap`."""
-        power, y = self._power(line), mp.mpf(height)
-        weight, mu = map(mp.mpf, self.parts[-1])
-        least = mp.mpf(self.parts[0][0])
-        log_far = y**2 / 2 - 1 + mu**2 - mp.log(weight * mp.sin(mu * y))
+        power, y = self._power(line), arb(height)
+        (least, _), *_, (weight, mu) = self.exact()
+        log_far = y**2 / 2 - 1 + mu**2 - (weight * (mu * y).sin()).log()
         if power >= 0:
             log_far += self._log_moment(power + 1, 10)
         else:
-            log_far += power * mp.log(mp.cos(mu * y / 2))
-            log_far += max((1 + power) * mp.log(least), mp.log(2))
-        return 1 + max(log_far - log_cap - mp.log(end), 0)
+            log_far += power * (mu * y / 2).cos().log()
+            log_far += ((1 + power) * least.log()).max(arb(2).log())
+        return 1 + (log_far - log_cap - end.log()).max(arb(0))
 
-    def along(self, line: Any, step: Any, nodes: int, digits: float) -> Row:
+    def along(self, line: arb, step: arb, nodes: int, digits: float) -> list[acb]:
         """Sum φ r^p r^{±inh} over x."""
-        power = self._power(line)
-        end = step * nodes
+        power, end = self._power(line), step * nodes
         chosen, strip = self._spacing(float(power), float(end), digits)
-        spacing = mp.mpf(chosen)
-        xs, outside = self._grid(power, spacing, digits)
-        logs = [mp.log(self._ratio(j * spacing)) for j in xs]
+        spacing = arb(chosen)
+        xs, outside = self._nodes(power, spacing, digits)
+        logs = [self._ratio(x).log() for x in xs]
         weights = [
-            spacing * _density(j * spacing) * mp.exp(power * log)
-            for j, log in zip(xs, logs, strict=True)
+            spacing * _density(x) * (power * log).exp() for x, log in zip(xs, logs, strict=True)
         ]
-        top, sign = mp.fsum(weights), 1 if self.first else -1
-        angles = [sign * step * log for log in logs]
-        ratios, error = spin([weight / top for weight in weights], angles, nodes)
-        error += self._strip_error(power, end, spacing, strip) + outside / top
-        return Row(top, ratios, 2 * error)
+        sign = 1 if self.first else -1
+        turns = [acb(0, sign * step * log).exp() for log in logs]
+        top = self._log_moment(power, digits).exp()
+        error = _within(top * self._strip_error(power, end, spacing, arb(strip)) + outside)
+        return [value + acb(error, error) for value in power_sums(weights, turns, nodes + 1)]
 
 
-def _density(x: Any) -> Any:
-    return mp.exp(-(x**2) / 2) / mp.sqrt(2 * mp.pi)
+def _within(size: arb) -> arb:
+    """Return a ball around 0."""
+    return arb(0, size.upper())
+
+
+def _density(x: arb) -> arb:
+    return (-(x**2) / 2).exp() / (2 * arb.pi()).sqrt()
 
 
 @lru_cache(maxsize=4096)
@@ -208,7 +244,7 @@ def _float_terms(
 ) -> tuple[float, list[tuple[float, float]]]:
     """Return the terms of e^{y²/2} d Σ φ |r(x + iy)|^p in floats, scaled, with the angles of r."""
     power = 1 + line if mixture.first else -line
-    parts = [(float(w), float(m)) for w, m in mixture.parts]
+    parts = [(float(w), float(m)) for w, m in mixture.exact()]
     mu = parts[-1][1]
     spacing = min(0.3, 0.3 / mu)
     high = 12 + max(power, 0) * mu

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any
 
 from flint import acb, arb
-from mpmath import iv, mp
 
 from accountant.numbers.precision import ctx
 from verify.checker.masses import theta
@@ -50,21 +49,19 @@ def _entropy(q: arb, loss: Any, *, first: bool) -> Any:
     return w * w.log() if first else -w.log()
 
 
-def of_large_losses(parts: list[tuple[Any, Any]], order: Any) -> Any:
+def of_large_losses(parts: list[tuple[arb, arb]], a: arb) -> arb | None:
     """Enclose D_a of a mixture of N(μ_i, 1) with weights w_i against N(0, 1); None unless narrow.
 
     The (w_i, μ_i) are in the order of the means, the largest of which dominates.
     """
-    if order <= 1:
+    weight, largest = parts[-1]
+    share = (a - 1) * largest**2 / 2  # ln M / a of the largest mean
+    others = [w * ((a - 1) * mean**2 / 2 - share).exp() for w, mean in parts[:-1]]
+    least = a * (share + weight.log())
+    excess = a * (sum(others, arb(0)) / weight).log1p()
+    if not excess < least * arb(10) ** -_NARROW_DIGITS:
         return None
-    a, (weight, largest) = mp.mpf(order), parts[-1]
-    share = (a - 1) * mp.mpf(largest) ** 2 / 2  # ln M / a of the largest mean
-    others = (w * mp.exp((a - 1) * mp.mpf(mean) ** 2 / 2 - share) for w, mean in parts[:-1])
-    least, excess = a * (share + mp.log(weight)), a * mp.log1p(mp.fsum(others) / weight)
-    if not excess < least * mp.mpf(10) ** -_NARROW_DIGITS:
-        return None
-    slack = least * mp.mpf(10) ** (5 - mp.dps)  # of rounding
-    return iv.mpf([least - slack, least + excess + slack]) / iv.mpf(a - 1)
+    return (least + arb(0).union(excess)) / (a - 1)
 
 
 def _mean(pair: dict[str, Any], value: Callable[[Any], Any], spread: arb) -> arb:

@@ -67,9 +67,6 @@ def _slope(name: str, x: Node) -> Node:
             return times(number(-1), _slope("erf", x))
         case "mills":
             return minus(times(x, _call("mills", x)), ONE)
-        case "Phi_inverse":
-            inner = Apply(name, (x,))
-            return times(_ROOT_TWO_PI, _call("exp", _quotient(times(inner, inner), _TWO)))
     raise ProofError(f"the kernel has no derivative of {name}")
 
 
@@ -104,8 +101,6 @@ def differentiate(node: Node, name: str) -> Node:
             return minus(_quotient(above, right), _quotient(below, times(right, right)))
         case Apply(name="**", arguments=(base, exponent)):
             return _power(node, base, exponent, name)
-        case Apply(name="log", arguments=(x, base)) if name not in free(base):
-            return _quotient(_times(_slope("log", x), differentiate(x, name)), _call("log", base))
         case Apply(name=function, arguments=(x,), named=()):
             return _times(_slope(function, x), differentiate(x, name))
         case Fold(name="sum", index=index, low=low, high=high, term=term):

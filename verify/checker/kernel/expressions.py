@@ -25,6 +25,7 @@ _OPERATORS: Final[dict[type[ast.operator], str]] = {
 _RELATIONS: Final[dict[type[ast.cmpop], str]] = {
     ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+NEGATION: Final = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 OPPOSITE: Final = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "==", "!=": "!="}
 
 
@@ -298,16 +299,12 @@ def substitute(node: Node, values: Mapping[str, Node]) -> Node:
 
 
 def replace(node: Node, values: Mapping[Node, Node]) -> Node:
-    """Replace whole nodes by others that are equal to them."""
+    """Replace whole nodes by others that are equal to them, outside of sums."""
     if node in values:
         return values[node]
     match node:
         case Apply(name=name, arguments=arguments, named=named):
             return Apply(name, tuple(replace(argument, values) for argument in arguments), named)
-        case Fold(name=name, index=index, low=low, high=high, term=term):
-            outer = {k: v for k, v in values.items() if index not in free(k)}
-            ends = replace(low, values), replace(high, values)
-            return Fold(name, index, *ends, replace(term, outer))
     return node
 
 

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
 from typing import Final, final
 
 from flint import arb
@@ -42,7 +41,6 @@ from verify.checker.kernel.ranges import (
 
 Box = Mapping[str, Range]
 _MOST_TERMS: Final = 10_000
-_LARGEST_BINOMIAL: Final = 10_000
 _LEAST_OF_GAMMA: Final = Fraction(14616, 10_000)
 """Below it Γ falls, above it + 1/1000 it grows (its minimum is at 1.46163…)."""
 
@@ -73,7 +71,7 @@ def evaluate(node: Node, box: Box, budget: Budget) -> Range:
         case Apply(name="/", arguments=(left, right)):
             return multiply(evaluate(left, box, budget), invert(evaluate(right, box, budget)))
         case Apply(name="**", arguments=(base, exponent)):
-            return raised(evaluate(base, box, budget), evaluate(exponent, box, budget), exponent)
+            return raised(evaluate(base, box, budget), evaluate(exponent, box, budget))
         case Apply(name=name, arguments=arguments, named=()) if name in FUNCTIONS:
             return FUNCTIONS[name](*(evaluate(argument, box, budget) for argument in arguments))
         case Fold():
@@ -81,8 +79,8 @@ def evaluate(node: Node, box: Box, budget: Budget) -> Range:
     raise ProofError(f"{show(node)[:60]} has no enclosure")
 
 
-def raised(base: Range, exponent: Range, shown: Node | None = None) -> Range:
-    """Return base**exponent: for an integer exponent, or a base > 0 (or ≥ 0 for powers > 0)."""
+def raised(base: Range, exponent: Range) -> Range:
+    """Return base**exponent: for an integer exponent, a root, or a base > 0."""
     if exponent.is_point():
         value = fraction(exponent.low)
         if value.denominator == 1:
@@ -91,13 +89,6 @@ def raised(base: Range, exponent: Range, shown: Node | None = None) -> Range:
             return _root(base)
     if base.low > 0 or (base.low == 0 and base.low_open):
         return MONOTONE["exp"](multiply(exponent, _log(base)))
-    if base.low == 0 and exponent.low > 0 and shown is not None:
-        if base.high == 0:
-            return Range.exact(0)
-        inner = MONOTONE["exp"](
-            multiply(exponent, _log(Range(base.low, base.high, True, base.high_open)))
-        )
-        return inner.union(Range.exact(0))
     raise ProofError("a power of a number that was not shown to be > 0")
 
 
@@ -135,12 +126,6 @@ def _log1p(x: Range) -> Range:
     if x.low < -1 or (x.low == -1 and not x.low_open):
         raise ProofError("the logarithm of a number that was not shown to be > 0")
     return monotone(lambda end: -INFINITY if end == -1 else end.log1p(), x, INFINITY)
-
-
-def _logarithm(*arguments: Range) -> Range:
-    if len(arguments) == 2:
-        return multiply(_log(arguments[0]), invert(_log(arguments[1])))
-    return _taking(1, _log)(*arguments)
 
 
 def _root(x: Range) -> Range:
@@ -228,8 +213,6 @@ def _gamma(x: Range, function: Callable[[arb], arb] = arb.gamma) -> Range:
     above = least + ball(Fraction(1, 1000))
     if x.low >= above:
         return monotone(function, x, INFINITY)
-    if x.high <= least:
-        return falling(function, x, None)
     if not x.high.is_finite():
         raise ProofError("gamma of a range around its minimum")
     return Range.ball(function(x.low.union(x.high)))
@@ -255,17 +238,6 @@ def _ceil(x: Range) -> Range:
     return negate(_floor(negate(x)))
 
 
-def _binomial(n: Range, k: Range) -> Range:
-    if not (n.is_point() and k.is_point()):
-        raise ProofError("a binomial coefficient of more than one pair of numbers")
-    top, bottom = fraction(n.low), fraction(k.low)
-    if top.denominator != 1 or bottom.denominator != 1 or not bottom >= 0 or not top >= 0:
-        raise ProofError("a binomial coefficient of no integers >= 0")
-    if top > _LARGEST_BINOMIAL:
-        raise ProofError("a binomial coefficient is too large")
-    return Range.exact(comb(int(top), int(bottom)))
-
-
 def _folded(choose: Callable[[Range, Range], Range]) -> Callable[..., Range]:
     def applied(*arguments: Range) -> Range:
         if not arguments:
@@ -275,29 +247,10 @@ def _folded(choose: Callable[[Range, Range], Range]) -> Callable[..., Range]:
     return applied
 
 
-def _rounded(side: int) -> Callable[..., Range]:
-    """round_up and round_down: on a stated side, and nearer than one unit of the last digit."""
-
-    def applied(*arguments: Range) -> Range:
-        digits = 40
-        if len(arguments) == 2 and arguments[1].is_point():
-            digits = int(fraction(arguments[1].low))
-        elif len(arguments) != 1:
-            raise ProofError("round_up and round_down take a number and a number of digits")
-        if not 1 <= digits <= 1000:
-            raise ProofError("expected 1 to 1000 digits")
-        x = arguments[0]
-        slack = multiply(absolute(x), Range.exact(Fraction(2, 10 ** (digits - 1))))
-        nudge = Range(arb(0), slack.high)
-        return add(x, nudge if side > 0 else negate(nudge))
-
-    return applied
-
-
 FUNCTIONS: Final[dict[str, Callable[..., Range]]] = {
     **{name: _taking(1, function) for name, function in MONOTONE.items()},
     "sqrt": _taking(1, _root),
-    "log": _logarithm,
+    "log": _taking(1, _log),
     "log1p": _taking(1, _log1p),
     "log2": _taking(1, lambda x: multiply(_log(x), invert(_log(Range.exact(2))))),
     "sin": _taking(1, _trigonometric(arb.sin)),
@@ -308,11 +261,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Range]]] = {
     "abs": _taking(1, absolute),
     "floor": _taking(1, _floor),
     "ceil": _taking(1, _ceil),
-    "binomial": _taking(2, _binomial),
     "min": _folded(minimum),
     "max": _folded(maximum),
     "pi": _taking(0, lambda: Range.ball(arb.pi())),
-    "round_up": _rounded(1),
-    "round_down": _rounded(-1),
 }
 """Name → function of ranges."""

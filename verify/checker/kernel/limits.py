@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, final
+from typing import Final, final
 
 from verify.checker.kernel.domain import Domain, Goal
 from verify.checker.kernel.expressions import (
@@ -27,7 +27,7 @@ from verify.checker.kernel.expressions import (
 from verify.checker.kernel.extended import MONOTONE, evaluate
 from verify.checker.kernel.methods import difference, vanishes
 from verify.checker.kernel.normal import Normaliser
-from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options
+from verify.checker.kernel.prover import Proved, Prover, Spec, nested, normalised, options
 from verify.checker.kernel.ranges import fraction
 from verify.checker.kernel.sweep import box_of
 
@@ -231,19 +231,12 @@ def limit_proof(stated: StatedLimit, spec: Spec, prover: Prover) -> Proved:
             Goal(found.value, "==", ZERO, limits.domain), prover, "the rate does not tend to 0"
         )
         gap = minus(expression, claimed)
-        upper = prover.prove(Goal(gap, "<=", rate, domain), _spec(given, "above"))
+        upper = prover.prove(Goal(gap, "<=", rate, domain), nested(given, "above"))
         lower = prover.prove(
-            Goal(gap, ">=", times(Number(Fraction(-1)), rate), domain), _spec(given, "below")
+            Goal(gap, ">=", times(Number(Fraction(-1)), rate), domain), nested(given, "below")
         )
         return Proved(theorem, "rate", f"above: {upper.size}; below: {lower.size}")
     raise ProofError("a limit is proved by continuity, or by rate where the claim has one")
-
-
-def _spec(given: Mapping[str, Any], name: str) -> Spec | None:
-    found = given.get(name)
-    if found is not None and not isinstance(found, Mapping):
-        raise ProofError(f"expected {name} to be a proof")
-    return found
 
 
 def _identical(goal: Goal, prover: Prover, otherwise: str) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from accountant.numbers.precision import ctx
 from verify.checker.kernel.domain import Domain, Goal, Variable
 from verify.checker.kernel.expressions import (
+    NEGATION,
     Apply,
     Budget,
     Comparison,
@@ -25,48 +26,13 @@ from verify.checker.kernel.expressions import (
 )
 from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.normal import Normaliser
-from verify.checker.kernel.polynomials import ONE, Polynomial, Ratio, coefficients, used, value_of
+from verify.checker.kernel.polynomials import ONE, Ratio, coefficients, used
 from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options, whole_number
 from verify.checker.kernel.ranges import Range, fraction, related
 from verify.checker.kernel.sweep import PIECES, sweep, whole_part
 
 _PRECISIONS: Final = (128, 512, 2048)
 """Bits at which balls are asked for a sign before algebra decides it."""
-
-
-def sign_of(normaliser: Normaliser, polynomial: Polynomial) -> int:
-    """Return the sign of a polynomial in roots of numbers.
-
-    With s² = e, the sign of A + s·B is that of A and B where they agree, else that of A times that
-    of A² − e·B². Raises ProofError where an atom is no square root.
-    """
-    found = normaliser.reduced(Ratio.of(polynomial, ONE))
-    if found.bottom != ONE:
-        return sign_of(normaliser, found.top) * sign_of(normaliser, found.bottom)
-    polynomial = found.top
-    if polynomial.is_constant():
-        value = value_of(polynomial)
-        return (value > 0) - (value < 0)
-    index = max(used(polynomial))
-    atom = normaliser.atoms[index]
-    for other in used(polynomial):
-        if normaliser.atoms[other].radicand is None or normaliser.atoms[other].degree != 2:
-            raise ProofError("a number that is not made of square roots")
-    node = normaliser.node(found)
-    for precision in _PRECISIONS:
-        with ctx.workprec(precision):
-            sign = evaluate(node, {}, normaliser.budget).sign()
-        if sign is not None and sign[1]:
-            return sign[0]
-    plain, rooted = coefficients(polynomial, index)
-    first, second = sign_of(normaliser, plain), sign_of(normaliser, rooted)
-    if first * second >= 0:
-        return first or second
-    radicand = atom.radicand
-    if radicand is None:
-        raise ProofError("a number that is not made of square roots")
-    difference = Ratio.of(plain * plain, ONE) - Ratio.of(rooted * rooted, ONE) * radicand
-    return first * sign_of(normaliser, difference.top) * sign_of(normaliser, difference.bottom)
 
 
 _MOST_CASES: Final = 10_000
@@ -125,7 +91,7 @@ def vanishes(normaliser: Normaliser, value: Ratio) -> bool:
         plain, rooted = (Ratio.of(part, ONE) for part in parts)
         square = normaliser.reduced(plain * plain - rooted * rooted * atom.radicand)
         opposite = normaliser.sign(plain * rooted)
-        if square.is_zero() and opposite is not None and opposite[0] <= 0:
+        if opposite is not None and opposite[0] <= 0 and vanishes(normaliser, square):
             return True
     return False
 
@@ -271,12 +237,11 @@ def _integers(variable: Variable, budget: Budget) -> Range | None:
 
 def _is_true(assumption: Comparison, budget: Budget) -> bool:
     """Decide an assumption between numbers."""
-    opposites = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
     try:
         decide(Goal(assumption.left, assumption.relation, assumption.right, Domain()), budget)
     except ProofError:
-        opposite = opposites[assumption.relation]
-        decide(Goal(assumption.left, opposite, assumption.right, Domain()), budget)
+        false = NEGATION[assumption.relation]
+        decide(Goal(assumption.left, false, assumption.right, Domain()), budget)
         return False
     return True
 
@@ -288,20 +253,23 @@ def decide(goal: Goal, budget: Budget) -> None:
             left, right = (evaluate(side, {}, budget) for side in (goal.left, goal.right))
             if related(left, goal.relation, right):
                 return
-            if related(left, {"<=": ">", "<": ">=", ">=": "<", ">": "<="}.get(
-                goal.relation, "!=" if goal.relation == "==" else "=="
-            ), right):  # fmt: skip
+            if related(left, NEGATION[goal.relation], right):
                 raise ProofError(f"it is false: {goal}")
 
     def work(normaliser: Normaliser) -> bool:
-        found = difference(goal, normaliser)
-        if found.is_zero():
-            return True
-        sign = sign_of(normaliser, found.top) * sign_of(normaliser, found.bottom)
-        wanted = {"<=": (-1, 0), "<": (-1,), ">=": (0, 1), ">": (1,), "==": (0,), "!=": (-1, 1)}
-        if sign in wanted[goal.relation]:
-            return sign == 0
+        return vanishes(normaliser, difference(goal, normaliser))
+
+    if not normalised(goal, budget, work):
+        raise ProofError(f"it was not decided: {goal}")
+    if goal.relation not in ("<=", ">=", "=="):
         raise ProofError(f"it is false: {goal}")
 
-    if normalised(goal, budget, work) and goal.relation not in ("<=", ">=", "=="):
-        raise ProofError(f"it is false: {goal}")
+
+def require_whole(goal: Goal, node: Node, budget: Budget) -> None:
+    """Require a node to be an integer over the domain of a goal."""
+
+    def work(normaliser: Normaliser) -> None:
+        if not normaliser.is_integer(normaliser.reduced(normaliser.normal(node))):
+            raise ProofError(f"{show(node)[:60]} was not shown to be an integer")
+
+    normalised(goal, budget, work, node)

@@ -24,22 +24,20 @@ from verify.checker.kernel.expressions import (
     times,
 )
 from verify.checker.kernel.limits import Limits
-from verify.checker.kernel.methods import cut, defined, reformed
+from verify.checker.kernel.methods import cut, defined, reformed, require_whole
 from verify.checker.kernel.normal import Normaliser
-from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options, whole_number
+from verify.checker.kernel.prover import (
+    Proved,
+    Prover,
+    Spec,
+    nested,
+    normalised,
+    options,
+    whole_number,
+)
 
 _MOST_PARTS: Final = 100
 _WEAK: Final = {"<": "<=", ">": ">="}
-
-
-def _nested(given: Mapping[str, Any], name: str) -> Spec | None:
-    """Return a nested proof; None where there is none."""
-    found = given.get(name)
-    if found is None:
-        return None
-    if not isinstance(found, Mapping) or not isinstance(found.get("method"), str):
-        raise ProofError(f"expected {name} to be a proof with its method")
-    return found
 
 
 def _moving(goal: Goal, given: Mapping[str, Any]) -> Variable:
@@ -68,9 +66,9 @@ def split_proof(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     parts.append(rest)
     sizes = []
     for index, (part, proof) in enumerate(zip(parts, proofs, strict=True)):
-        nested = _nested({"proofs": proof}, "proofs")
         try:
-            sizes.append(prover.prove(goal.on(part), nested).size)
+            inner = nested({"proofs": proof}, "proofs")
+            sizes.append(prover.prove(goal.on(part), inner).size)
         except ProofError as error:
             raise ProofError(f"piece {index + 1}: {error}") from None
     return Proved(str(goal), "split", "; ".join(sizes))
@@ -82,7 +80,7 @@ def both(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     if goal.relation != "==":
         raise ProofError(f"two inequalities prove ==, not {goal.relation}")
     sizes = [
-        prover.prove(dataclasses.replace(goal, relation=relation), _nested(given, name)).size
+        prover.prove(dataclasses.replace(goal, relation=relation), nested(given, name)).size
         for relation, name in (("<=", "below"), (">=", "above"))
     ]
     return Proved(str(goal), "both", "; ".join(sizes))
@@ -107,7 +105,7 @@ def each(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     for (low, high), proof in zip(pairs, proofs, strict=True):
         left, right = (low, high) if swap else (high, low)
         part = Goal(left, goal.relation, right, goal.domain)
-        sizes.append(prover.prove(part, _nested({"proof": proof}, "proof")).size)
+        sizes.append(prover.prove(part, nested({"proof": proof}, "proof")).size)
     return Proved(str(goal), "each", "; ".join(sizes))
 
 
@@ -115,7 +113,7 @@ def in_form(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     """Prove a goal in an equivalent form: left − right = times·(l − r), times > 0."""
     given = options(spec, ("form", "times", "proof"))
     result = reformed(goal, prover.compared(given.get("form")), given.get("times", "1"), prover)
-    found = prover.prove(result, _nested(given, "proof"))
+    found = prover.prove(result, nested(given, "proof"))
     return Proved(str(goal), "form", found.size)
 
 
@@ -149,7 +147,7 @@ def branch(goal: Goal, spec: Spec, prover: Prover) -> Proved:
         domain = dataclasses.replace(goal.domain, assumptions=(*goal.domain.assumptions, *more))
         left, right = (replace(side, {found: value}) for side in (goal.left, goal.right))
         part = Goal(left, goal.relation, right, domain)
-        sizes.append(prover.prove(part, _nested({"proof": proof}, "proof")).size)
+        sizes.append(prover.prove(part, nested({"proof": proof}, "proof")).size)
     return Proved(str(goal), "branch", "; ".join(sizes))
 
 
@@ -193,8 +191,8 @@ def derivative(goal: Goal, spec: Spec, prover: Prover) -> Proved:
         start = dataclasses.replace(goal, relation=at_start).fix({variable.name: end})
         slope = Goal(slopes[0], along, slopes[1], goal.domain.put(inside))
         try:
-            one = _labelled("start", prover, start, _nested(given, "start"))
-            two = _labelled("slope", prover, slope, _nested(given, "slope"))
+            one = _labelled("start", prover, start, nested(given, "start"))
+            two = _labelled("slope", prover, slope, nested(given, "slope"))
         except ProofError as error:
             failure = error
             continue
@@ -219,10 +217,10 @@ def _from_infinity(
         if found.infinite:
             raise ProofError("the difference tends to the wrong infinity")
         at_end = Goal(found.value, weak, number(0), limits.domain)
-        _labelled("start", prover, at_end, _nested(given, "start"))
+        _labelled("start", prover, at_end, nested(given, "start"))
     slopes = [differentiate(node, variable.name) for node in (goal.left, goal.right)]
     slope = Goal(slopes[0], OPPOSITE[goal.relation], slopes[1], real.domain)
-    along = _labelled("slope", prover, slope, _nested(given, "slope"))
+    along = _labelled("slope", prover, slope, nested(given, "slope"))
     return Proved(str(goal), "derivative", f"from infinity; slope: {along.size}")
 
 
@@ -240,7 +238,7 @@ def induction(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     if not variable.integer or variable.low is None or goal.relation == "!=":
         raise ProofError(f"{variable.name} is no integer with a least value")
     first = plus(variable.low, number(1)) if variable.low_open else variable.low
-    _whole(goal, first, prover)
+    require_whole(goal, first, prover.budget)
     own, last = Name(variable.name), variable.high
     if last is not None:
         last = minus(last, number(1))
@@ -251,7 +249,7 @@ def induction(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     if relation != "==":
         strictly = _multiplier(factor, goal.on(domain), prover)
         relation = _WEAK.get(relation, relation) if strictly else relation
-    base = _labelled("base", prover, goal.fix({variable.name: first}), _nested(given, "base"))
+    base = _labelled("base", prover, goal.fix({variable.name: first}), nested(given, "base"))
     after = {variable.name: plus(own, number(1))}
     step = Goal(
         plus(substitute(goal.left, after), times(factor, goal.right)),
@@ -259,16 +257,8 @@ def induction(goal: Goal, spec: Spec, prover: Prover) -> Proved:
         plus(substitute(goal.right, after), times(factor, goal.left)),
         domain,
     )
-    found = _labelled("step", prover, step, _nested(given, "step"))
+    found = _labelled("step", prover, step, nested(given, "step"))
     return Proved(str(goal), "induction", f"base: {base.size}; step: {found.size}")
-
-
-def _whole(goal: Goal, node: Node, prover: Prover) -> None:
-    def work(normaliser: Normaliser) -> None:
-        if not normaliser.is_integer(normaliser.reduced(normaliser.normal(node))):
-            raise ProofError("what has to be an integer was not shown to be one")
-
-    normalised(goal, prover.budget, work, node)
 
 
 def _multiplier(factor: Node, goal: Goal, prover: Prover) -> bool:
@@ -310,7 +300,7 @@ def combine(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     relation = _WEAK.get(goal.relation, goal.relation) if strict else goal.relation
     defined(goal, prover.budget)
     rest = _labelled(
-        "rest", prover, Goal(left, relation, right, goal.domain), _nested(given, "rest")
+        "rest", prover, Goal(left, relation, right, goal.domain), nested(given, "rest")
     )
     return Proved(str(goal), "combine", f"{len(entries)} facts; rest: {rest.size}")
 
@@ -330,7 +320,7 @@ def _fact(goal: Goal, entry: Mapping[str, Any], prover: Prover) -> Comparison:
         found = prover.compared(entry["fact"])
         if not _is_extreme(found):
             stated = Goal(found.left, found.relation, found.right, goal.domain)
-            prover.prove(stated, _nested(entry, "by"))
+            prover.prove(stated, nested(entry, "by"))
     else:
         found = _lemma(goal, entry, prover)
     if found.relation in ("!=", INTEGER):
@@ -372,7 +362,7 @@ def _lemma(goal: Goal, entry: Mapping[str, Any], prover: Prover) -> Comparison:
         prover.prove(Goal(one, condition.relation, two, goal.domain), None)
     for variable in lemma.domain.variables:
         if variable.integer:
-            _whole(goal, values[variable.name], prover)
+            require_whole(goal, values[variable.name], prover.budget)
     return Comparison(
         substitute(lemma.left, values), lemma.relation, substitute(lemma.right, values)
     )

@@ -159,25 +159,14 @@ class Normaliser:
         self._variables[name] = Ratio.atom(atom) if root is node else Ratio.atom(atom) ** 2
 
     def _whole_ends(self, bounds: Bounds, values: Range) -> Bounds:
-        """Close the ends of an integer variable: n > 1 is n ≥ 2."""
+        """Close the ends of an integer variable that are numbers: n > 1 is n ≥ 2."""
         low, high = bounds.low, bounds.high
         low_open, high_open = bounds.low_open, bounds.high_open
         if low is not None and low.value() is not None and values.low.is_finite():
             low, low_open = Ratio.number(_integer_end(values.low)), False
-        elif low is not None and low_open and (share := self._share(low)):
-            low, low_open = low + Ratio.number(share), False
         if high is not None and high.value() is not None and values.high.is_finite():
             high, high_open = Ratio.number(_integer_end(values.high)), False
-        elif high is not None and high_open and (share := self._share(high)):
-            high, high_open = high - Ratio.number(share), False
         return Bounds(low, high, low_open, high_open)
-
-    def _share(self, end: Ratio) -> Fraction | None:
-        """Return 1/q where q·end is an integer: n > end is n ≥ end + 1/q."""
-        if end.bottom != ONE:
-            return None
-        scale = lcm(*(rational(c).denominator for c in end.top.coeffs()))
-        return Fraction(1, scale) if self.is_integer(end * Ratio.number(scale)) else None
 
     def _atom(
         self, key: Any, atom: Atom, found: Range | None = None, bounds: Bounds | None = None
@@ -393,10 +382,6 @@ class Normaliser:
                     (one, strict), (other, also) = (found or (0, False) for found in signs)
                     if one == other:
                         return one, strict or also
-            case Apply(name="*" | "/", arguments=(left, right)):
-                found = product([self.node_sign(left), self.node_sign(right)])
-                if found is not None:
-                    return found
         return self.sign(self.normal(node))
 
     def _function(self, name: str, values: list[Ratio]) -> Ratio:
@@ -413,19 +398,10 @@ class Normaliser:
                 return (square - one) / (square + one)
             case "log", [x]:
                 return self.logarithm(x)
-            case "log", [x, base]:
-                return self._quotient(self.logarithm(x), self.logarithm(base))
             case "log2", [x]:
                 return self.logarithm(x) / self.logarithm(Ratio.number(2))
             case "log1p", [x]:
                 return self.logarithm(x + one)
-            case "erfc", [x]:
-                return one - self._function("erf", [x])
-            case "erf", [x]:
-                if x.is_zero():
-                    return x
-                if _is_negative(x):
-                    return -self._other("erf", [-x])
             case "Phi", [x]:
                 if x.is_zero():
                     return Ratio.number(Fraction(1, 2))
@@ -459,17 +435,13 @@ class Normaliser:
             case "Phi_inverse", [x]:
                 self.require(x, 1, "the argument of Phi_inverse")
                 self.require(one - x, 1, "1 - the argument of Phi_inverse")
-            case (("sin" | "cos" | "round_up" | "round_down"), [_]):
+            case (("sin" | "cos" | "erf" | "erfc" | "round_up" | "round_down"), [_]):
                 pass
             case "pi", []:
                 pass
             case _:
                 raise ProofError(f"{name} is not understood by the kernel")
         return self._other(name, values)
-
-    def _quotient(self, left: Ratio, right: Ratio) -> Ratio:
-        self.require(right, 0, "a divisor")
-        return left / right
 
     def _other(self, name: str, values: Sequence[Ratio]) -> Ratio:
         """Return the value of a function as an atom."""
@@ -521,17 +493,13 @@ class Normaliser:
                     outside = outside * side ** (exponent // 2)
             if exponent % 2:
                 inside.append((piece, found))
-        if all(found is not None for _, found in inside):
-            flips = 1
-            for piece, found in inside:
-                negative = found is not None and found[0] < 0
-                flips = -flips if negative else flips
-                outside = outside * self._root_of_factor(-piece if negative else piece)
-            return outside * self._root_of_number(unit * flips)
-        whole = Ratio.number(unit)
-        for piece, _ in inside:
-            whole = whole * piece
-        return outside * self._root_atom(whole, 2)
+        flips = 1
+        for piece, found in inside:
+            if found is None:
+                raise ProofError("a factor under a root has no known sign")
+            flips = -flips if found[0] < 0 else flips
+            outside = outside * self._root_atom(-piece if found[0] < 0 else piece, 2)
+        return outside * self._root_of_number(unit * flips)
 
     def _root_of_number(self, value: Fraction) -> Ratio:
         if value < 0:
@@ -544,15 +512,6 @@ class Normaliser:
             if exponent % 2:
                 result = result * self._root_atom(Ratio.number(prime), 2)
         return result
-
-    def _root_of_factor(self, piece: Ratio) -> Ratio:
-        """Return the root of an irreducible polynomial: of a power, half the exponent."""
-        atoms = used(piece.top)
-        if len(atoms) == 1 and piece.top == GENERATORS[atoms[0]]:
-            atom = self.atoms[atoms[0]]
-            if atom.exponent is not None and self._is_positive_base(atom.base):
-                return self._power_of(atom.base, atom.exponent / Ratio.number(2))
-        return self._root_atom(piece, 2)
 
     def _is_positive_base(self, base: Ratio | None) -> bool:
         return base is None or self.sign(base) == (1, True)
@@ -690,10 +649,6 @@ class Normaliser:
         for part, n in [*top, *((part, -n) for part, n in bottom)]:
             found = self.signs.of(part)
             if found is None or not found[1]:
-                if n % 2 == 0:
-                    part_log = self._log_atom(self._function("abs", [Ratio(part, ONE)]))
-                    result = result + part_log * Ratio.number(n)
-                    continue
                 return self._log_atom(value)
             unit = unit * found[0] if n % 2 else unit
             result = result + self._log_of_factor(Ratio(part * found[0], ONE)) * Ratio.number(n)

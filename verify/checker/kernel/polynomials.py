@@ -170,15 +170,20 @@ def value_of_fmpq(polynomial: Polynomial) -> fmpq:
     return fmpq(polynomial.leading_coefficient())
 
 
+def homogeneous(parts: list[Polynomial], top: Polynomial, bottom: Polynomial) -> Polynomial:
+    """Return Σ c_k t^k b^(n−k), by Horner's rule."""
+    result, scale = constant(0), ONE
+    for part in reversed(parts):
+        result = multiplied(result, top) + multiplied(part, scale)
+        scale = multiplied(scale, bottom)
+    return result
+
+
 def evaluated(polynomial: Polynomial, atom: int, value: Ratio) -> Ratio:
     """Return the polynomial with a ratio in the place of an atom."""
     parts = coefficients(polynomial, atom)
-    degree = len(parts) - 1
-    top, scale = constant(0), ONE
-    for part in reversed(parts):  # Σ c_k t^k b^(n−k), by Horner's rule
-        top = multiplied(top, value.top) + multiplied(part, scale)
-        scale = multiplied(scale, value.bottom)
-    return Ratio.of(top, value.bottom**degree) if degree else Ratio.of(polynomial, ONE)
+    top = homogeneous(parts, value.top, value.bottom)
+    return Ratio.of(top, value.bottom ** (len(parts) - 1))
 
 
 def replaced(ratio: Ratio, atom: int, value: Ratio) -> Ratio:

@@ -21,7 +21,14 @@ from verify.checker.kernel.expressions import (
     substitute,
 )
 from verify.checker.kernel.limits import StatedLimit, limit_proof
-from verify.checker.kernel.methods import by_sweep, cases, identity, positive, without_abs
+from verify.checker.kernel.methods import (
+    by_sweep,
+    cases,
+    identity,
+    positive,
+    require_whole,
+    without_abs,
+)
 from verify.checker.kernel.nested import (
     both,
     branch,
@@ -33,7 +40,7 @@ from verify.checker.kernel.nested import (
     split_proof,
 )
 from verify.checker.kernel.normal import Puncture
-from verify.checker.kernel.prover import Method, Proved, Spec, normalised
+from verify.checker.kernel.prover import Method, Proved, Spec
 
 METHODS: Final[dict[str, Method]] = {
     "identity": identity,
@@ -145,7 +152,7 @@ class Kernel:
     def _stated(self, goal: Goal, spec: Spec | None) -> Proved:
         """Prove a goal of a claim, after the conditions of the formulas that it uses."""
         if goal.relation == INTEGER:
-            self._integer(goal)
+            require_whole(goal, goal.left, self.budget)
             return Proved(str(goal), "integer", "1 step")
         told, conditions = resolved(goal)
         self._hold(conditions)
@@ -156,16 +163,9 @@ class Kernel:
         """Prove the conditions of formulas."""
         for condition in conditions:
             if condition.relation == INTEGER:
-                self._integer(condition)
+                require_whole(condition, condition.left, self.budget)
             else:
                 self._attempt(condition)
-
-    def _integer(self, goal: Goal) -> None:
-        def work(normaliser: Any) -> None:
-            if not normaliser.is_integer(normaliser.reduced(normaliser.normal(goal.left))):
-                raise ProofError(f"an argument was not shown to be an integer: {goal}")
-
-        normalised(goal, self.budget, work)
 
     def prove(self, goal: Goal, spec: Spec | None) -> Proved:
         """Prove a goal by a nested proof, or by what is tried without one."""

@@ -100,6 +100,16 @@ def whole_number(found: object, what: str) -> int:
     return found
 
 
+def nested(given: Mapping[str, Any], name: str) -> Spec | None:
+    """Return a nested proof; None where there is none."""
+    found = given.get(name)
+    if found is None:
+        return None
+    if not isinstance(found, Mapping) or not isinstance(found.get("method"), str):
+        raise ProofError(f"expected {name} to be a proof with its method")
+    return found
+
+
 def options(spec: Spec, allowed: tuple[str, ...]) -> dict[str, Any]:
     """Return the parameters of a method; raise ProofError for unknown ones."""
     unknown = set(spec) - set(allowed) - {"method"}

@@ -70,12 +70,6 @@ class Range:
             return (-1, bool(self.high < 0 or self.high_open))
         return None
 
-    def union(self, other: Range) -> Range:
-        """Return the least range that contains both."""
-        low, low_open = _least([(self.low, self.low_open), (other.low, other.low_open)])
-        high, high_open = _most([(self.high, self.high_open), (other.high, other.high_open)])
-        return Range(low, high, low_open, high_open)
-
 
 REALS: Final = Range(-INFINITY, INFINITY)
 

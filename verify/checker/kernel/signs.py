@@ -21,9 +21,8 @@ from verify.checker.kernel.polynomials import (
     Polynomial,
     Ratio,
     coefficients,
-    constant,
     factors,
-    multiplied,
+    homogeneous,
     rational,
     used,
     value_of,
@@ -198,12 +197,7 @@ class Signs:
         else:
             u = slack()
             top, bottom, states = GENERATORS[t] - GENERATORS[u], ONE, [{t: False, u: False}]
-        parts = coefficients(part, atom)
-        result, scale = constant(0), ONE
-        for coefficient in reversed(parts):
-            result = multiplied(result, top) + multiplied(coefficient, scale)
-            scale = multiplied(scale, bottom)
-        return result, states
+        return homogeneous(coefficients(part, atom), top, bottom), states
 
     def _is_strict(self, part: Polynomial, corners: list[list[dict[int, bool]]]) -> bool:
         """Whether at every corner some monomial does not vanish."""

@@ -12,6 +12,7 @@ from accountant.numbers.precision import ctx
 from verify.checker.kernel.derivative import differentiate
 from verify.checker.kernel.domain import Domain, Goal, Variable
 from verify.checker.kernel.expressions import (
+    NEGATION,
     OPPOSITE,
     Budget,
     Comparison,
@@ -25,7 +26,6 @@ from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.ranges import INFINITY, Range, related
 
 Box = dict[str, Range]
-_FALSE: Final = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!="}
 
 
 def box_of(domain: Domain, budget: Budget, given: Mapping[str, Range] | None = None) -> Box:
@@ -120,15 +120,12 @@ def outside(domain: Domain, box: Box, budget: Budget) -> bool:
     """Whether no point of a box is in the domain."""
     conditions = [c for variable in domain.variables for c in variable.conditions()]
     for condition in (*conditions, *domain.assumptions):
-        opposite = _FALSE.get(condition.relation)
-        if opposite is None:
-            continue
         try:
             left = evaluate(condition.left, box, budget)
             right = evaluate(condition.right, box, budget)
         except ProofError:
             continue
-        if related(left, opposite, right):
+        if related(left, NEGATION[condition.relation], right):
             return True
     return False
 
@@ -257,8 +254,8 @@ def _is_false_inside(goal: Goal, box: Box, budget: Budget) -> bool:
             return False
         at = found.low if whole else ((found.low + found.high) / 2).mid()
         middle[name] = Range(at, at)
-    opposite = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}[goal.relation]
-    return _decided(dataclasses.replace(goal, relation=opposite), middle, budget)
+    false = dataclasses.replace(goal, relation=NEGATION[goal.relation])
+    return _decided(false, middle, budget)
 
 
 def _slopes(goal: Goal) -> dict[str, Node]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
+from math import comb
 from typing import Any, Final
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import UnknownError, hull, largest, total
+from flint import fmpq, fmpq_mat
+
+from verify.checker.arithmetic import UnknownError, largest, least, total
+from verify.checker.reals import Real
 
 Rows = Sequence[Sequence[Fraction]]
 
 MOST_VERTICES: Final = 1 << 15
 """Most vertices that are looked at one by one."""
-_GUARD: Final = 10
-"""Bits of an eigenvalue beyond the working precision."""
 
 
 def eliminate(rows: Rows, columns: Sequence[Sequence[Any]]) -> tuple[list[Fraction], Any] | None:
@@ -68,45 +69,19 @@ def outside() -> ValueError:
 
 
 def least_eigenvalue(rows: Rows) -> Any:
-    """Return the least eigenvalue of a positive semidefinite matrix, exactly where rational.
-
-    Σ − xI has a negative pivot or none as x is above the least eigenvalue or below: bisection.
-    The simplest rational between the bounds is the eigenvalue if Σ − xI is semidefinite and
-    singular there.
-    """
-    size = len(rows)
-
-    def shifted(x: Fraction) -> list[Fraction] | None:
-        return pivots(
-            [[entry - x * (i == j) for j, entry in enumerate(row)] for i, row in enumerate(rows)]
-        )
-
-    low, high = Fraction(0), min(rows[i][i] for i in range(size))
-    start = shifted(low)
-    if start is None:
+    """Return the least root of the characteristic polynomial, exactly where it is rational."""
+    if pivots(rows) is None:
         raise ValueError("a covariance with a direction of negative variance")
-    if 0 in start or size == 1:
-        return low if size > 1 else high
-    while high - low > low / (1 << (ctx.prec + _GUARD)):
-        middle = (low + high) / 2
-        if shifted(middle) is None:
-            high = middle
+    matrix = fmpq_mat([[fmpq(x.numerator, x.denominator) for x in row] for row in rows])
+    found: list[Any] = []
+    for factor, _ in matrix.charpoly().factor()[1]:
+        if factor.degree() == 1:
+            root = -factor[0] / factor[1]
+            found.append(Fraction(int(root.p), int(root.q)))
         else:
-            low = middle
-    for candidate in (simplest(low, high), high):
-        found = shifted(candidate)
-        if found is not None and 0 in found:
-            return candidate
-    return hull(low, high)
-
-
-def simplest(low: Fraction, high: Fraction) -> Fraction:
-    """Return the fraction of least denominator in [low, high], by continued fractions."""
-    whole = -(-low.numerator // low.denominator)
-    if whole <= high:
-        return Fraction(whole)
-    part = whole - 1
-    return part + 1 / simplest(1 / (high - part), 1 / (low - part))
+            roots: Any = factor.complex_roots()  # pairs of a root and its multiplicity
+            found += [Real(root.real) for root, _ in roots]
+    return least(found)
 
 
 def best_vertex(gram: Rows, sparsity: int, *, signed: bool) -> Any:
@@ -129,9 +104,6 @@ def best_vertex(gram: Rows, sparsity: int, *, signed: bool) -> Any:
 
 
 def _supports(size: int, sparsity: int, *, signed: bool) -> list[tuple[int, ...]]:
-    from itertools import combinations
-    from math import comb
-
     sizes = [sparsity] if signed else range(1, sparsity + 1)
     vertices = sum(comb(size, k) << (k - 1 if signed else 0) for k in sizes)
     if vertices > MOST_VERTICES:

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 from flint import arb
 
 from accountant.numbers.precision import ctx
+from verify.checker.masses import binomial_mass, binomial_tail
 from verify.checker.reals import Real, UnknownError, ball, exp, hull
 
 Law: TypeAlias = dict[str, Any]
@@ -79,7 +80,7 @@ def _clones(others: int, share: arb, odds: arb, x: arb) -> arb:
     low, high = max(1, int(mean - reach)), min(others, int(mean + reach))
     size = max(1, (high - low) // _BLOCKS)
     starts = [0, *range(low, high + 1, size)]
-    above, mass = [_at_least(others, high + 1, share)], _mass(others, high, share)
+    above, mass = [binomial_tail(high + 1, others, share)], binomial_mass(high, others, share)
     tail = above[0]
     for c in range(high, low - 1, -1):
         tail += mass
@@ -98,9 +99,9 @@ def _coins(c: int, odds: arb, x: arb) -> arb:
     truth, half = odds / (odds + 1), arb(1) / 2
     edge = (c + 1) * (x * odds - 1) / ((odds - 1) * (x + 1))
     least = max(math.floor(float(edge.mid())), 1)
-    found, here = arb(0), _at_least(c, least - 1, half)
+    found, here = arb(0), binomial_tail(least - 1, c, half)
     for j in (least, least + 1, least + 2):
-        after = here - (_mass(c, j - 1, half) if j - 1 <= c else 0)  # at least j
+        after = here - (binomial_mass(j - 1, c, half) if j - 1 <= c else 0)  # at least j
         found = found.max(here * (truth - x * (1 - truth)) - after * (x * truth - (1 - truth)))
         here = after
     return found
@@ -121,29 +122,6 @@ def event(law: Law, epsilon: Any) -> tuple[Any, Any]:
         place = (users * ratio * share / (1 - share + ratio * share)).floor().unique_fmpz()
         if place is None:
             raise UnknownError("an event at the edge of which the loss is nearly epsilon")
-        after, here = (_at_least(users - 1, int(place) + j, share) for j in (1, 0))
+        after, here = (binomial_tail(int(place) + j, users - 1, share) for j in (1, 0))
         p, q = ((1 - own) * after + own * here for own in rates)
         return Real(p), Real(q)
-
-
-def _at_least(trials: int, least: int, share: arb) -> arb:
-    """Return P(Bin(trials, share) ≥ least): its terms, until a geometric series bounds the rest."""
-    if least <= 0:
-        return arb(1)
-    if least > trials:
-        return arb(0)
-    odds, hits = share / (1 - share), least
-    term = total = _mass(trials, least, share)
-    while hits < trials:
-        ratio = odds * (trials - hits) / (hits + 1)
-        if ratio < 1 and term * ratio / (1 - ratio) < total * arb(2) ** -_BITS:
-            return total + (term * ratio / (1 - ratio)).union(arb(0))
-        hits, term = hits + 1, term * ratio
-        total += term
-    return total
-
-
-def _mass(trials: int, hits: int, share: arb) -> arb:
-    """Return P(Bin(trials, share) = hits)."""
-    falling = arb(trials + 1).lgamma() - arb(hits + 1).lgamma() - arb(trials - hits + 1).lgamma()
-    return (falling + share.log() * hits + (1 - share).log() * (trials - hits)).exp()

@@ -34,7 +34,7 @@ def largest_square(space: Noise, covariance: Noise) -> Any:
         case "FiniteSet":
             return largest([square(covariance, vector) for vector in space["vectors"]])
         case "L2Ball":
-            return space["radius"] * space["radius"] / _least(covariance)
+            return space["radius"] * space["radius"] / least_variance(covariance)
         case "Box":
             return _over_box(space["bounds"], covariance)
         case "SparseBox":
@@ -71,11 +71,6 @@ def variances(covariance: Noise) -> list[Fraction]:
     return [covariance["diagonal"]] * dimension(covariance)
 
 
-def least_variance(covariance: Noise) -> Any:
-    """Return the least eigenvalue of Σ; ValueError where it is 0."""
-    return _least(covariance)
-
-
 def square(covariance: Noise, vector: Sequence[Any]) -> Any:
     """Return v'Σ⁺v."""
     if covariance.name == "Diagonal":
@@ -92,7 +87,8 @@ def square(covariance: Noise, vector: Sequence[Any]) -> Any:
     return total([part / axis for part, axis in parts])
 
 
-def _least(covariance: Noise) -> Any:
+def least_variance(covariance: Noise) -> Any:
+    """Return the least eigenvalue of Σ; ValueError where it is 0."""
     both = axes(covariance)
     if both is not None:
         found: Any = min(both)

@@ -6,7 +6,7 @@ test them at an exact level.
 
 from verify.audit.assertion import PrivacyError, assert_private
 from verify.audit.auditor import audit
-from verify.audit.curve import Curve, DeltaEstimate
+from verify.audit.curve import Curve
 from verify.audit.exact_test import (
     Counts,
     Design,
@@ -31,7 +31,6 @@ __all__ = [
     "Command",
     "Counts",
     "Curve",
-    "DeltaEstimate",
     "Design",
     "Feature",
     "Guarantee",

@@ -130,7 +130,7 @@ class AuditResult(Drawable):
         return mu_lower_bound(float(self.point.epsilon), self.delta)
 
     def curve(self, significance: float | None = None) -> Curve:
-        """Return δ(ε), ε(δ) and the trade-off function with simultaneous bands."""
+        """Return bounds of δ(ε), ε(δ) and the trade-off function that hold all at once."""
         level = (significance or self.significance) * self.rule.share
         return Curve.of(self.rule, self.histogram, level)
 

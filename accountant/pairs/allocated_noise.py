@@ -45,6 +45,8 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
+from accountant.pairs.allocated_values import allocated_values
+from accountant.pairs.finite_losses import finite
 from accountant.pairs.two_ends import narrow_enough
 
 T = TypeVar("T")
@@ -68,8 +70,9 @@ _PRECISION = 128
 """Bits of sums of what lies beyond the cut."""
 _SHARED = 6
 """Bits of the ε for which a grid is made: others near it use the same."""
-_MOST_OF = 0.7
-"""Share of all sums from which the window may as well hold all of them."""
+_LEAST_OF, _MOST_OF = 1e-4, 0.7
+"""Shares of all sums beyond which the window may as well hold all of them: at an end of the sums
+its width is not known."""
 _ROOM = 1e-9
 """Share of the support that is added at both ends of a window with all of it."""
 _STEPS = 24
@@ -171,8 +174,8 @@ class AllocatedNoise(ProfileOnly):
     def refusal(self) -> str:
         """Say what is known."""
         return (
-            "A Rényi divergence of a random allocation is known for Gaussian noise only. Ask for "
-            "delta or epsilon."
+            "Of a random allocation of this noise delta, epsilon and beta of one epoch are known, "
+            "not its divergences or the law of its loss. Ask for one of these, or use Gaussian."
         )
 
     def max_loss(self) -> arb:
@@ -351,9 +354,9 @@ def _grid(pair: AllocatedNoise, epsilon: float, points: int) -> _Grid:
     bottom, top, u_low, u_high = rough.window(tilt)
     least, most = math.exp(low) if bounded else 0.0, math.exp(high)
     support = sorted((sign * t * least, sign * t * most))
-    if top - bottom > _MOST_OF * (support[1] - support[0]):
-        size = (support[1] - support[0]) * (1 + _ROOM)
-        bottom, top = support[0] - _ROOM * size, support[1] + _ROOM * size
+    whole = support[1] - support[0]
+    if not _LEAST_OF * whole < top - bottom < _MOST_OF * whole:
+        bottom, top = support[0] - _ROOM * whole, support[1] + _ROOM * whole
     cells = max(math.floor((most - least) * (points - 8) / (top - bottom)), 2)
     fine = 1 << (_FINE_SLOW if release.slow else _FINE)
     step = (most - least) / cells
@@ -379,17 +382,17 @@ def _grid(pair: AllocatedNoise, epsilon: float, points: int) -> _Grid:
     below = dominate.below(release.survival, lower_place, 0.0)
     lower = None if below is None else _masses(pair, below, lower_place, within[0], -1)
 
-    def whole(law: GridLaw | None, step: float) -> TiltedSum | None:
+    def power(law: GridLaw | None, step: float) -> TiltedSum | None:
         frame = Frame(tilt, step, bottom, points, (u_low, u_high), linear=True)
         return None if law is None else compose([(law, t)], frame)
 
     return _Grid(
-        pair, whole(upper, upper_place.step), whole(lower, lower_place.step), limit, beyond
+        pair, power(upper, upper_place.step), power(lower, lower_place.step), limit, beyond
     )
 
 
-def allocated(inner: WorstCase, steps: int) -> Pair | None:
-    """Return the pair of the allocation of one step; None where it is not known.
+def allocated(inner: WorstCase, steps: int, participations: int) -> Pair | None:
+    """Return the pair of the allocation of a step; None where it is not known.
 
     Both directions of a step need one pair, whose losses are finite.
     """
@@ -399,4 +402,8 @@ def allocated(inner: WorstCase, steps: int) -> Pair | None:
     masses = (pair.infinity_mass(), pair.reverse().infinity_mass())
     if pair.only_bounded or len(apart([(pair, 1)])) != 1 or not all(m.is_zero() for m in masses):
         return None
+    few = finite(pair)
+    found = None if few is None else allocated_values(few, steps, participations)
+    if found is not None or participations > 1:
+        return found
     return AllocatedNoise(pair, steps)

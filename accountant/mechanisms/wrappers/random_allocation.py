@@ -19,7 +19,7 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.parts import OneMechanism
 from accountant.numbers.exact import ExactReal
-from accountant.pairs.allocated_noise import allocated
+from accountant.pairs.allocated_noise import AllocatedNoise, allocated
 from accountant.pairs.allocation_event import AllocationEvent
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianPair
@@ -177,7 +177,13 @@ class RandomAllocation(Mechanism):
     @property
     def only_alone(self) -> str:
         """Say what to compose where several participations have two ends."""
-        if self.participations in (1, self.steps) or self._mu() is None:
+        if self.participations == self.steps:
+            return ""
+        if self._mu() is None:
+            (pair,) = self.worst_case(Adjacency.ADD_REMOVE).remove
+            epochs = f"Several epochs of {self!r} are not known. Ask about one, or use Gaussian."
+            return epochs if isinstance(pair, AllocatedNoise) else ""
+        if self.participations == 1:
             return ""
         return (
             f"participations={self.participations} of steps={self.steps} is known between two ends "

@@ -71,6 +71,8 @@ _PRECISION = 128
 """Bits of sums of what lies beyond the cut."""
 _SHARED = 6
 """Bits of the ε for which a grid is made: others near it use the same."""
+_STEEPEST = 500.0
+"""Largest exponent of a tilt: where one ratio has nearly all of the mass, none is best."""
 _LEAST_OF, _SPARE = 1e-4, 0.25
 """Share of all sums below which the width of a window is not known; and its own share by which it
 may be longer if it then ends where the sums do."""
@@ -376,9 +378,11 @@ def _grid(pair: AllocatedNoise, epsilon: float, points: int) -> _Grid:
     t, sign, release = pair.steps, 1 if pair.mixed_first else -1, _release(pair)
     low, high, bounded, cut = _ends(pair, epsilon)
     rough = _sketch(pair, epsilon)
-    tilt = rough.tilt(_threshold(pair, epsilon))
-    bottom, top, u_low, u_high = rough.window(tilt)
     least, most = math.exp(low) if bounded else 0.0, math.exp(high)
+    steepest = _STEEPEST / (most - least)
+    tilt = min(rough.tilt(_threshold(pair, epsilon)), steepest)
+    bottom, top, *outward = rough.window(tilt)
+    u_low, u_high = (min(u, steepest) for u in outward)
     support = sorted((sign * t * least, sign * t * most))
     whole = support[1] - support[0]
     spare = whole if top - bottom < _LEAST_OF * whole else (top - bottom) * _SPARE

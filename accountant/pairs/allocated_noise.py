@@ -39,12 +39,15 @@ from accountant.composition.grid.plan import Sketch, ends
 from accountant.composition.grid.survival import UNIT, Array
 from accountant.composition.grid.tilted import Frame, TiltedSum, compose
 from accountant.composition.product import apart
-from accountant.core.pair import Pair, ProfileOnly, WorstCase
+from accountant.core.pair import Pair, ProfileOnly, Tails, WorstCase
 from accountant.errors import UndecidedError
+from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, asked_width
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
+from accountant.pairs.allocated_values import allocated_values
+from accountant.pairs.finite_losses import finite
 from accountant.pairs.two_ends import narrow_enough
 
 T = TypeVar("T")
@@ -68,12 +71,17 @@ _PRECISION = 128
 """Bits of sums of what lies beyond the cut."""
 _SHARED = 6
 """Bits of the ε for which a grid is made: others near it use the same."""
-_MOST_OF = 0.7
-"""Share of all sums from which the window may as well hold all of them."""
+_STEEPEST = 500.0
+"""Largest exponent of a tilt: where one ratio has nearly all of the mass, none is best."""
+_LEAST_OF, _SPARE = 1e-4, 0.25
+"""Share of all sums below which the width of a window is not known; and its own share by which it
+may be longer if it then ends where the sums do."""
 _ROOM = 1e-9
 """Share of the support that is added at both ends of a window with all of it."""
 _STEPS = 24
 """Halvings of a search for a rough ε."""
+_LEAST_STEP = 1e-6
+"""Least share of e^ε by which a slope is taken."""
 _DIGITS = 20
 """Of the ends, which are rounded outward."""
 _SETTLED, _NEAR = 1e-12, 1 / 64
@@ -96,18 +104,39 @@ class AllocatedNoise(ProfileOnly):
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds of H(ε), to a width that is asked for if that comes."""
-        at, near = epsilon.ball(), shortened(float(epsilon), _SHARED)
+        low, high = self._bounds(epsilon, float(asked_width.get() or self.usual_width))[1]
+        return low.union(high)
 
-        def bounds(points: int) -> tuple[float, tuple[arb, arb]]:
+    def _bounds(self, epsilon: ExactReal, wanted: float) -> tuple[_Grid, tuple[arb, arb]]:
+        at, near = epsilon.ball(), shortened(float(epsilon), _SHARED)
+        ledger.note("grid")
+
+        def bounds(points: int) -> tuple[float, tuple[_Grid, tuple[arb, arb]]]:
             grid = _grid(self, near, points)
             low, high = (grid.bound(at, above=above) for above in (False, True))
-            return (float((high - low) / low) if low > 0 else math.inf), (low, high)
+            return (float((high - low) / low) if low > 0 else math.inf), (grid, (low, high))
 
-        low, high = _finer(bounds, float(asked_width.get() or self.usual_width))
-        return low.union(high)
+        return _finer(bounds, wanted)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return probabilities from slopes: H is convex in e^ε, with the slope −Q(L > ε)."""
+        wanted = float(asked_width.get() or self.usual_width)
+        grid, (low, high) = self._bounds(epsilon, wanted)
+        with ctx.workprec(_PRECISION):
+            at = epsilon.ball()
+            width = float((high - low) / low) if low > 0 else 1.0
+            share = arb(min(max(math.sqrt(width), _LEAST_STEP), 0.5))
+            size = at.exp() * share
+            before = grid.bound(at + (-share).log1p(), above=True)
+            after = grid.bound(at + share.log1p(), above=True)
+            above = ((low - after) / size).union((before - low) / size)
+            q = above.max(arb(0)).min(arb(1)).min((-at).exp())
+            p = (low.union(high) + at.exp() * q).max(arb(0)).min(arb(1))
+            return Tails(p, 1 - p, q, 1 - q)
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, if the width is not met."""
+        ledger.note("grid")
         target = delta.ball()
         start = self.estimate_epsilon(float(target.log().mid()))
         near = shortened(start, _SHARED)
@@ -171,8 +200,8 @@ class AllocatedNoise(ProfileOnly):
     def refusal(self) -> str:
         """Say what is known."""
         return (
-            "A Rényi divergence of a random allocation is known for Gaussian noise only. Ask for "
-            "delta or epsilon."
+            "Of a random allocation of this noise delta, epsilon and beta of one epoch are known, "
+            "not its divergences or the law of its loss. Ask for one of these, or use Gaussian."
         )
 
     def max_loss(self) -> arb:
@@ -227,7 +256,9 @@ def _ends(pair: AllocatedNoise, epsilon: float) -> tuple[float, float, bool, boo
         bottom, least, most = -top, _minus(most), _minus(least)
     if most is not None and most < limit:
         return bottom, most, bottom == least, False
-    return min(bottom, limit - 1), limit, bottom == least, pair.mixed_first
+    if not bottom < limit:
+        return limit - 1, limit, False, pair.mixed_first
+    return bottom, limit, bottom == least, pair.mixed_first
 
 
 def _minus(x: float | None) -> float | None:
@@ -347,19 +378,25 @@ def _grid(pair: AllocatedNoise, epsilon: float, points: int) -> _Grid:
     t, sign, release = pair.steps, 1 if pair.mixed_first else -1, _release(pair)
     low, high, bounded, cut = _ends(pair, epsilon)
     rough = _sketch(pair, epsilon)
-    tilt = rough.tilt(_threshold(pair, epsilon))
-    bottom, top, u_low, u_high = rough.window(tilt)
     least, most = math.exp(low) if bounded else 0.0, math.exp(high)
+    steepest = _STEEPEST / (most - least)
+    tilt = min(rough.tilt(_threshold(pair, epsilon)), steepest)
+    bottom, top, *outward = rough.window(tilt)
+    u_low, u_high = (min(u, steepest) for u in outward)
     support = sorted((sign * t * least, sign * t * most))
-    if top - bottom > _MOST_OF * (support[1] - support[0]):
-        size = (support[1] - support[0]) * (1 + _ROOM)
-        bottom, top = support[0] - _ROOM * size, support[1] + _ROOM * size
+    whole = support[1] - support[0]
+    spare = whole if top - bottom < _LEAST_OF * whole else (top - bottom) * _SPARE
+    if bottom - spare < support[0]:
+        bottom = support[0] - _ROOM * whole
+    if top + spare > support[1]:
+        top = support[1] + _ROOM * whole
     cells = max(math.floor((most - least) * (points - 8) / (top - bottom)), 2)
     fine = 1 << (_FINE_SLOW if release.slow else _FINE)
     step = (most - least) / cells
     first = max(math.exp(low), step)
     z = np.geomspace(first, most, math.ceil(math.log(most / first) * fine) + 2)
-    index = np.unique(np.round((z - least) / step).astype(np.int64))[::sign]
+    ends_too = [0, cells] if bounded else [cells]  # 0 stands for no outcome elsewhere
+    index = np.unique(np.append(np.round((z - least) / step), ends_too).astype(np.int64))[::sign]
     beyond, within, limit = (arb(0), arb(0)), (1.0, 1.0), math.inf
     places = []
     for side in (1, -1):
@@ -379,17 +416,17 @@ def _grid(pair: AllocatedNoise, epsilon: float, points: int) -> _Grid:
     below = dominate.below(release.survival, lower_place, 0.0)
     lower = None if below is None else _masses(pair, below, lower_place, within[0], -1)
 
-    def whole(law: GridLaw | None, step: float) -> TiltedSum | None:
+    def power(law: GridLaw | None, step: float) -> TiltedSum | None:
         frame = Frame(tilt, step, bottom, points, (u_low, u_high), linear=True)
         return None if law is None else compose([(law, t)], frame)
 
     return _Grid(
-        pair, whole(upper, upper_place.step), whole(lower, lower_place.step), limit, beyond
+        pair, power(upper, upper_place.step), power(lower, lower_place.step), limit, beyond
     )
 
 
-def allocated(inner: WorstCase, steps: int) -> Pair | None:
-    """Return the pair of the allocation of one step; None where it is not known.
+def allocated(inner: WorstCase, steps: int, participations: int) -> Pair | None:
+    """Return the pair of the allocation of a step; None where it is not known.
 
     Both directions of a step need one pair, whose losses are finite.
     """
@@ -399,4 +436,8 @@ def allocated(inner: WorstCase, steps: int) -> Pair | None:
     masses = (pair.infinity_mass(), pair.reverse().infinity_mass())
     if pair.only_bounded or len(apart([(pair, 1)])) != 1 or not all(m.is_zero() for m in masses):
         return None
+    few = finite(pair)
+    found = None if few is None else allocated_values(few, steps, participations)
+    if found is not None or participations > 1:
+        return found
     return AllocatedNoise(pair, steps)

@@ -39,6 +39,7 @@ from accountant.numbers.interval import (
     ball,
     bits_of,
     enclose,
+    narrowed,
     sign,
     within,
 )
@@ -55,6 +56,8 @@ _MAX_BLURS = 2
 _LOSSES, _PARTS, _LOSS_SPAN = 6, (1, Fraction(3, 4)), 4.0
 """Losses of each sign at which bounds of H are taken: from the largest, or from this one, on they
 fall by half so many times, and such parts of each are taken."""
+_COARSE = Fraction(1, 1000)
+"""Relative width of bounds of H: they are farther apart, or the losses are."""
 _WIDENINGS = 4
 """Steps away from such a test, each 16 times the last."""
 
@@ -195,7 +198,7 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
     less often or with other outcomes too, by chance, is a test of level α; events of different
     neighbours cannot be mixed.
     """
-    with ctx.workprec(START_PRECISION):
+    with ctx.workprec(START_PRECISION), narrowed(_COARSE):
         largest_loss = pair.max_loss()
         span = float(largest_loss.upper()) if largest_loss.is_finite() else _span(pair, level)
         least, most = arb(0), (1 - level).upper()

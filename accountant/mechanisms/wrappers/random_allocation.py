@@ -19,7 +19,7 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.parts import OneMechanism
 from accountant.numbers.exact import ExactReal
-from accountant.pairs.allocated_noise import allocated
+from accountant.pairs.allocated_noise import AllocatedNoise, allocated
 from accountant.pairs.allocation_event import AllocationEvent
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianPair
@@ -35,18 +35,20 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, repr=False)
 class RandomAllocation(Mechanism):
-    """Run a Gaussian mechanism `steps` times, each record in `participations` of them by chance.
+    """Run a mechanism `steps` times, each record in `participations` of them by chance.
 
     Parameters
     ----------
     mechanism
-        The mechanism of one step, exactly Gaussian, such as `Gaussian(standard_deviation=1)`.
+        The mechanism of one step, such as `Gaussian(standard_deviation=1)`. Other noise needs one
+        worst pair, with finite losses.
     steps
         t ≥ 1: the steps of one epoch.
     participations
         How many different steps a record takes part in, 1 ≤ k ≤ t, all sets of k steps being
-        equally likely, and those of different records independent. Exact at k = 1 and k = t; two
-        ends elsewhere.
+        equally likely, and those of different records independent. Gaussian noise is exact at
+        k = 1 and k = t, with two ends elsewhere; noise whose loss has few values, such as
+        DiscreteLaplace, is exact; other noise has two ends, near each other, for k = 1.
 
     Notes
     -----
@@ -67,6 +69,10 @@ class RandomAllocation(Mechanism):
     all orthogonal ones. So the outputs are a randomised function, step by step, of a draw of P or
     of Q, which is no easier to tell apart. A record that always moves its step by the full
     sensitivity attains the pair.
+
+    Of other noise (A, B), the worst pair of one step with and without the record, takes the place
+    of N(μ, 1) and N(0, 1): from a draw of it a function makes one of the laws of a step, whichever
+    of both it is (Blackwell), for every earlier output.
 
     *Several participations, above.* A random partition of ⌊t/k⌋ k steps into k equal blocks, and
     one step of each block by chance, are k steps by chance: by joint convexity no worse than k
@@ -108,7 +114,7 @@ class RandomAllocation(Mechanism):
             )
         if self.participations == self.steps:
             return Composed(self.mechanism, self.steps).worst_case(adjacency)
-        mu = self.mechanism.exact_gaussian_mu(adjacency)
+        mu = self._mu()
         if mu is None:
             return self._of_any_noise(adjacency)
         if self.participations > 1:
@@ -123,23 +129,28 @@ class RandomAllocation(Mechanism):
             "step by the full sensitivity attains it.",
         )
 
+    def _mu(self) -> ExactReal | None:
+        """Return μ of a Gaussian step."""
+        return self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
+
     def _of_any_noise(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of one participation of noise that is not Gaussian."""
+        """Return the pair of noise that is not Gaussian."""
         inner = self.mechanism.worst_case(adjacency)
-        pair = allocated(inner, self.steps) if self.participations == 1 else None
+        pair = allocated(inner, self.steps, self.participations)
         if pair is None:
             raise NotApplicableError(
-                f"RandomAllocation of {type(self.mechanism).__name__} is known for one "
-                "participation, noise with one worst pair, and finite losses. Use Gaussian, or "
-                "PoissonSubsampled, which is another way to sample."
+                f"RandomAllocation of {type(self.mechanism).__name__} is known for noise with one "
+                "worst pair and finite losses, and for several participations where the loss of a "
+                "step has few values. Use Gaussian, one participation, or PoissonSubsampled, which "
+                "is another way to sample."
             )
         return WorstCase(
             (pair,),
             (pair.reverse(),),
             "Given the steps of the other records, the outputs are a randomised function, step by "
             "step, of a draw of one of two laws: that of the worst pair without the record in "
-            "every step, and the same with it in one step, chosen uniformly; attained if the "
-            f"same record attains the pair in every step. {inner.reason}",
+            "every step, and the same with it in the steps that are chosen; attained by a record "
+            f"that attains the pair in every step. {inner.reason}",
         )
 
     def _between(self, mu: ExactReal, adjacency: Adjacency | None) -> WorstCase:
@@ -166,7 +177,13 @@ class RandomAllocation(Mechanism):
     @property
     def only_alone(self) -> str:
         """Say what to compose where several participations have two ends."""
-        if self.participations in (1, self.steps):
+        if self.participations == self.steps:
+            return ""
+        if self._mu() is None:
+            (pair,) = self.worst_case(Adjacency.ADD_REMOVE).remove
+            epochs = f"Several epochs of {self!r} are not known. Ask about one, or use Gaussian."
+            return epochs if isinstance(pair, AllocatedNoise) else ""
+        if self.participations == 1:
             return ""
         return (
             f"participations={self.participations} of steps={self.steps} is known between two ends "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -45,6 +47,10 @@ _MOST_LAPLACE: Final = 100_000
 _MOST_SHIFTS: Final = 1000
 _MOST_DISTANCES: Final = 64
 _LISTS = ("finite", "discrete-laplace")
+_MOST_ALLOCATED: Final = 1 << 12
+"""Numbers of steps with each outcome: more take long in a sum."""
+_MOST_SUMS: Final = 1 << 18
+"""Sums of two such numbers: a few seconds."""
 _NOTHING: list[Law] = [{"law": "finite", "p": [Fraction(1)], "q": [Fraction(1)]}]
 """A release that says nothing."""
 
@@ -450,14 +456,14 @@ def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Return the mixture over the steps against none, and the reverse; all steps are a composition.
 
     Of other numbers of steps two ends: events of the mean of the likelihood ratios, the sum of all
-    steps, and k allocations to ⌊t/k⌋ steps each. Of noise that is not Gaussian no worst pair is
-    known.
+    steps, and k allocations to ⌊t/k⌋ steps each. Of noise that is not Gaussian a step
+    with few outcomes is known.
     """
     inner, t, k = noise["mechanism"], noise["steps"], noise["participations"]
-    if inner.name not in GAUSSIAN:
-        raise ValueError("RandomAllocation has no exact pair for this noise")
     if k == t:
         return _composition(Noise("Composed", {"mechanism": inner, "count": t}))
+    if inner.name not in GAUSSIAN:
+        return _allocated_list(pairs(inner), int(t), int(k))
     mu, few = gaussian_mu(inner), t // k
     found = []
     for side in "PQ":
@@ -472,6 +478,41 @@ def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
         else:
             found.append([law])
     return found[0], found[1]
+
+
+def _allocated_list(laws: list[Law], t: int, k: int) -> tuple[list[Law], list[Law]]:
+    """Return the laws of the numbers of steps with each outcome, of a step with few of them.
+
+    Without the record they are multinomial, with it the sum of two such numbers, of k and of t − k
+    steps. Raises UnknownError where the outcomes are not listed, or are many.
+    """
+    known = len(laws) == 1 and laws[0]["law"] in _LISTS
+    size = len(masses(laws[0])) if known else 0
+    shapes = [math.comb(n + size - 1, size - 1) if known else 0 for n in (t, k, t - k)]
+    if not known or shapes[0] > _MOST_ALLOCATED or shapes[1] * shapes[2] > _MOST_SUMS:
+        raise UnknownError("the worst pair of a random allocation of this noise")
+    p, q = zip(*masses(laws[0]), strict=True)
+    alone, taken, rest = _multinomial(q, t), _multinomial(p, k), _multinomial(q, t - k)
+    together = dict.fromkeys(alone, Fraction(0))
+    for (one, a), (other, b) in itertools.product(taken.items(), rest.items()):
+        together[tuple(map(sum, zip(one, other, strict=True)))] += a * b
+    first, second = [*together.values()], [*alone.values()]
+    return (
+        [{"law": "finite", "p": first, "q": second}],
+        [{"law": "finite", "p": second, "q": first}],
+    )
+
+
+def _multinomial(shares: Sequence[Any], number: int) -> dict[tuple[int, ...], Any]:
+    """Return the probabilities of the numbers with each outcome, the first one least at first."""
+    if len(shares) == 1:
+        return {(number,): shares[0] ** number}
+    found = {}
+    for first in range(number + 1):
+        share = math.comb(number, first) * shares[0] ** first
+        for others, mass in _multinomial(shares[1:], number - first).items():
+            found[first, *others] = share * mass
+    return found
 
 
 def _both_ways(*found: tuple[list[Any], list[Any]]) -> tuple[list[Law], list[Law]]:

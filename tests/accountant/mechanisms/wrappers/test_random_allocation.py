@@ -139,7 +139,7 @@ def test_bad_arguments_are_named(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "relation", "words"),
     [
-        (RandomAllocation(Laplace(1), 4), RELATION, "Gaussian noise"),
+        (RandomAllocation(Laplace(1), 4, 2), RELATION, "Use Gaussian"),
         (RandomAllocation(Gaussian(1), 4), Adjacency.REPLACE_ONE, "add-remove"),
         (RandomAllocation(Gaussian(1), 4), None, "adjacency"),
     ],

@@ -37,6 +37,7 @@ BY_PARTS = (
     "DiscreteKaryTree",
     "MatrixMechanism",
     "MixtureOfGaussians",
+    "ReportNoisyMax",
     "TopSelections",
 )
 """Mechanisms whose law has no one form."""
@@ -97,6 +98,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         sides = both_sides(noise)
         return sides, sides
     both = [_symmetric(noise)]
+    if both[0]["law"] == "between":
+        both += both[0]["factors"][:-1]
     if both[0]["law"] == "several-positions":  # of which one set is shown
         both.append({**both[0], "law": "laplace-product"})
     return both, both

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -11,15 +12,18 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.validate import Integer, OneOf, Positive, Switch
-from accountant.errors import expected
+from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.additive.logistic import Logistic
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
 from accountant.mechanisms.selection.exponential import ExponentialMechanism
 from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from accountant.mechanisms.wrappers.composed import Composed
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
 from accountant.pairs import gaussian_maxima, laplace_maxima
+from accountant.pairs.between import Between
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.laplace_maxima import LaplaceMaximaPair
 from accountant.pairs.two_candidates import TwoCandidates
@@ -60,11 +64,26 @@ class ReportNoisyMax(Choice):
     monotone
         Whether all scores change in the same direction: two of them then move by at most Δ against
         each other, otherwise by 2Δ.
+    returns
+        "index"; "gap", with it how far the largest noisy score is ahead of the second (Ding, Wang,
+        Zhang and Kifer 2019); "value", with it the largest noisy score.
 
     Notes
     -----
     The proofs are at the head of `accountant.pairs.gaussian_maxima` and
-    `accountant.pairs.laplace_maxima`.
+    `accountant.pairs.laplace_maxima`. A Laplace density changes by at most e^s where it is moved by
+    s; so, as for permute-and-flip, Laplace noise at distance t dominates.
+
+    *Gap.* Two candidates report the difference of both noisy scores: noise of a log-concave
+    density, moved by t, whose best events are half-lines, which are choices between two scores too.
+    So H is that of the index. Of more candidates the index is a lower bound. Above, given all other
+    noise an outcome is one of the noise of the winner, which moves by at most t against them: a
+    loss of at most t for Laplace noise, where ln f has a slope of at most 1. So it is with Gumbel
+    noise: the largest of the others is a Gumbel variable again, and the winner is ahead of it by
+    logistic noise. With Gaussian noise, what all noisy scores against their mean allow.
+
+    *Value.* Below, the index, and one candidate far above the others, which shows its noisy score;
+    above, all noisy scores, each moved by Δ.
     """
 
     example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
@@ -75,6 +94,20 @@ class ReportNoisyMax(Choice):
     candidates: Integer = Integer(least=_LEAST)
     sensitivity: Positive = Positive(1)
     monotone: Switch = Switch(False)
+    returns: OneOf = OneOf("index", "gap", "value", default="index")
+
+    def __post_init__(self) -> None:
+        """Require noise of which the number is known to reveal little."""
+        remedy = "Use Laplace or Gaussian noise."
+        if self.returns == "value" and self.noise in ("Exponential", "Gumbel"):
+            raise expected("noise", self.noise, "to be Laplace or Gaussian for a value", remedy)
+        if self.returns == "gap" and self.noise == "Exponential" and self.candidates > _LEAST:
+            raise expected("candidates", self.candidates, "= 2 for a gap of this noise", remedy)
+
+    @property
+    def _is_one_noise(self) -> bool:
+        """Whether it is the difference of two noises that is reported."""
+        return self.returns == "gap" and self.candidates == _LEAST and self.noise != "Laplace"
 
     @property
     def _moved(self) -> ExactReal:
@@ -90,6 +123,10 @@ class ReportNoisyMax(Choice):
     def dominated_by(self) -> Mechanism:
         """Noise whose trade-off function is below every one of this: of several releases too."""
         one = ExactReal.of_rational(1)
+        if self.returns == "value":
+            return Composed(self._of_one_score, self.candidates)
+        if self.returns == "gap" and self.candidates > _LEAST and self.noise != "Gaussian":
+            return Guaranteed(self.distance)
         if self.noise == "Gumbel":
             return Logistic(one / self.distance)
         if self.noise in ("Exponential", "Laplace"):
@@ -97,8 +134,14 @@ class ReportNoisyMax(Choice):
         joint = GaussianMaximaPair(self.candidates, self.distance).joint_rho
         return Gaussian(self.scale, self._moved * ExactReal.of_root(2 * joint))
 
+    @property
+    def _of_one_score(self) -> Mechanism:
+        return (Gaussian if self.noise == "Gaussian" else Laplace)(self.scale, self.sensitivity)
+
     def attained(self) -> tuple[Pair, ...]:
         """Return those of two candidates, the others far below."""
+        if self._is_one_noise:
+            return self.dominated_by.worst_case(None).remove
         return TwoCandidates(self.noise, self.distance).pairs
 
     def same(self) -> ExponentialMechanism | PermuteAndFlip | None:
@@ -110,6 +153,10 @@ class ReportNoisyMax(Choice):
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return all pairs of scores at once."""
+        if self._is_one_noise:
+            return self.dominated_by.worst_case(adjacency)
+        if self.returns == "value" or (self.returns == "gap" and self.candidates > _LEAST):
+            return self._with_a_number(adjacency)
         same = self.same()
         if same is not None:
             return same.worst_case(adjacency)
@@ -126,9 +173,22 @@ class ReportNoisyMax(Choice):
             "are a lower bound.",
         )
 
+    def _with_a_number(self, adjacency: Adjacency | None) -> WorstCase:
+        known = [dataclasses.replace(self, returns="index"), self.dominated_by]
+        if self.returns == "value":
+            known.insert(1, self._of_one_score)
+        *least, most = (each.worst_case(adjacency).remove[0] for each in known)
+        return WorstCase.symmetric(
+            Between(tuple(least), most, f"what the {self.returns} adds"),
+            "Below: the index alone, and one score far above the others. Above: what the noise of "
+            "the winner, or of all, allows.",
+        )
+
     def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
         """Draw noise until it tells which score is the largest."""
         known = read_scores(scores)
+        if self.returns != "index":
+            raise NotApplicableError("Only the index is released exactly. Ask for returns='index'.")
         if len(known) != self.candidates:
             raise expected("value", scores, f"to have {self.candidates} scores, as candidates says")
         same = self.same()
@@ -165,6 +225,10 @@ class ReportNoisyMax(Choice):
 
     def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return t²(k − 1)/(2k) of Gaussian noise for two and three candidates."""
+        if self._is_one_noise:
+            return self.dominated_by.exact_rho(adjacency)
+        if self.returns != "index":
+            return None
         if self.noise != "Gaussian" or self.candidates > _KNOWN:
             return None
         pair = GaussianMaximaPair(self.candidates, self.distance)

@@ -25,12 +25,14 @@ from flint import acb, arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
-from verify.checker.declared.law import NO_NUMBER, DeclaredLaw, Pair, two_candidates, unknown
+from verify.checker.declared.law import NO_NUMBER, DeclaredLaw, Pair, pure, two_candidates, unknown
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
 _MOST_CANDIDATES = 12
 """More take minutes."""
+_TWO = 2
+"""Candidates whose gap is one noise."""
 _BITS, _FAR = 60, 16
 """Of an integral, and how far it goes beyond the last place of the maximum."""
 _STEP, _REACH, _HALVINGS = 0.1, 12.0, 60
@@ -45,6 +47,8 @@ def _pair(noise: Noise) -> Pair:
     """Return the pair: scores move against each other by 2Δ, or Δ where they are monotone."""
     moved = noise["sensitivity"] * (1 if noise["monotone"] else 2)
     t = moved / noise["scale"]
+    if noise["returns"] != "index":
+        return _with_a_number(noise, t)
     match noise["noise"]:
         case "Gumbel":
             return {"law": "bounded-range", "length": t}
@@ -56,6 +60,50 @@ def _pair(noise: Noise) -> Pair:
         "gaussian": noise["noise"] == "Gaussian",
         "distance": t,
     }
+
+
+def _with_a_number(noise: Noise, t: Any) -> Pair:
+    """Return what a gap or a value adds, between two ends.
+
+    The gap of two candidates is the difference of two noises moved by t, of a log-concave density:
+    its half-lines are choices between two scores. Else the index is below; above are all losses of
+    at most t, as ln f of Laplace noise, and of the logistic distance of a Gumbel variable to the
+    largest of others, has a slope of at most 1; or all scores. A value is below all noisy scores,
+    each moved by the sensitivity, and above that of one score.
+    """
+    k, index = int(noise["candidates"]), Noise(noise.name, {**noise.arguments, "returns": "index"})
+    below, law = _pair(index), noise["noise"]
+    if noise["returns"] == "value":
+        each, sides = noise["sensitivity"] / noise["scale"], Fraction(k)
+        if law == "Gaussian":
+            laws = [{"law": "gaussian", "mu": each * sqrt(n)} for n in (Fraction(1), sides)]
+        elif law == "Laplace":
+            laws = [
+                {"law": "laplace", "distance": each},
+                {"law": "laplace-product", "distances": [each] * k},
+            ]
+        else:
+            raise ValueError(f"the value of {law} noise")
+        return {"law": "between", "factors": [below, *laws]}
+    if k == _TWO:
+        match law:
+            case "Gumbel":
+                return {"law": "logistic", "distance": t}
+            case "Exponential":
+                return {"law": "laplace", "distance": t}
+            case "Gaussian":
+                return {"law": "gaussian", "mu": t / sqrt(Fraction(2))}
+        return below
+    if law == "Exponential":
+        raise ValueError("the gap of more than two candidates with exponential noise")
+    if law != "Gaussian":
+        return {"law": "between", "factors": [below, pure(t)]}
+    return {"law": "between", "factors": [below, _all_scores(k, t)]}
+
+
+def _all_scores(k: int, t: Any) -> Pair:
+    """Return what all noisy scores against their mean allow: half of them are moved by t."""
+    return {"law": "gaussian", "mu": t * sqrt(Fraction(k // 2 * (k - k // 2), k))}
 
 
 def _normal(k: int, s: int, a: arb) -> tuple[arb, arb]:
@@ -167,16 +215,14 @@ def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
     """Return two candidates, and what dominates: Laplace noise, or that of all scores.
 
     Moving by s costs a Laplace density at most e^s: as for permute-and-flip, the chance p of a set
-    of candidates has p' <= min(p, 1 - p). Of the scores only what differs from their mean matters:
-    half of them moved by t have then a squared norm of t^2 h(k - h)/k, h = floor(k/2).
+    of candidates has p' <= min(p, 1 - p). Of the scores only what differs from their mean matters.
     """
     k, t = int(pair["candidates"]), pair["distance"]
     if not pair["gaussian"]:
         most = {"law": "laplace", "distance": t}
         return two_candidates(lambda x: (2 + x) * exp(-x) / 4, t), most
-    moved = Fraction(k // 2 * (k - k // 2), k)
-    most = {"law": "gaussian", "mu": t * sqrt(moved)}
-    return two_candidates(lambda x: apply("Phi", -x / sqrt(Fraction(2))), t), most
+    tails = two_candidates(lambda x: apply("Phi", -x / sqrt(Fraction(2))), t)
+    return tails, _all_scores(k, t)
 
 
 REPORT_NOISY_MAX = DeclaredLaw(
@@ -187,6 +233,7 @@ REPORT_NOISY_MAX = DeclaredLaw(
         "candidates": Argument(integer(2)),
         "sensitivity": Argument(positive, Fraction(1)),
         "monotone": Argument(switch, False),
+        "returns": Argument(name_of(("index", "gap", "value")), "index"),
     },
     name="noisy-maxima",
     parameters=("candidates", "gaussian", "distance"),

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError, total
+from verify.checker.arithmetic import UnknownError
 from verify.checker.compositions.composed import Law, alike
-from verify.checker.declared import BY_LAW, BY_MECHANISM
+from verify.checker.declared import BY_MECHANISM
 from verify.checker.declared.own_density import both_sides
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import local, matrices
@@ -28,6 +28,7 @@ from verify.checker.mechanisms.counters import (
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from verify.checker.mechanisms.keys import KEYS, key_pairs
+from verify.checker.mechanisms.products import enclosed, product, top
 from verify.checker.mechanisms.shuffled import shuffled
 from verify.checker.notation import Noise
 from verify.checker.reals import exp, sqrt
@@ -39,11 +40,11 @@ BY_PARTS = (
     "DiscreteKaryTree",
     "MatrixMechanism",
     "MixtureOfGaussians",
+    "ReportNoisyMax",
     "TopSelections",
 )
 """Mechanisms whose law has no one form."""
 
-_MOST_LAPLACE: Final = 100_000
 _MOST_SHIFTS: Final = 1000
 _MOST_DISTANCES: Final = 64
 _LISTS = ("finite", "discrete-laplace")
@@ -87,7 +88,7 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         case "DiscreteKaryTree":
             return _discrete_tree(noise)
         case "TopSelections":
-            return _top(noise)
+            return top(noise)
         case "Channel":
             return _channel(noise["matrix"], noise["neighbours"])
         case "Shuffled":
@@ -103,6 +104,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         sides = both_sides(noise)
         return sides, sides
     both = [_symmetric(noise)]
+    if both[0]["law"] == "between":
+        both += both[0]["factors"][:-1]
     if both[0]["law"] == "several-positions":  # of which one set is shown
         both.append({**both[0], "law": "laplace-product"})
     return both, both
@@ -198,7 +201,7 @@ def _discrete_correlated(noise: Noise) -> Law:
     replaced = noise.adjacency == "replace-one"
     each = {"law": "discrete-gaussian", "parameter": v, "shift": Fraction(2 if replaced else 1)}
     if replaced:
-        return _product([each], int(d))
+        return product([each], int(d))
     size = {
         "law": "discrete-gaussian",
         "parameter": v * c.denominator**2,
@@ -387,69 +390,12 @@ def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
     if len(ways) == count == 1:
         return ways[0]
     if only_enclosed(noise):
-        return _enclosed(ways, count)
+        return enclosed(ways, count)
     if any(len(laws) != 1 for way in ways for laws in way):
         raise UnknownError("the worst pair of this composition")
     remove, add = ([way[side][0] for way in ways] for side in (0, 1))
-    first = [_product(remove, count)]
-    return first, first if remove == add else [_product(add, count)]
-
-
-def _top(noise: Noise) -> tuple[list[Law], list[Law]]:
-    """Return what k selections without repetition lie between: both ends are of exponential ones.
-
-    Each is an exponential mechanism among the candidates that are left. Where very many candidates
-    have one of two scores, to leave out k of them changes nothing.
-    """
-    one: Law = {"law": "bounded-range", "length": noise["epsilon"]}
-    k = int(noise["selected"])
-    if k == 1:
-        return [one], [one]
-    ends = BY_LAW["bounded-range"].ends
-    assert ends is not None
-    least = [_product([law], k) for law in ends(one)[0]]
-    most = {**one, "law": "bounded-range-product", "count": noise["selected"]}
-    found = [{"law": "between", "factors": [*least, most]}, *least]
-    return found, found
-
-
-def _enclosed(ways: list[tuple[list[Law], list[Law]]], count: int) -> tuple[list[Law], list[Law]]:
-    """Return what several releases lie between, and the pairs of the lower end.
-
-    Independent releases, each with one pair of neighbours, are there; a pair that dominates every
-    release on every history dominates all in a product. Exponential mechanisms of one ε have a law.
-    """
-    singles = [remove[0] for remove, _ in ways]
-    if all(law["law"] == "bounded-range" and law == singles[0] for law in singles):
-        whole = {**singles[0], "law": "bounded-range-product", "count": count * len(singles)}
-        return [whole], [whole]
-    if any(remove != add or len(remove) > 1 for remove, add in ways):
-        raise UnknownError("both ends of this composition")
-    listed, most = [], []
-    for law in singles:
-        ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
-        pairs_of_one, above = ([law], law) if ends is None else ends(law)
-        listed.append(pairs_of_one)
-        most.append(above)
-    longest = max(map(len, listed))
-    least = [_product([own[i % len(own)] for own in listed], count) for i in range(longest)]
-    found = [{"law": "between", "factors": [*least, _product(most, count)]}, *least]
-    return found, found
-
-
-def _product(laws: list[Law], count: int) -> Law:
-    """Return a Gaussian law (the μ² add up), Laplace laws, or a product."""
-    kinds = {law["law"] for law in laws}
-    if kinds == {"gaussian"}:
-        if len(laws) == count == 1:
-            return laws[0]
-        squares = total([law["mu"] * law["mu"] for law in laws])
-        return {"law": "gaussian", "mu": sqrt(count * squares)}
-    if kinds <= {"laplace", "laplace-product"}:
-        distances = [d for law in laws for d in law.get("distances", [law.get("distance")])]
-        if count * len(distances) <= _MOST_LAPLACE:
-            return {"law": "laplace-product", "distances": sorted(count * distances)}
-    return {"law": "product", "factors": laws, "counts": [count] * len(laws)}
+    first = [product(remove, count)]
+    return first, first if remove == add else [product(add, count)]
 
 
 def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
@@ -469,9 +415,9 @@ def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
     for side in "PQ":
         law = {"law": "random-allocation", "mu": mu, "steps": t, "mixture": side}
         if k > 1:
-            most = _product([{**law, "steps": few}], k)
+            most = product([{**law, "steps": few}], k)
             if few == 1:
-                most = _product([{"law": "gaussian", "mu": mu}], k)
+                most = product([{"law": "gaussian", "mu": mu}], k)
             together = {"law": "gaussian", "mu": k * mu / sqrt(t)}
             law = {**law, "law": "allocation-event", "participations": k}
             found.append([{"law": "between", "factors": [law, together, most]}, law, together])

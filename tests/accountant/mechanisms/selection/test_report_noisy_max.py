@@ -14,7 +14,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import chisquare, laplace, norm
 
 import dpassay
-from accountant.errors import InvalidInputError
+from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import Composed, ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
 from accountant.questions import guarantees, profile
 from accountant.questions.least_mu import bounds
@@ -254,3 +254,55 @@ def test_how_far_from_the_best_it_chooses(noise: str) -> None:
     if noise in NOISES:
         chance = chances(noise, [float(distance) / 2, 0, 0, 0, 0])[0]
         assert chance == pytest.approx(0.9, abs=SPARE[noise])
+
+
+def noisy(noise: str, size: int) -> np.ndarray:
+    rng = np.random.default_rng(7)
+    draw = {"Laplace": rng.laplace, "Gaussian": rng.normal, "Gumbel": rng.gumbel}[noise]
+    return np.asarray(draw(size=(size, 3)))
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian", "Gumbel", "Exponential"])
+def test_the_gap_of_two_candidates_costs_nothing(noise: str) -> None:
+    index, gap = (ReportNoisyMax(noise, 2, 2, returns=what) for what in ("index", "gap"))
+    for at in ("-1/3", "0", "1/2", "9/10"):
+        both = [profile.delta(one, at) for one in (index, gap)]
+        assert both[0].lower <= both[1].upper
+        assert both[1].lower <= both[0].upper
+    if noise == "Laplace":
+        return
+    several = [profile.delta(Composed(one, 3), 1) for one in (gap, gap.dominated_by)]
+    assert float(several[0]) == pytest.approx(float(several[1]), rel=1e-9)
+    assert several[0].lower >= profile.delta(Composed(index, 3), 1).lower
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian", "Gumbel"])
+@pytest.mark.parametrize("what", ["gap", "value"])
+def test_events_with_a_number_lie_below_the_upper_end(noise: str, what: str) -> None:
+    """Of three candidates at 0, whose scores move by Δ: frequencies of half-lines of the number."""
+    if (noise, what) == ("Gumbel", "value"):
+        with pytest.raises(InvalidInputError, match="Laplace or Gaussian"):
+            ReportNoisyMax(noise, 2, 3, returns=what)
+        return
+    size, about = 200_000, ReportNoisyMax(noise, 2, 3, returns=what)
+    index = ReportNoisyMax(noise, 2, 3)
+    high = float(profile.delta(about, "1/2").upper)
+    assert high >= float(profile.delta(index, "1/2").lower)
+    spare = 4 * math.sqrt(math.log(2 / FALSE_ALARM) / (2 * size))
+    for move in ([0.5, -0.5, -0.5], [0.5, 0.5, 0.5], [0.5, 0.5, -0.5]):
+        sides = []
+        for scores in (np.array(move), np.zeros(3)):
+            values = np.sort(noisy(noise, size) + scores, axis=1)
+            winner = (noisy(noise, size) + scores).argmax(axis=1)
+            number = values[:, 2] - (values[:, 1] if what == "gap" else 0)
+            rises = scores[winner] > 0 if scores.any() else np.array(move)[winner] > 0
+            sides.append([float((rises & (number > level)).mean()) for level in (-2.0, 0.0, 1.0)])
+        for p, q in zip(*sides, strict=True):
+            assert p - math.exp(0.5) * q <= high + spare
+
+
+def test_a_gap_of_exponential_noise_is_of_two() -> None:
+    with pytest.raises(InvalidInputError, match="gap"):
+        ReportNoisyMax("Exponential", 1, 3, returns="gap")
+    with pytest.raises(NotApplicableError, match="index"):
+        ReportNoisyMax("Laplace", 1, 3, returns="value").release([1, 2, 3])

@@ -1,0 +1,71 @@
+"""Products of worst pairs, and both ends of compositions whose worst neighbours are not known."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from verify.checker.arithmetic import UnknownError, total
+from verify.checker.compositions.composed import Law
+from verify.checker.declared import BY_LAW
+from verify.checker.notation import Noise
+from verify.checker.reals import sqrt
+
+_MOST: Final = 100_000
+"""Laplace laws that are listed."""
+
+
+def product(laws: list[Law], count: int) -> Law:
+    """Return a Gaussian law (the μ² add up), Laplace laws, or a product."""
+    kinds = {law["law"] for law in laws}
+    if kinds == {"gaussian"}:
+        if len(laws) == count == 1:
+            return laws[0]
+        squares = total([law["mu"] * law["mu"] for law in laws])
+        return {"law": "gaussian", "mu": sqrt(count * squares)}
+    if kinds <= {"laplace", "laplace-product"}:
+        distances = [d for law in laws for d in law.get("distances", [law.get("distance")])]
+        if count * len(distances) <= _MOST:
+            return {"law": "laplace-product", "distances": sorted(count * distances)}
+    return {"law": "product", "factors": laws, "counts": [count] * len(laws)}
+
+
+def enclosed(ways: list[tuple[list[Law], list[Law]]], count: int) -> tuple[list[Law], list[Law]]:
+    """Return what several releases lie between, and the pairs of the lower end.
+
+    Independent releases, each with one pair of neighbours, are there; a pair that dominates every
+    release on every history dominates all in a product. Exponential mechanisms of one ε have a law.
+    """
+    singles = [remove[0] for remove, _ in ways]
+    if all(law["law"] == "bounded-range" and law == singles[0] for law in singles):
+        whole = {**singles[0], "law": "bounded-range-product", "count": count * len(singles)}
+        return [whole], [whole]
+    if any(remove != add or len(remove) > 1 for remove, add in ways):
+        raise UnknownError("both ends of this composition")
+    listed, most = [], []
+    for law in singles:
+        ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
+        pairs_of_one, above = ([law], law) if ends is None else ends(law)
+        listed.append(pairs_of_one)
+        most.append(above)
+    longest = max(map(len, listed))
+    least = [product([own[i % len(own)] for own in listed], count) for i in range(longest)]
+    found = [{"law": "between", "factors": [*least, product(most, count)]}, *least]
+    return found, found
+
+
+def top(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return what k selections without repetition lie between: both ends are of exponential ones.
+
+    Each is an exponential mechanism among the candidates that are left. Where very many candidates
+    have one of two scores, to leave out k of them changes nothing.
+    """
+    one: Law = {"law": "bounded-range", "length": noise["epsilon"]}
+    k = int(noise["selected"])
+    if k == 1:
+        return [one], [one]
+    ends = BY_LAW["bounded-range"].ends
+    assert ends is not None
+    least = [product([law], k) for law in ends(one)[0]]
+    most = {**one, "law": "bounded-range-product", "count": noise["selected"]}
+    found = [{"law": "between", "factors": [*least, most]}, *least]
+    return found, found

@@ -1,25 +1,32 @@
-"""Noise of a density that is written as a formula: named, and not derived a second time.
+"""Noise of a density that is written as a formula.
 
 The worst pairs follow from the arguments: shifts up to the distance to either side, of which the
-full one is worst where the density has one mode. Which shift is worst and every number about it are
-taken as given, so that a certificate about it is CONDITIONAL, never VALID.
+full one is worst where the density is proved to have one mode: its level sets are intervals, of
+which a larger shift moves out more. Where it is not proved, or there are masses, the worst shift is
+taken as given, so that a certificate is CONDITIONAL. Numbers are integrals over the line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
-from verify.checker.declared.law import DeclaredLaw, Pair, unknown
-from verify.checker.notation import Argument, Noise, positive
-from verify.checker.reals import UnknownError
+from flint import acb, arb
 
-_LONGEST = 2000
-"""Characters of a formula, as its mechanism allows: longer ones are no density one reads."""
+from verify.checker.declared import line
+from verify.checker.declared.formula import LONGEST, Cut, Piece, pieces, power, product
+from verify.checker.declared.formula import mirrored as turned
+from verify.checker.declared.law import DeclaredLaw, Pair, unknown
+from verify.checker.kernel.expressions import ZERO, Name
+from verify.checker.kernel.ranges import fraction
+from verify.checker.notation import Argument, Noise, positive
+from verify.checker.reals import INFINITE, Real, UnknownError, ball, exp, log
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not len(value) <= _LONGEST:
+    if not isinstance(value, str) or not len(value) <= LONGEST:
         raise ValueError("a formula in x")
     return value
 
@@ -56,7 +63,136 @@ def is_shift(law: Pair, given: Pair, *, refuted: bool) -> bool:
     return refuted and given.get("law") == OWN_DENSITY.name and smaller
 
 
-_UNKNOWN = unknown("the integrals of a density that is written as a formula")
+def is_worst(noise: Noise) -> bool:
+    """Whether the full shift of a density is proved to be worst."""
+    try:
+        return bool(noise["density"]) and line.one_mode(noise["density"])
+    except UnknownError:
+        return False
+
+
+_Sides = tuple[tuple[Piece, ...], tuple[Piece, ...], arb]
+_Shape = Callable[[acb, acb], acb]
+
+
+@lru_cache(maxsize=64)
+def _laws(density: str, distance: Fraction, mirrored: bool) -> _Sides:
+    """Return the pieces of f(x − t) and f(x), of f(−x) if mirrored, and ∫ f."""
+    q = pieces(density)
+    if mirrored:
+        q = turned(q)
+    return tuple(part.moved(distance) for part in q), q, line.mass(q)
+
+
+def _of(pair: Pair) -> _Sides:
+    if not isinstance(pair["distance"], Fraction):
+        raise UnknownError("a density at an irrational distance")
+    return _laws(pair["density"], pair["distance"], pair["mirrored"])
+
+
+def _integral(pair: Pair, epsilon: Any, shape: _Shape) -> Real:
+    """Return the integral of shape(p, e^ε q) ≤ p over where p > e^ε q, over ∫ f."""
+    p, q, whole = _of(pair)
+    factor = acb(ball(exp(epsilon)))
+
+    def panel(low: Cut, high: Cut, enough: arb) -> arb | None:
+        one, other = (line.at(part, low, high) for part in (p, q))
+        side = -1 if one.formula == ZERO else _side(pair, low, high, epsilon)
+        if side < 0:
+            return arb(0)
+        if low is None or high is None:
+            return None
+        f, g = line.compiled(one.formula), line.compiled(other.formula)
+
+        def both(x: acb, analytic: bool, shape: _Shape = shape) -> acb:
+            return shape(f(x, analytic), factor * g(x, analytic))
+
+        parts = [(low, high, side)] if side else line.stretches(
+            lambda x: (f(acb(x), False) - factor * g(acb(x), False)).real,
+            lambda x: line.slope(one.formula, x) - factor.real * line.slope(other.formula, x),
+            low, high,
+        )  # fmt: skip
+        found = arb(0)
+        for a, b, sign in parts:
+            if sign > 0:
+                found += line.smooth(both, a, b, enough)
+            elif not sign:
+                most = both(acb(line.around(a, b)), False).real.upper().max(arb(0))
+                found += arb(0).union(most * ball(b - a))
+        return found
+
+    return Real(line.integral(panel, line.cuts(p) + line.cuts(q), line.tails(p)) / whole)
+
+
+def _side(pair: Pair, low: Cut, high: Cut, epsilon: Any) -> int:
+    """Return 1 where every loss is above ε, −1 where none is, 0 where that is not known.
+
+    Where f > 0 is continuous the loss at x is the integral of −(ln f)′ from x − t to x.
+    """
+    low = None if low is None else low - pair["distance"]
+    least, most = line.losses(_of(pair)[1], low, high)
+    if most.is_finite() and fraction(most) * pair["distance"] <= epsilon:
+        return -1
+    return 1 if least.is_finite() and fraction(least) * pair["distance"] > epsilon else 0
+
+
+def _excess(p: acb, q: acb) -> acb:
+    return p - q
+
+
+@lru_cache(maxsize=512)
+def _answers(density: str, distance: Fraction, mirrored: bool, epsilon: Any) -> tuple[Real, ...]:
+    """Return P(L > ε), e^ε Q(L > ε) and H(ε)."""
+    pair = {"density": density, "distance": distance, "mirrored": mirrored}
+    shapes: tuple[_Shape, ...] = (lambda p, q: p, lambda p, q: q, _excess)
+    return tuple(_integral(pair, epsilon, shape) for shape in shapes)
+
+
+def _asked(pair: Pair, epsilon: Any) -> tuple[Real, ...]:
+    return _answers(pair["density"], pair["distance"], pair["mirrored"], epsilon)
+
+
+def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    p, q, _ = _asked(pair, epsilon)
+    return p, q / exp(epsilon)
+
+
+def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
+    """Return ∫ (p − e^ε q)⁺."""
+    return _asked(pair, epsilon)[2]
+
+
+def _renyi(pair: Pair, order: Any) -> Any:
+    """Return ln(∫ p^a q^{1−a})/(a − 1): the moment is the mass of another formula."""
+    if not isinstance(order, Fraction) or order == 1:
+        raise UnknownError("this divergence of a density that is written as a formula")
+    p, q, whole = _of(pair)
+    ends = sorted({*line.cuts(p), *line.cuts(q)})
+    found = []
+    for low, high in zip([None, *ends], [*ends, None], strict=True):
+        one, other = (line.at(part, low, high).formula for part in (p, q))
+        if one != ZERO == other:
+            return INFINITE
+        formula = ZERO if one == ZERO else product(power(one, order), power(other, 1 - order))
+        found.append(Piece(low, high, formula))
+    return log(Real(line.mass(found) / whole)) / (order - 1)
+
+
+def _variance(noise: Noise) -> Any:
+    """Return s² (E X² − (E X)²)."""
+    if noise["mass"]:
+        raise UnknownError("the moments of masses that are written as a formula")
+    parts = pieces(noise["density"])
+    whole, x = line.mass(parts), Name("x")
+    second, first = (
+        Real(line.mass([Piece(p.low, p.high, product(p.formula, power(x, Fraction(n))))
+                        for p in parts]) / whole)
+        for n in (2, 1)
+    )  # fmt: skip
+    return noise["scale"] * noise["scale"] * (second - first * first)
+
+
+_UNKNOWN = unknown("this number of a density that is written as a formula")
 
 OWN_DENSITY = DeclaredLaw(
     mechanism="AdditiveNoise",
@@ -69,9 +205,10 @@ OWN_DENSITY = DeclaredLaw(
     name="own-density",
     parameters=("density", "distance", "mirrored"),
     pair=_pair,
-    tails=_UNKNOWN,
-    renyi=_UNKNOWN,
+    tails=_tails,
+    renyi=_renyi,
     largest_loss=_UNKNOWN,
-    variance=_UNKNOWN,
+    variance=_variance,
     quantile=_UNKNOWN,
+    hockey_stick=_hockey_stick,
 )

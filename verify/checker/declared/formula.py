@@ -1,0 +1,378 @@
+"""A density that is written as a formula in x: its pieces, its slope and its integrals.
+
+Branches, of `if`, comparisons, abs, min, max and tables, end where a function that is affine on the
+piece is 0: at rational numbers, so that every piece is one formula without branches, analytic
+inside. What is known of it on an interval, which may reach to ∞, is four ranges: of the value v, of
+the derivative v′, of l = v′/v and of e = x v′/v. Of a sum l is the mean of both with the weights of
+their shares b/(a + b) = 1/(1 + a/b); of a product the sum; of a power a multiple; of e^a it is a′.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial, reduce
+from itertools import pairwise
+from typing import TypeAlias, final
+
+from verify.checker.kernel.expressions import (
+    ONE,
+    ZERO,
+    Apply,
+    Budget,
+    Name,
+    Node,
+    Number,
+    ProofError,
+    number,
+    plus,
+    replace,
+    times,
+    walk,
+)
+from verify.checker.kernel.extended import FUNCTIONS, evaluate, raised
+from verify.checker.kernel.ranges import Range, add, invert, multiply, subtract
+from verify.checker.reals import UnknownError
+
+LONGEST = 2000
+"""Characters of a formula, as its mechanism allows: longer ones are no density one reads."""
+_MOST_POINTS = 200
+"""Of a table, as its mechanism allows."""
+_X = Name("x")
+Cut: TypeAlias = Fraction | None
+"""An end of a piece; None is infinite."""
+
+
+@final
+@dataclass(frozen=True)
+class Piece:
+    """A formula between two points, and whether it is joined to the piece before."""
+
+    low: Cut
+    high: Cut
+    formula: Node
+    joined: bool = True
+
+    def mirrored(self, *, joined: bool = False) -> Piece:
+        """Return the piece as a function of −x."""
+        low, high = (None if end is None else -end for end in (self.high, self.low))
+        return Piece(low, high, replace(self.formula, {_X: times(number(-1), _X)}), joined)
+
+    def moved(self, by: Fraction) -> Piece:
+        """Return the piece as a function of x − t."""
+        low, high = (None if end is None else end + by for end in (self.low, self.high))
+        formula = replace(self.formula, {_X: plus(_X, number(-by))})
+        return Piece(low, high, formula, self.joined)
+
+
+def mirrored(parts: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """Return the pieces of f(−x)."""
+    after = [part.joined for part in (*parts[1:], parts[0])]
+    return tuple(p.mirrored(joined=j) for p, j in zip(parts, after, strict=True))[::-1]
+
+
+@lru_cache(maxsize=64)
+def pieces(text: str) -> tuple[Piece, ...]:
+    """Read a formula; 0 is always an end. Raises ValueError, or UnknownError for other ends."""
+    if len(text) > LONGEST:
+        raise ValueError("a formula in x of at most 2000 characters")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        whole = _read(tree, text.strip())
+    except (SyntaxError, ProofError, RecursionError, MemoryError, ZeroDivisionError):
+        raise ValueError("a formula in x") from None
+    cut = _cut(whole, None, None, joined=True)
+    found = [cut[0], *(_met(*ends) for ends in pairwise(cut))]
+    return tuple(part for piece in found for part in _at_zero(piece))
+
+
+def _met(before: Piece, after: Piece) -> Piece:
+    """Return a piece, joined to the one before where both have one exact value."""
+    assert after.low is not None
+    try:
+        x = {"x": Range.exact(after.low)}
+        one, other = (evaluate(part.formula, x, Budget()) for part in (before, after))
+    except ProofError:
+        return after
+    meets = one.low == one.high == other.low == other.high
+    return Piece(after.low, after.high, after.formula, after.joined or bool(meets))
+
+
+def _at_zero(piece: Piece) -> Iterator[Piece]:
+    if (piece.low is None or piece.low < 0) and (piece.high is None or piece.high > 0):
+        yield Piece(piece.low, Fraction(0), piece.formula, piece.joined)
+        yield Piece(Fraction(0), piece.high, piece.formula)
+    else:
+        yield piece
+
+
+def _read(node: ast.expr, source: str) -> Node:
+    read = partial(_read, source=source)
+    match node:
+        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
+            return Number(Fraction((ast.get_source_segment(source, node) or "").replace("_", "")))
+        case ast.Name(id="x"):
+            return _X
+        case ast.Name(id="pi"):
+            return Apply("pi", ())
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return product(number(-1), read(inner))
+        case ast.UnaryOp(op=ast.UAdd(), operand=inner):
+            return read(inner)
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = read(left), read(right)
+            match op:
+                case ast.Add():
+                    return plus(a, b)
+                case ast.Sub():
+                    return _less(a, b)
+                case ast.Mult():
+                    return product(a, b)
+                case ast.Div():
+                    return product(a, power(b, Fraction(-1)))
+                case ast.Pow():
+                    if isinstance(b, Number):
+                        return power(a, b.value)
+                    return Apply("exp", (product(b, Apply("log", (a,))),))
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return _where(test, read(body), read(other), source)
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+            return _where(node, ONE, ZERO, source)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+            if name in ("steps", "linear", "loglinear"):
+                return _table(name, [_point(one, source) for one in arguments])
+            return _function(name, [read(one) for one in arguments])
+    raise ValueError("a formula in x")
+
+
+def product(a: Node, b: Node) -> Node:
+    """Return a product, of numbers as a number."""
+    if isinstance(a, Number) and isinstance(b, Number):
+        return Number(a.value * b.value)
+    return times(a, b)
+
+
+def _less(a: Node, b: Node) -> Node:
+    return plus(a, product(number(-1), b))
+
+
+def power(a: Node, r: Fraction) -> Node:
+    """Return a power, of a number as a number."""
+    if isinstance(a, Number) and r.denominator == 1 and abs(r) <= LONGEST:
+        return Number(a.value ** int(r))
+    return Apply("**", (a, Number(r)))
+
+
+def _function(name: str, values: list[Node]) -> Node:
+    """Return a function in +, ∗, powers, exp, log and branches."""
+    if name in ("min", "max") and len(values) >= 2:
+        return reduce(lambda a, b: _larger(a, b) if name == "max" else _larger(b, a, least=True),
+                      values)  # fmt: skip
+    (a,) = values
+    grows, falls = Apply("exp", (a,)), Apply("exp", (product(number(-1), a),))
+    match name:
+        case "abs":
+            return Apply("joined", (a, a, product(number(-1), a)))
+        case "exp" | "log":
+            return Apply(name, (a,))
+        case "sqrt":
+            return power(a, Fraction(1, 2))
+        case "cosh":
+            return product(number(Fraction(1, 2)), plus(grows, falls))
+        case "sinh":
+            return product(number(Fraction(1, 2)), _less(grows, falls))
+        case "tanh":
+            return product(_less(grows, falls), power(plus(grows, falls), Fraction(-1)))
+    raise ValueError("a formula in x")
+
+
+def _larger(a: Node, b: Node, *, least: bool = False) -> Node:
+    """Return the larger of two, or the smaller one."""
+    return Apply("joined", (_less(a, b), b, a) if least else (_less(a, b), a, b))
+
+
+def _where(test: ast.expr, yes: Node, no: Node, source: str) -> Node:
+    """Return a branch; at single points either side will do."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=tests):
+            return reduce(lambda inner, one: _where(one, inner, no, source), tests[::-1], yes)
+        case ast.BoolOp(op=ast.Or(), values=tests):
+            return reduce(lambda inner, one: _where(one, yes, inner, source), tests[::-1], no)
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return _where(inner, no, yes, source)
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides = [_read(side, source) for side in (left, *others)]
+            found = yes
+            for op, a, b in zip(ops, sides, sides[1:], strict=False):
+                if not isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+                    raise ValueError("a formula in x")
+                rises = isinstance(op, (ast.Lt, ast.LtE))
+                found = Apply("where", (_less(b, a) if rises else _less(a, b), found, no))
+            return found
+    raise ValueError("a formula in x")
+
+
+def _point(node: ast.expr, source: str) -> tuple[Fraction, Fraction]:
+    if isinstance(node, ast.Tuple) and len(node.elts) == 2:
+        x, f = (_read(each, source) for each in node.elts)
+        if isinstance(x, Number) and isinstance(f, Number):
+            return x.value, f.value
+    raise ValueError("a point of a table")
+
+
+def _table(name: str, points: list[tuple[Fraction, Fraction]]) -> Node:
+    """Return the branches of a table, 0 outside."""
+    if not 2 <= len(points) <= _MOST_POINTS or any(a >= b for (a, _), (b, _) in pairwise(points)):
+        raise ValueError("a table of 2 to 200 points in increasing order")
+    found: Node = ZERO
+    for index, ((a, f), (b, g)) in reversed(list(enumerate(pairwise(points)))):
+        share = product(number(1 / (b - a)), plus(_X, number(-a)))
+        if name == "steps" or f == g:
+            between: Node = number(f)
+        elif name == "linear":
+            between = plus(number(f), product(number(g - f), share))
+        else:
+            rate = product(Apply("log", (number(g / f),)), share)
+            between = product(number(f), Apply("exp", (rate,)))
+        last = index == len(points) - 2
+        kind = "where" if name == "steps" or last else "joined"
+        found = Apply(kind, (plus(number(b), product(number(-1), _X)), between, found))
+    return Apply("where", (plus(_X, number(-points[0][0])), found, ZERO))
+
+
+def _cut(node: Node, low: Cut, high: Cut, *, joined: bool) -> list[Piece]:
+    """Return the pieces of a formula between two points."""
+    branches = [
+        one for one in walk(node)
+        if isinstance(one, Apply) and one.name in ("where", "joined")
+        and not any(isinstance(part, Apply) and part.name in ("where", "joined")
+                    for part in walk(one.arguments[0]))
+    ]  # fmt: skip
+    if not branches:
+        return [Piece(low, high, node, joined)]
+    chosen = branches[0]
+    assert isinstance(chosen, Apply)
+    test, yes, no = chosen.arguments
+    rise, start = _affine(test)
+    root = -start / rise if rise else None
+    if root is not None and (low is None or low < root) and (high is None or root < high):
+        smooth = chosen.name == "joined"
+        first, second = (no, yes) if rise > 0 else (yes, no)
+        before = _cut(replace(node, {chosen: first}), low, root, joined=joined)
+        return before + _cut(replace(node, {chosen: second}), root, high, joined=smooth)
+    inside = _inside(low, high)
+    side = yes if rise * inside + start > 0 else no
+    return _cut(replace(node, {chosen: side}), low, high, joined=joined)
+
+
+def _inside(low: Cut, high: Cut) -> Fraction:
+    if low is None:
+        return Fraction(0) if high is None else high - 1
+    return low + 1 if high is None else (low + high) / 2
+
+
+def _affine(node: Node) -> tuple[Fraction, Fraction]:
+    """Return a and b of ax + b."""
+    match node:
+        case Number(value=value):
+            return Fraction(0), value
+        case Name():
+            return Fraction(1), Fraction(0)
+        case Apply(name="+", arguments=(left, right)):
+            (a, b), (c, d) = _affine(left), _affine(right)
+            return a + c, b + d
+        case Apply(name="*", arguments=(left, right)):
+            (a, b), (c, d) = _affine(left), _affine(right)
+            if not a or not c:
+                return a * d + b * c, b * d
+    raise UnknownError("the pieces of a density whose ends are no rational numbers")
+
+
+@final
+@dataclass(frozen=True)
+class Known:
+    """Ranges of v, v′, l = v′/v and e = x v′/v on an interval; None where one is not known."""
+
+    value: Range | None
+    slope: Range | None
+    ratio: Range | None
+    power: Range | None
+
+
+def _try(operation: Callable[..., Range], *parts: Range | None) -> Range | None:
+    try:
+        return None if None in parts else operation(*parts)
+    except ProofError:
+        return None
+
+
+def _meet(*found: Range | None) -> Range | None:
+    """Return the intersection of what is known."""
+    known = [one for one in found if one is not None]
+    if not known:
+        return None
+    low, high = known[0], known[0]
+    for one in known[1:]:
+        low = one if one.low > low.low or (one.low == low.low and one.low_open) else low
+        high = one if one.high < high.high or (one.high == high.high and one.high_open) else high
+    return Range(low.low, high.high, low.low_open, high.high_open)
+
+
+def known(node: Node, x: Range, budget: Budget) -> Known:
+    """Return what is known of a formula without branches for x > 0 in a range."""
+    budget.spend()
+    none = Range.exact(0)
+    match node:
+        case Name():
+            return Known(x, Range.exact(1), _try(invert, x), Range.exact(1))
+        case Number() | Apply(name="pi"):
+            sign = node != ZERO
+            return Known(evaluate(node, {}, budget), none, *([none, none] if sign else [None] * 2))
+    assert isinstance(node, Apply)
+    parts = [known(part, x, budget) for part in node.arguments]
+    a = parts[0]
+    match node.name:
+        case "+":
+            found = _sum(a, parts[1])
+        case "*":
+            b = parts[1]
+            cross = (_try(multiply, a.slope, b.value), _try(multiply, a.value, b.slope))
+            value = _try(multiply, a.value, b.value)
+            ratios = (_try(add, a.ratio, b.ratio), _try(add, a.power, b.power))
+            found = Known(value, _try(add, *cross), *ratios)
+        case "**":
+            found = _raised(a, node.arguments[1])
+        case "exp":
+            powers = _try(multiply, x, a.slope), _try(multiply, a.power, a.value)
+            found = Known(_try(FUNCTIONS["exp"], a.value), None, a.slope, _meet(*powers))
+        case _:
+            found = Known(_try(FUNCTIONS["log"], a.value), a.ratio, None, None)
+    slope = _meet(found.slope, _try(multiply, found.ratio, found.value))
+    inverse = _try(invert, found.value)
+    ratio = _meet(found.ratio, _try(multiply, slope, inverse))
+    power = _meet(found.power, _try(multiply, x, ratio))
+    return Known(found.value, slope, ratio, power)
+
+
+def _sum(a: Known, b: Known) -> Known:
+    value, slope = _try(add, a.value, b.value), _try(add, a.slope, b.slope)
+    quotient = _try(multiply, a.value, _try(invert, b.value))
+    share = _try(invert, _try(add, Range.exact(1), quotient))
+    alike = quotient is not None and quotient.low >= 0
+    means = []
+    for one, other in ((a.ratio, b.ratio), (a.power, b.power)):
+        weighted = _try(add, one, _try(multiply, _try(subtract, other, one), share))
+        hull = _try(Range.union, one, other) if alike else None
+        means.append(_meet(weighted, hull))
+    return Known(value, slope, *means)
+
+
+def _raised(a: Known, exponent: Node) -> Known:
+    assert isinstance(exponent, Number)
+    r, one = Range.exact(exponent.value), Range.exact(exponent.value - 1)
+    value = _try(lambda base: raised(base, r, exponent), a.value)
+    below = _try(lambda base: raised(base, one, exponent), a.value)
+    slope = _try(multiply, _try(multiply, r, below), a.slope)
+    return Known(value, slope, _try(multiply, r, a.ratio), _try(multiply, r, a.power))

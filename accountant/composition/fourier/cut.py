@@ -2,7 +2,7 @@
 
 The moments of a subsampled Gaussian loss grow like e^{s²μ²/2} q^s: for large s they belong to a
 jump that is far less likely than δ itself, and the line through their saddle says nothing. With
-the normal density φ replaced by φχ, χ ≤ 1 (`saddle_transform.Cut`), the two laws lose the masses
+the normal density φ replaced by φχ, χ ≤ 1 (`losses.transform.Cut`), the two laws lose the masses
 p and q of the factors; a bounded function of the losses, 0 ≤ g ≤ b, then satisfies
 
     E[g; φχ] ≤ E[g] ≤ E[g; φχ] + b Σ k_i p_i,

@@ -1,6 +1,6 @@
-"""The saddle–Fourier engine in floats: estimates of profiles and tails, in about a millisecond.
+"""Contour integrals in floats: profiles and tails, in about a millisecond, without proof.
 
-The integrals are those of `saddle_certified`, on the line through the saddle. Nothing is proved;
+The integrals are those of `certified`, on the line through the saddle. Nothing is proved;
 the step is chosen by the same aliasing bound, the nodes in x by the size of the integrand on
 shifted contours, and the line ends where its terms no longer count. Logarithms of the moments
 keep their relative accuracy for large counts and small q, as the terms of first order, whose

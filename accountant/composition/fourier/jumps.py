@@ -3,12 +3,12 @@
 Where ε is reached by one large loss of one release among many small ones, no vertical line is good
 for M(z) e^{−zε}κ(z): at the tilt at which the sum of the losses is ε, most of M belongs to outcomes
 without a jump, or to jumps that are too large, and their contributions cancel. They are taken
-apart. With χ, 0 ≤ χ ≤ 1, a smooth cut at a threshold (`saddle_transform.Cut`) and χ₂ one far above,
+apart. With χ, 0 ≤ χ ≤ 1, a smooth cut at a threshold (`losses.transform.Cut`) and χ₂ one far above,
 
     T_i(z) = E[χ w^s],    J_i(z) = E[(1 − χ)χ₂ w^s],    s = z + 1,
 
 are the transforms of two positive measures, of the small and of the large losses of a factor, whose
-sum differs from the law by the mass that χ₂ takes away (`saddle_cut`). Hence
+sum differs from the law by the mass that χ₂ takes away (`cut`). Hence
 
     M = Π T_i^{k_i} + F,    F = Π (T_i + J_i)^{k_i} − Π T_i^{k_i},
 
@@ -19,7 +19,7 @@ saddle of its own; on the line through it |F(c + it)| ≤ F(c) ρ(t) r(t), with
 
 as every product in F has at least one factor J. Large losses have a smooth law: so that F decays
 fast, although M hardly does for small q. The part without large losses is bounded by Chernoff's
-inequality, E(s) of `saddle_certified`, or integrated on a line of its own.
+inequality, E(s) of `certified`, or integrated on a line of its own.
 
 The thresholds are chosen by floats; nothing that is proved rests on that.
 """

@@ -1,13 +1,13 @@
 """Losses so large that each of them decides alone: what a cut takes away, in closed form.
 
-Let the normal laws of a product be cut by χ_i (`saddle_transform.Cut`), and let μ be the measure of
+Let the normal laws of a product be cut by χ_i (`losses.transform.Cut`), and let μ be the measure of
 the outcomes that the cuts take away, those with at least one large loss, with the sum S of all
 losses. Its masses under P and Q are closed forms,
 
     p = 1 − Π(1 − p_i)^{k_i},    q = ∫ e^{−S} dμ = 1 − Π(1 − q_i)^{k_i},
 
 and (1 − e^{ε−S})⁺ = 1 − e^{ε−S} + (e^{ε−S} − 1)⁺, so that μ contributes to the integrals of
-`saddle_certified` to the right of all poles
+`certified` to the right of all poles
 
     1/(z(z + 1)):  p − e^ε q + G,     1/z:  p − G,     1/(z + 1):  e^ε q − G,
 
@@ -21,7 +21,7 @@ The place of the cut is chosen by floats; nothing that is proved rests on it.
 *On one line.* Near ε = 0, and where many small losses and rare large ones mix, the tilt at which
 the mean of the losses is ε belongs to losses far above ε, and no threshold far from ε tells the one
 from the other. But a loss somewhat above ε decides alone, as above, and all other losses are of the
-size of ε: the line through their own saddle is short (`decided_integral`).
+size of ε: the line through their own saddle is short (`decided_cut`).
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class MixtureTransform(Transform):
         return [value.conjugate() for value in found]
 
     def decay(self, c: Fraction) -> Decay:
-        """Return the bounds of `saddle_bounds`."""
+        """Return the bounds of `losses.bounds`."""
         s = c + 1 if self.mixed_first else -c
         deviation = math.sqrt(self.estimate().cumulants(float(c))[2])
         return MixtureDecay(self.floats(), float(s), self._log_lower(s), deviation)

@@ -109,7 +109,7 @@ def log_tilted(x: Floats, tilt: Floats, growth: Sequence[Floats]) -> Floats:
 
 
 class Law(Protocol):
-    """What is asked of a mixture (`saddle_bounds.Mixture`)."""
+    """What is asked of a mixture (`losses.bounds.Mixture`)."""
 
     @property
     def mu(self) -> float:

@@ -84,10 +84,11 @@ LAWS = [
     (SAMPLED, "add-remove", ("0", "0.7")),
     ("Composed([RandomizedResponse(epsilon='0.1'), RandomizedResponse(epsilon='0.25')], count=9)",
      "replace-one", ("1", "0.35")),
+    (times("Tabulated(p=['1/2', '1/4', '1/4'], q=['1/2', '1/2', 0])", 3), "add-remove", ("0", "9")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "adjacency", "levels"), quick(LAWS, 3, 4, 6, 7))
+@pytest.mark.parametrize(("text", "adjacency", "levels"), quick(LAWS, 3, 4, 6, 7, 8))
 def test_a_product_has_the_numbers_of_the_balls(
     text: str, adjacency: Any, levels: tuple[str, ...]
 ) -> None:

@@ -18,6 +18,7 @@ from tests.verify.forge import sealed
 from verify import checker, seal
 from verify.audit import AuditResult, Counts, Design, audit, epsilon_lower_bound, p_value
 from verify.checker import audits
+from verify.checker.masses import binomial_tail
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +119,6 @@ def test_the_ends_of_rates_are_ends(hits: int, runs: int, level: float) -> None:
     with ctx.workprec(audits.BITS):
         found = audits._least_rate(hits, runs, level)
         assert found > 0
-        assert audits.binomial_tail(hits, runs, found) <= level
+        assert binomial_tail(hits, runs, found) <= level
         beyond = found + found.min(1 - found) * arb(1e-9)
-        assert audits.binomial_tail(hits, runs, beyond) > level
+        assert binomial_tail(hits, runs, beyond) > level

@@ -319,7 +319,8 @@ def _frontier(a: Array, b: Array) -> Array:
     """Return the events than which none has more for and less against: the best is among them."""
     order = np.lexsort((-a, b))
     most = np.maximum.accumulate(a[order])
-    return order[np.append(True, most[1:] > most[:-1])]
+    found: Array = order[np.append(True, most[1:] > most[:-1])]
+    return found
 
 
 def _rule(best: _Candidate) -> Rule:

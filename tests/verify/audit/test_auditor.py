@@ -75,11 +75,15 @@ def test_false_claims_are_refuted(text: str, claim: Any) -> None:
 
 
 def test_an_accusation_at_five_percent_is_called_a_hint() -> None:
-    result = audit(laplace, "0.5", pairs=COUNTS, samples=20_000, seed=1)
+    plain: dict[str, Any] = {"pairs": COUNTS, "seed": 1, "proposers": (features.plain,)}
+    result = audit(laplace, "0.8", samples=2000, **plain)
     assert result.refuted
     assert result.p_value > 1e-6
     assert "A hint" in result.advice
     assert "another seed" in str(result)
+    clear = audit(laplace, "0.5", samples=20_000, **plain)
+    assert clear.p_value < 1e-9
+    assert "A hint" not in clear.advice
 
 
 def test_a_killed_audit_continues_and_ends_the_same(tmp_path: Path) -> None:
@@ -163,7 +167,7 @@ def test_bounds_of_the_curve_hold_and_are_close() -> None:
     for epsilon in (0.0, 0.5, 0.9):
         found = curve.delta(epsilon)
         exact = share - np.exp(epsilon) * (1 - share)
-        assert exact - 0.03 < found <= exact  # ten standard deviations
+        assert exact - 0.04 < found <= exact  # some ten standard deviations
     assert 0.9 < curve.epsilon(0.0) < 1
     points = curve.tradeoff()
     assert points[0] == (0.0, 1.0)

@@ -83,6 +83,8 @@ MECHANISMS = {
     "stairs": "Staircase(epsilon=1, gamma='0.4')",
     "allocation": "RandomAllocation(Gaussian(1), 20)",
     "often": "RandomAllocation(Gaussian(2), 10, 7)",
+    "twice": "RandomAllocation(Gaussian(1), 100, 2)",
+    "counted": "RandomAllocation(DiscreteLaplace(1), 20, 2)",
     "epochs": times("RandomAllocation(Gaussian(2), 100)", 2),
     "exponential": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
     "selections": times("ExponentialMechanism(epsilon=1)", 4),
@@ -188,6 +190,9 @@ HOLDS    dp    allocation      both 1 0.2
 HOLDS    dp    allocation      both 1 1e-2
 REFUTED  dp    allocation      both 1 1e-5
 HOLDS    dp    epochs          both 1 1e-2       given
+REFUTED  dp    twice           both 1.4 1e-6     slow
+HOLDS    dp    counted         both 1 2e-2
+REFUTED  dp    counted         both 0.5 1e-2
 HOLDS    dp    often           both 3 0.1        slow
 REFUTED  dp    often           both 3 1e-4
 HOLDS    dp    exponential     -    1 0.18

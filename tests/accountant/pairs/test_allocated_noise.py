@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from decimal import Decimal
 from fractions import Fraction
 
@@ -183,3 +184,20 @@ def test_epochs_of_few_values_are_composed() -> None:
 def test_what_is_not_known_is_refused(run: RandomAllocation) -> None:
     with pytest.raises(DpassayError, match="known for noise with one worst pair"):
         run.worst_case(RELATION)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_bounds_contain_what_is_counted_for_any_scale(seed: int) -> None:
+    """Scales from hardly private to very: ratios that are tiny, and ones beyond all sums."""
+    rng = random.Random(seed)
+    scale, steps = Fraction(rng.randint(1, 40), 10), rng.choice([2, 5, 30, 200, 1000])
+    reach = min(1.0, 4 / math.sqrt(steps)) / float(scale)
+    epsilon = str(Fraction(round(rng.uniform(-0.5, 1) * reach * 1000), 1000))
+    inner, mixed_first = DiscreteLaplace(scale), rng.random() < 0.5
+    one = worst(RandomAllocation(inner, steps))
+    with ctx.workprec(200):
+        value = float((one if mixed_first else one.reverse()).hockey_stick(exact(epsilon)))
+    low, high = enclosed(AllocatedNoise(worst(inner), steps, mixed_first), epsilon, 0.1)
+    assert low <= value * (1 + 1e-11)
+    assert value <= high * (1 + 1e-11)
+    assert high - low <= 0.2 * value

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -15,6 +13,7 @@ from verify.checker.declared import BY_MECHANISM
 from verify.checker.declared.own_density import both_sides, is_worst
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import local, matrices
+from verify.checker.mechanisms.allocated import LISTS, allocated
 from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from verify.checker.mechanisms.counters import (
     COUNTERS,
@@ -47,11 +46,6 @@ BY_PARTS = (
 
 _MOST_SHIFTS: Final = 1000
 _MOST_DISTANCES: Final = 64
-_LISTS = ("finite", "discrete-laplace")
-_MOST_ALLOCATED: Final = 1 << 12
-"""Numbers of steps with each outcome: more take long in a sum."""
-_MOST_SUMS: Final = 1 << 18
-"""Sums of two such numbers: a few seconds."""
 _NOTHING: list[Law] = [{"law": "finite", "p": [Fraction(1)], "q": [Fraction(1)]}]
 """A release that says nothing."""
 
@@ -335,7 +329,7 @@ def _replaced(mu: Any, q: Any) -> Law:
 
 def _mixed(law: Law, q: Any, *, first: bool) -> Law:
     """Mix one side of a pair, of a list outcome by outcome."""
-    if law["law"] not in _LISTS:
+    if law["law"] not in LISTS:
         side = "P" if first else "Q"
         return {"law": "subsampled", "sampling_prob": q, "mixture": side, "pair": law}
     both = [mixed(a, b, q, first=first) for a, b in masses(law)]
@@ -407,7 +401,7 @@ def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
     if k == t:
         return _composition(Noise("Composed", {"mechanism": inner, "count": t}))
     if inner.name not in GAUSSIAN:
-        return _allocated_list(pairs(inner), int(t), int(k))
+        return allocated(pairs(inner), int(t), int(k))
     mu, few = gaussian_mu(inner), t // k
     found = []
     for side in "PQ":
@@ -422,41 +416,6 @@ def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
         else:
             found.append([law])
     return found[0], found[1]
-
-
-def _allocated_list(laws: list[Law], t: int, k: int) -> tuple[list[Law], list[Law]]:
-    """Return the laws of the numbers of steps with each outcome, of a step with few of them.
-
-    Without the record they are multinomial, with it the sum of two such numbers, of k and of t − k
-    steps. Raises UnknownError where the outcomes are not listed, or are many.
-    """
-    known = len(laws) == 1 and laws[0]["law"] in _LISTS
-    size = len(masses(laws[0])) if known else 0
-    shapes = [math.comb(n + size - 1, size - 1) if known else 0 for n in (t, k, t - k)]
-    if not known or shapes[0] > _MOST_ALLOCATED or shapes[1] * shapes[2] > _MOST_SUMS:
-        raise UnknownError("the worst pair of a random allocation of this noise")
-    p, q = zip(*masses(laws[0]), strict=True)
-    alone, taken, rest = _multinomial(q, t), _multinomial(p, k), _multinomial(q, t - k)
-    together = dict.fromkeys(alone, Fraction(0))
-    for (one, a), (other, b) in itertools.product(taken.items(), rest.items()):
-        together[tuple(map(sum, zip(one, other, strict=True)))] += a * b
-    first, second = [*together.values()], [*alone.values()]
-    return (
-        [{"law": "finite", "p": first, "q": second}],
-        [{"law": "finite", "p": second, "q": first}],
-    )
-
-
-def _multinomial(shares: Sequence[Any], number: int) -> dict[tuple[int, ...], Any]:
-    """Return the probabilities of the numbers with each outcome, the first one least at first."""
-    if len(shares) == 1:
-        return {(number,): shares[0] ** number}
-    found = {}
-    for first in range(number + 1):
-        share = math.comb(number, first) * shares[0] ** first
-        for others, mass in _multinomial(shares[1:], number - first).items():
-            found[first, *others] = share * mass
-    return found
 
 
 def _both_ways(*found: tuple[list[Any], list[Any]]) -> tuple[list[Law], list[Law]]:

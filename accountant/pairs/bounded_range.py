@@ -79,7 +79,8 @@ class _Step:
             return np.concatenate([left, right, np.zeros(m)])
 
         def mirrored(values: Array) -> Array:
-            return -np.expm1(-x) + np.exp(-x) * values[m:0:-1]
+            found: Array = -np.expm1(-x) + np.exp(-x) * values[m:0:-1]
+            return found
 
         return _Step(
             joined(mirrored(self.above), self.above),

@@ -407,7 +407,7 @@ CASES = [
 ]
 GIVEN = ("Guaranteed", "BridgedTree", "SquareRootFactorization")
 """That a mechanism behind a guarantee exists, and that an input attains the worst pair."""
-BOUNDED_ONLY = ("RandomAllocation",)
+BOUNDED_ONLY = ("RandomAllocation", "TopSelections")
 """Mechanisms whose law the checker knows, and of its answers bounds only."""
 DESCRIPTIONS = ("Isotropic", "Diagonal", "Exchangeable", "Matrix", "BufferedToeplitz")
 SPACES = ("L2Ball", "Box", "SparseBox", "FiniteSet", "DisjointGroups")

@@ -111,10 +111,10 @@ class TopSelections(Choice):
             for place in range(self.selected):
 
                 def cumulative(left: list[int] = left) -> list[arb]:
-                    rest = [scores[i] for i in left]  # type: ignore[index]
-                    given = exponents(rest, self.epsilon, self.sensitivity, self.monotone)
-                    weights = [exponent.exp() for exponent in given]
-                    return list(accumulate(weight / sum(weights) for weight in weights))[:-1]
+                    given = exponents(scores, self.epsilon, self.sensitivity, self.monotone)
+                    weights = [given[i].exp() for i in left]
+                    total = sum(weights[1:], start=weights[0])
+                    return list(accumulate(weight / total for weight in weights))[:-1]
 
                 drawn = sampling.indices_by_inversion(cumulative, 1, rng=rng)
                 row[place] = left.pop(int(drawn[0])) if len(left) > 1 else left.pop()

@@ -239,8 +239,10 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "Staircase": {"epsilon": _SOME, "gamma": Argument(probability), "sensitivity": _ONE},
     "Tabulated": {"p": _LISTED, "q": _LISTED},
     "TopSelections": {
-        **BY_MECHANISM["ExponentialMechanism"].arguments,
+        "epsilon": _SOME,
         "selected": _COUNT,
+        "sensitivity": _ONE,
+        "monotone": Argument(switch, False),
     },
     "TruncatedGeometric": {
         "scale": _SOME,

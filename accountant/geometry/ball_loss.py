@@ -40,7 +40,13 @@ def shape(distance: ExactReal, dimension: int) -> tuple[arb, arb]:
 
 
 def moment(distance: ExactReal, dimension: int, tilt: acb) -> acb:
-    """Return E_P[e^{cL}] at c = tilt − ½, with y = (c + ½)t and j_ν(y) = y^{−ν} I_ν(y).
+    """Return E_P[e^{cL}] at c = tilt − ½."""
+    first, second = terms(distance, dimension, tilt)
+    return first + second
+
+
+def terms(distance: ExactReal, dimension: int, tilt: acb) -> tuple[acb, acb]:
+    """Return the terms of the moment, with y = (c + ½)t and j_ν(y) = y^{−ν} I_ν(y).
 
     It is z^{d/2} (z K_{d/2−1}(z) j_{d/2}(y) + K_{d/2}(z) j_{d/2−1}(y)).
     """
@@ -52,4 +58,4 @@ def moment(distance: ExactReal, dimension: int, tilt: acb) -> acb:
             (y * y / 4).hypgeom_0f1(acb(n + 1), regularized=True) / arb(2) ** n
             for n in (nu, nu - 1)
         )
-        return z**nu * (z * less * first + more * second)
+        return z ** (nu + 1) * less * first, z**nu * more * second

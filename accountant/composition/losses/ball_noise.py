@@ -2,11 +2,14 @@
 
 For d ≥ 3 the loss has on [−t, t] a density in proportion to (1 − u²)^{(d−3)/2} (1 − u² + k) e^{yu},
 u = l/t, y = (c + ½)t, where it is tilted by e^{cL}: log-concave, so that its variation is at most
-twice its maximum g, and |M(c + is)| ≤ 2g/s.
+twice its maximum g, and |M(c + is)| ≤ 2g/s. Before, M is a sum of j_ν(x + iθ), ν ≥ n = d/2 − 1,
+θ = st, with weights > 0, each in proportion to the product of 1 + (x + iθ)²/a² over the zeros a of
+the Bessel function J_ν, which exceed ν. The size of a factor falls with θ while x² + θ² < a².
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +20,7 @@ from flint import acb, arb
 
 from accountant.composition.losses.decay import Decay, up
 from accountant.composition.losses.transform import Transform, rounded
-from accountant.geometry.ball_loss import moment, shape
+from accountant.geometry.ball_loss import moment, shape, terms
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property, ctx
@@ -77,25 +80,42 @@ class BallNoiseTransform(Transform):
 
 @final
 class BallNoiseDecay(Decay):
-    """r(s) = min(1, 2g/s)."""
+    """r(s) = min(1, 2g/s), or what the sizes of both terms are before θ = √(n² − x²)."""
 
     def __init__(self, transform: BallNoiseTransform, c: Fraction) -> None:
+        distance, dimension = transform.distance, transform.dimension
         with ctx.workprec(_PRECISION):
-            second, whole = shape(transform.distance, transform.dimension)
-            t = transform.distance.ball()
-            y, most = ball(c + _HALF) * t, arb(0)
-            power = arb(transform.dimension - 3) / 2
+            second, whole = shape(distance, dimension)
+            self._t, self._tilt, most = distance.ball(), ball(c + _HALF), arb(0)
+            y, power = self._tilt * self._t, arb(dimension - 3) / 2
             for j in range(-_CELLS, _CELLS):
                 near = arb(max(j, -j - 1)) / _CELLS
                 far = ((y * j).max(y * (j + 1)) / _CELLS).exp()
                 square = 1 - near * near
                 most = most.max(square**power * (square + second) * far)
-            scale = 2 * most / (whole * t * transform.value(c))
+            self._shape, self._whole = (distance, dimension), transform.value(c)
+            scale = 2 * most / (whole * self._t * self._whole)
             self._log_scale = up(float(scale.log().upper()))
+            room = (arb(dimension) / 2 - 1) ** 2 - y * y
+            self._end = float((room.sqrt() / self._t).lower()) if room > 0 else 0.0
+
+    def _far(self, t: float) -> float:
+        return min(up(self._log_scale - math.log(t)), 0.0) if t > 0 else 0.0
+
+    def _near(self, t: float) -> float:
+        """Return ln of the sum of both sizes at t, which is less at larger ones before the end."""
+        with ctx.workprec(_PRECISION):
+            sizes = (abs(term) for term in terms(*self._shape, acb(self._tilt, arb(t))))
+            value = sum(sizes, start=arb(0)) / self._whole
+            return min(up(float(value.log().upper())), 0.0)
 
     def log_ratio(self, t: float) -> float:
-        """Return the bound."""
-        return min(up(self._log_scale - np.log(t)), 0.0) if t > 0 else 0.0
+        """Return the bound for all larger |Im z|."""
+        return max(self._near(t), self._far(self._end)) if t < self._end else self._far(t)
+
+    def log_between(self, t: float, end: float) -> float:
+        """Return the bound from t to end alone."""
+        return self._near(t) if end < self._end else self.log_ratio(t)
 
     def log_scale(self) -> float | None:
         """Return ln 2g."""

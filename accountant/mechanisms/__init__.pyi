@@ -17,6 +17,7 @@ from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian as
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from accountant.mechanisms.additive.gaussian import Gaussian as Gaussian
 from accountant.mechanisms.additive.integer_noise import IntegerNoise as IntegerNoise
+from accountant.mechanisms.additive.k_norm import KNorm as KNorm
 from accountant.mechanisms.additive.laplace import Laplace as Laplace
 from accountant.mechanisms.additive.laplace_vector import LaplaceVector as LaplaceVector
 from accountant.mechanisms.additive.logistic import Logistic as Logistic

@@ -152,3 +152,10 @@ def test_a_renyi_divergence_is_that_of_the_accountant() -> None:
     text = _noise(ONE_MODE[10])
     found = _checked(Relation(id="c", claim=f"renyi({text}, 3/2) <= 1"))
     assert (found.problems, found.taken_as_given) == ([], [])
+
+
+@pytest.mark.parametrize(("dimension", "delta"), [(2, "1/10"), (2, "1/3"), (7, "1/10"), (7, "1/3")])
+def test_noise_that_falls_with_a_norm_is_valid(dimension: int, delta: str) -> None:
+    text = f"KNorm(scale='3/4', dimension={dimension})"
+    found = _checked(ApproximateDP(id="c", mechanism=text, epsilon="1/7", delta=delta))
+    assert (found.problems, found.taken_as_given) == ([], [])

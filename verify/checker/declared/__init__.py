@@ -7,6 +7,7 @@ is to add its file, and its name to the list below.
 from verify.checker.declared.above_threshold import ABOVE_THRESHOLD
 from verify.checker.declared.bounded_range import BOUNDED_RANGE
 from verify.checker.declared.exponential import EXPONENTIAL
+from verify.checker.declared.k_norm import K_NORM
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
 from verify.checker.declared.own_density import OWN_DENSITY
@@ -20,6 +21,7 @@ __all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
 _ALL: tuple[DeclaredLaw, ...] = (
     ABOVE_THRESHOLD,
     EXPONENTIAL,
+    K_NORM,
     LOGISTIC,
     OWN_DENSITY,
     PERMUTE_AND_FLIP,

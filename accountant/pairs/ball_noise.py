@@ -1,0 +1,105 @@
+"""The dominating pair of noise with the density e^{−‖x‖₂} in d ≥ 2 dimensions.
+
+P is at a point v of length t, Q at 0. The loss L = t sin φ has the density w(φ) e^{z sin φ}/W of
+`accountant.geometry.ball_loss`; w is even, and reflection x → v − x exchanges P and Q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, final
+
+from flint import acb, arb
+
+from accountant.core.pair import MirroredPair, Tails
+from accountant.geometry.ball_loss import bessel_k, moment, shape
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import ctx
+
+if TYPE_CHECKING:
+    from accountant.composition.losses.transform import Transform
+
+_SPARE_BITS = 8
+"""Bits of the precision that an integral is not asked for."""
+
+
+@final
+@dataclass(frozen=True)
+class BallNoisePair(MirroredPair):
+    """Two laws of density e^{−‖x‖₂} at distance t > 0."""
+
+    law_name = "ball-noise"
+    grid_width: ClassVar = Fraction(1, 200)
+    """A cell of a grid is an integral, which takes a millisecond."""
+
+    distance: ExactReal
+    dimension: int
+
+    def _integral(self, low: arb, high: arb, rate: int, epsilon: ExactReal | None) -> arb:
+        """Return ∫ w e^{± z sin φ}/W, or of w (e^{z sin φ} − e^{ε − z sin φ})/W."""
+        d, z = self.dimension, self.distance.ball() / 2
+        second, whole = shape(self.distance, d)
+        level = None if epsilon is None else epsilon.ball() / 2
+
+        def density(phi: acb, _: bool) -> acb:
+            sine, cosine = phi.sin_cos()
+            size: acb = cosine ** (d - 2) * (cosine * cosine + second)
+            if level is None:
+                return size * (rate * z * sine).exp()
+            return size * (z * sine - level).sinh()
+
+        found = acb.integral(
+            density, acb(low), acb(high), rel_tol=arb(2) ** (_SPARE_BITS - ctx.prec)
+        ).real
+        return found / whole if level is None else 2 * level.exp() * found / whole
+
+    def _angle(self, epsilon: ExactReal) -> arb:
+        return (epsilon.ball() / self.distance.ball()).asin()
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return (2/W) e^{ε/2} ∫ w sinh(z sin φ − ε/2) from t sin φ = ε on."""
+        if epsilon >= self.distance:
+            return arb(0)
+        if epsilon <= -self.distance:
+            return -epsilon.ball().expm1()
+        return self._integral(self._angle(epsilon), arb.pi() / 2, 1, epsilon)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the integrals on both sides of t sin φ = ε."""
+        if epsilon >= self.distance:
+            return Tails(arb(0), arb(1), arb(0), arb(1))
+        if epsilon <= -self.distance:
+            return Tails(arb(1), arb(0), arb(1), arb(0))
+        at, end = self._angle(epsilon), arb.pi() / 2
+        return Tails(*(
+            self._integral(*sides, rate, None)
+            for rate in (1, -1) for sides in ((at, end), (-end, at))
+        ))  # fmt: skip
+
+    def renyi(self, order: arb) -> arb:
+        """Return ln M/(a − 1)."""
+        return moment(self.distance, self.dimension, acb(order - 0.5)).real.log() / (order - 1)
+
+    def loss_transform(self) -> Transform | None:
+        """Return the moments; in two dimensions how they fall is not known."""
+        from accountant.composition.losses.ball_noise import BallNoiseTransform
+
+        return None if self.dimension == 2 else BallNoiseTransform(self.distance, self.dimension)
+
+    def kullback_leibler(self) -> arb:
+        """Return 2z² (K_{d/2−1} I_{d/2+1} + K_{d/2} I_{d/2}), as j_ν′ = y j_{ν+1}."""
+        z, nu = self.distance.ball() / 2, arb(self.dimension) / 2
+        less, more = bessel_k(z, self.dimension)
+        return 2 * z**2 * (less * z.bessel_i(nu + 1) + more * z.bessel_i(nu))
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t."""
+        return self.distance
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe a sheet of a hyperboloid."""
+        return (
+            f"outcomes more than {epsilon} scales nearer to the true answer under P than to that "
+            f"under Q, which is {self.distance} scales away"
+        )

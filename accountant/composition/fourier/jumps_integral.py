@@ -159,7 +159,7 @@ class _Question:
         return self.mostly_large(low, total, level, left - 1)
 
     def _is_enough(self, found: arb) -> bool:
-        return bool(found.rel_accuracy_bits() >= self.bits - LOSS + 1)
+        return bool(found.rel_accuracy_bits() >= self.bits - LOSS)
 
     def beside(self, measure: Measure, known: arb, expected: float | None) -> arb:
         """Return the integral of a measure, to as many bits more as cancel with what is known.

@@ -339,7 +339,11 @@ def _support(law: Law, alpha: Any) -> tuple[Fraction, Fraction]:
 
 
 def least_epsilon(laws: list[Law], delta: Any) -> Any:
-    """Enclose the ε at which the largest H(ε) is δ."""
+    """Enclose the ε at which the largest H(ε) is δ: at δ = 0 the largest loss of declared laws."""
+    if delta == 0 and all(law["law"] in BY_LAW for law in laws):
+        losses = [composed.largest_loss(law) for law in laws]
+        if not any(loss is INFINITE for loss in losses):
+            return largest(losses)
     if any(map(composed.composite, laws)):
         raise UnknownError("the epsilon of a composition")
 

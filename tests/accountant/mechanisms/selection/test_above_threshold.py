@@ -15,6 +15,9 @@ import dpassay
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import AboveThreshold, Composed
 from accountant.questions import profile
+from verify.checker.facts import mechanism
+from verify.checker.laws import least_epsilon
+from verify.checker.mechanisms import pairs
 from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
@@ -143,3 +146,8 @@ def test_bad_arguments_are_named() -> None:
         AboveThreshold(1, 1, variant="noisy-values").release([0])
     with pytest.raises(InvalidInputError, match="value"):
         AboveThreshold(1, 1).release(["x"])
+
+
+def test_the_checker_knows_its_largest_loss_exactly() -> None:
+    noise = mechanism("AboveThreshold(threshold_scale=4, query_scale='4/3', count=3)")
+    assert least_epsilon(pairs(noise), Fraction(0)) == Fraction(19, 4)

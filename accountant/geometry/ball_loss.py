@@ -16,6 +16,8 @@ where ∫(1 − u²)^{ν−½} e^{zu} du = √π Γ(ν + ½)(2/z)^ν I_ν(z) and
 
 from __future__ import annotations
 
+import math
+
 from flint import acb, arb
 
 from accountant.numbers.exact import ExactReal
@@ -23,6 +25,8 @@ from accountant.numbers.precision import ctx
 
 _LOST_BITS = 64
 """Bits that Bessel functions lose where they are computed as differences."""
+_LOST_EACH = 1.5
+"""Bits more for each unit of |Im y|: the terms of j_ν grow like e^{|y|}, and the sum does not."""
 
 
 def bessel_k(z: arb, dimension: int) -> tuple[arb, arb]:
@@ -50,7 +54,8 @@ def terms(distance: ExactReal, dimension: int, tilt: acb) -> tuple[acb, acb]:
 
     It is z^{d/2} (z K_{d/2−1}(z) j_{d/2}(y) + K_{d/2}(z) j_{d/2−1}(y)).
     """
-    with ctx.workprec(ctx.prec + _LOST_BITS):
+    turned = abs(float((distance.ball() * tilt.imag).mid()))
+    with ctx.workprec(ctx.prec + _LOST_BITS + math.ceil(_LOST_EACH * turned)):
         z, nu = distance.ball() / 2, arb(dimension) / 2
         y = 2 * z * tilt
         less, more = bessel_k(z, dimension)

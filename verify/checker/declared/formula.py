@@ -308,6 +308,16 @@ def _try(operation: Callable[..., Range], *parts: Range | None) -> Range | None:
         return None
 
 
+def united(a: Range, b: Range) -> Range:
+    """Return the least range with both."""
+    low, high = a if a.low <= b.low else b, a if a.high >= b.high else b
+    if a.low == b.low:
+        low = b if a.low_open else a
+    if a.high == b.high:
+        high = b if a.high_open else a
+    return Range(low.low, high.high, low.low_open, high.high_open)
+
+
 def _meet(*found: Range | None) -> Range | None:
     """Return the intersection of what is known."""
     known = [one for one in found if one is not None]
@@ -364,7 +374,7 @@ def _sum(a: Known, b: Known) -> Known:
     means = []
     for one, other in ((a.ratio, b.ratio), (a.power, b.power)):
         weighted = _try(add, one, _try(multiply, _try(subtract, other, one), share))
-        hull = _try(Range.union, one, other) if alike else None
+        hull = _try(united, one, other) if alike else None
         means.append(_meet(weighted, hull))
     return Known(value, slope, *means)
 
@@ -372,7 +382,7 @@ def _sum(a: Known, b: Known) -> Known:
 def _raised(a: Known, exponent: Node) -> Known:
     assert isinstance(exponent, Number)
     r, one = Range.exact(exponent.value), Range.exact(exponent.value - 1)
-    value = _try(lambda base: raised(base, r, exponent), a.value)
-    below = _try(lambda base: raised(base, one, exponent), a.value)
+    value = _try(lambda base: raised(base, r), a.value)
+    below = _try(lambda base: raised(base, one), a.value)
     slope = _try(multiply, _try(multiply, r, below), a.slope)
     return Known(value, slope, _try(multiply, r, a.ratio), _try(multiply, r, a.power))

@@ -19,7 +19,7 @@ from itertools import pairwise
 from flint import acb, arb, arb_series
 
 from accountant.numbers.precision import ctx
-from verify.checker.declared.formula import Cut, Known, Piece, known, pieces
+from verify.checker.declared.formula import Cut, Known, Piece, known, pieces, united
 from verify.checker.kernel.expressions import ZERO, Apply, Budget, Name, Node, Number, ProofError
 from verify.checker.kernel.ranges import INFINITY, Range, ball, negate
 from verify.checker.reals import UnknownError
@@ -258,7 +258,7 @@ def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[arb, arb]:
     found = [_loss(part, low, high) for part in within if part.formula != ZERO]
     if len(found) < len(within) or None in found or not all(p.joined for p in within[1:]):
         return -INFINITY, INFINITY
-    ranges = reduce(Range.union, (one for one in found if one is not None))
+    ranges = reduce(united, (one for one in found if one is not None))
     return ranges.low, ranges.high
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from accountant.errors import InvalidInputError
+from accountant.geometry.ball_loss import shape
 from accountant.mechanisms import Composed, KNorm, Laplace
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import enclose
@@ -114,6 +115,26 @@ def test_compositions_by_the_contour() -> None:
     assert float(found.upper) == pytest.approx(2.90776951, rel=1e-8)
     single = [profile.delta(Composed(KNorm(5, 10), 1), "1/10"), profile.delta(KNorm(5, 10), "1/10")]
     assert single[0] == single[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dimension", "distance"), [(3, "1/2")])
+def test_two_releases_are_a_mean_of_one_over_the_loss_of_the_other(
+    dimension: int, distance: str
+) -> None:
+    """H₂(ε) = E_P[H₁(ε − L)], by midpoints in the angle, at which L = t sin φ."""
+    t, pair = float(Fraction(distance)), BallNoisePair(exact(distance), dimension)
+    second = float(shape(pair.distance, dimension)[0])
+    noise = KNorm(1, dimension, sensitivity=distance)
+    reach = min(np.pi / 2, 12 / np.sqrt(dimension))
+    phi = reach * (2 * np.arange(300) + 1 - 300) / 300
+    weights = np.cos(phi) ** (dimension - 2) * (np.cos(phi) ** 2 + second)
+    weights *= np.exp(t / 2 * np.sin(phi))
+    values = [float(pair.hockey_stick(exact(Fraction(0.25 - t * np.sin(x))))) for x in phi]
+    known = weights @ values / weights.sum()
+    found = profile.delta(Composed(noise, 2), "1/4")
+    assert found.upper - found.lower <= found.lower * Decimal("1e-6")
+    assert float(found.upper) == pytest.approx(known, rel=1e-3)
 
 
 def test_a_million_coordinates() -> None:

@@ -107,6 +107,17 @@ def test_a_product_has_the_numbers_of_the_balls(
                 assert 2 * mine.rad() <= arb(10) ** -18 * abs(mine).upper()
 
 
+def test_a_level_next_to_the_largest_loss_has_its_probability() -> None:
+    text = "Composed([RandomizedResponse(epsilon='0.1'), RandomizedResponse(epsilon='0.2')])"
+    (law,) = pairs(under(mechanism(text), "replace-one"))
+    found = composed.answers(law, Fraction(3, 10) - Fraction(1, 10**41))
+    with ctx.workprec(448):
+        truth = [1 / (1 + (-arb(entry)).exp()) for entry in ("0.1", "0.2")]
+        assert found.above_p.overlaps(truth[0] * truth[1])
+    assert found.above_p.rad() < 1e-30
+    assert 0 <= found.hockey_stick.upper() < 1e-29
+
+
 def test_the_integral_has_the_normal_tails() -> None:
     """One Gaussian loss, against its closed form, at levels from the middle to 1e-300."""
     for epsilon in ("-1", "0", "1", "30"):

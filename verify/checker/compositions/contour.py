@@ -65,7 +65,7 @@ _FINEST = 1_000_000
 """Most steps of the lattice in one difference of losses."""
 _EXACT = Fraction(1, 10**50)
 """Of a difference of losses: a remainder below it is none."""
-_TIE = Fraction(1, 10**38)
+_TIE = Fraction(1, 10**80)
 """Of a step: a point of the lattice that is above ε by less is ε."""
 
 
@@ -107,7 +107,7 @@ class _Plan:
     @property
     def bits(self) -> int:
         """The precision of its sum."""
-        return int(self.digits / math.log10(2)) + self.nodes.bit_length() + _GUARD
+        return max(int(self.digits / math.log10(2)), 0) + self.nodes.bit_length() + _GUARD
 
 
 @lru_cache(maxsize=256)

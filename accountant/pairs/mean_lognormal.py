@@ -52,7 +52,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import acb, acb_mat, arb, arb_series
+from flint import acb, arb, arb_series
 
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -74,10 +74,8 @@ _TURNS = 60
 """Angles ω that are tried for the end, down to a billionth."""
 _POWERS = tuple(2.0 ** (i / 2) for i in range(1, 30))
 """The n that are tried for the end."""
-_BLOCK = 1 << 17
-"""Terms at a time: 20 MB."""
 _MOST_TERMS = 20_000_000
-"""Terms of all sums for ψ at most: half a minute."""
+"""Terms of all sums for ψ at most: some seconds."""
 
 
 @final
@@ -242,8 +240,10 @@ class _Plan:
         weights = []
         for x in (g * j for j in range(-reach, reach + 1)):
             weight = scale * acb((a * a - x * x) / 2, x * a).exp()
-            weights.append([weight, weight * acb(mu * (x - mu / 2), -mu * a).exp()])
-        columns = acb_mat(weights)
+            weights.append((weight, weight * acb(mu * (x - mu / 2), -mu * a).exp()))
+        size = 1 << ((self.last - self.first) // stride + 2 * reach + 1).bit_length()
+        rest = [acb(0)] * (size - 2 * reach - 1)
+        columns = [acb.dft([*column, *rest]) for column in zip(*reversed(weights), strict=True)]
         turned = -acb(0, arb.pi() / 2 - mu * a).exp() / self.of.steps
         low = self.first + 1 - reach * stride
         each = [
@@ -253,12 +253,14 @@ class _Plan:
         error = ((2 * a * a).exp() + 1) / (2 * arb.pi() * a / g).expm1()
         error += (a * a / 2).exp() * ((g * reach - mu) / arb(2).sqrt()).erfc()
         doubtful = acb(arb(0, error.upper()), arb(0, error.upper()))
-        found: list[tuple[acb, acb]] = []
-        span = 2 * reach * stride + 1
-        length, height = self.last - self.first, max(1, _BLOCK // (2 * reach + 1))
-        for top in range(0, length, height):
-            ends = range(top, min(top + height, length))
-            rows = [each[i : i + span : stride] for i in ends]
-            values = acb_mat(rows) * columns
-            found += [(values[i, 0] + doubtful, values[i, 1] + doubtful) for i in range(len(rows))]
+        found = [(doubtful, doubtful)] * (self.last - self.first)
+        for start in range(min(stride, len(found))):  # a convolution of every stride-th term
+            terms = each[start::stride]
+            turns = acb.dft(terms + [acb(0)] * (size - len(terms)))
+            psi, own = (
+                acb.dft([x * y for x, y in zip(column, turns, strict=True)], inverse=True)
+                for column in columns
+            )
+            for i, k in enumerate(range(start, len(found), stride), 2 * reach):
+                found[k] = (psi[i] + doubtful, own[i] + doubtful)
         return found

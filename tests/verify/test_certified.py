@@ -189,10 +189,11 @@ HOLDS    dp    tenths          one  3 0.5        given slow
 HOLDS    dp    allocation      both 1 0.2
 HOLDS    dp    allocation      both 1 1e-2
 REFUTED  dp    allocation      both 1 1e-5
-HOLDS    dp    epochs          both 1 1e-2       given
 REFUTED  dp    twice           both 1.4 1e-6     slow
 HOLDS    dp    counted         both 1 2e-2
 REFUTED  dp    counted         both 0.5 1e-2
+HOLDS    dp    epochs          both 0.1 0.0035
+REFUTED  dp    epochs          both 0.1 0.0034
 HOLDS    dp    often           both 3 0.1        slow
 REFUTED  dp    often           both 3 1e-4
 HOLDS    dp    exponential     -    1 0.18

@@ -1,25 +1,19 @@
-"""One epoch of random allocation: contour integrals, by two trapezoidal sums in balls.
+"""Events of several participations in an epoch: contour integrals, by two sums in balls.
 
 W = (1/t) Σ_j X_j under Q, X = e^{μZ − μ²/2}; W = dP/dQ. P_k adds μ to k of the Z, all sets being
-equally likely, P = P_1. With K = e^ε, F(K) = E(K − W)⁺,
+equally likely, P = P_1. With ψ(s) = E e^{−sX}, ψ₁(s) = E X e^{−sX} the integrals
+(1/2πi) ∫ e^{λK} f(λ) dλ over Re λ = c > 0 are
 
-    E(W − K)⁺ = 1 − K + F(K),   E(1 − KW)⁺ = K F(1/K),
-
-ψ(s) = E e^{−sX}, ψ₁(s) = E X e^{−sX}; the integrals (1/2πi) ∫ e^{λK} f(λ) dλ over Re λ = c > 0 are
-
-    F(K) for f = ψ(λ/t)^t/λ²,   Q(W ≤ K) for f = ψ(λ/t)^t/λ,
-    P_k(W ≤ K) for f = ψ(λ/t)^{t−k} ψ₁(λ/t)^k/λ.
+    Q(W ≤ K) for f = ψ(λ/t)^t/λ,   P_k(W ≤ K) for f = ψ(λ/t)^{t−k} ψ₁(λ/t)^k/λ.
 
 *Step.* By Poisson's formula the sum with step h = 2π/B is Σ_n G(K + nB) e^{−ncB} for each of these
-functions G. For B > K the terms with n < 0 are 0, and those with n ≥ 1 known up to 1: probabilities
-are, and F(x) = x − 1 + E(W − x)⁺.
+functions G. For B > K the terms with n < 0 are 0, and those with n ≥ 1 probabilities.
 
 *End.* On the line Im x = −η, 0 < ω = μη ≤ π/2, ψ(s) is ∫ n(x − iη) exp(−s e^{−iω} e^{μx − μ²/2}) dx
 with the normal density n, and ψ₁(s) the same with n(x − iη − μ). For τ = t Im s therefore
 |ψ(s)| ≤ e^{η²/2} ψ(ρ) and |ψ₁(s)| ≤ e^{η²/2} ψ₁(ρ), ρ = (τ/t) sin ω; and ψ₁(ρ) ≤ ψ(ρ), for EX = 1
-and e^{−ρX} falls with X. Let r = e^{η²/2} ψ(ρ) at
-τ = T = Nh. What is beyond is at most e^{cK} r^t/(πT) for F; else one of the factors is integrated:
-as ∫ e^{−ρX} dτ/τ ≤ t e^{−ρX}/(TX sin ω) from T on and E 1/X = e^{μ²}, at most
+and e^{−ρX} falls with X. Let r = e^{η²/2} ψ(ρ) at τ = T = Nh. One of the factors is integrated: as
+∫ e^{−ρX} dτ/τ ≤ t e^{−ρX}/(TX sin ω) from T on and E 1/X = e^{μ²}, what is beyond is at most
 
     e^{cK} r^{t−1} e^{η²/2 + μ²} t/(πT sin ω).
 
@@ -46,7 +40,7 @@ from verify.checker.reals import Real, UnknownError, ball, exp
 
 Law: TypeAlias = dict[str, Any]
 _BITS = (96, 48)
-"""Bits of F after the point, the second where the first take too long: t = 2, say."""
+"""Bits after the point, the second where the first take too long: t = 2, say."""
 _ENOUGH = 24
 """Bits of a probability that are enough: more are asked for where fewer come soon."""
 _WORKING = 256
@@ -67,28 +61,6 @@ _MOST = 3_000_000
 """Most exponentials: about ten seconds."""
 
 
-def hockey_stick(law: Law, epsilon: Any) -> Any:
-    """Return H(ε) of (1/t) Σ_j N(μ e_j, I) against N(0, I), or with the mixture last.
-
-    Raises UnknownError where that takes too long.
-    """
-    first = law["mixture"] == "P"
-    size, (found,) = _asked(law, exp(epsilon if first else -epsilon), tails=False)
-    with ctx.workprec(_WORKING):
-        return Real(1 - size + found if first else found / size)
-
-
-def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
-    """Return the probabilities of a loss above ε under both laws of the pair, the first one first.
-
-    Raises UnknownError where that takes too long.
-    """
-    first = law["mixture"] == "P"
-    _, (p, q) = _asked(law, exp(epsilon if first else -epsilon), tails=True)
-    with ctx.workprec(_WORKING):
-        return (Real(1 - p), Real(1 - q)) if first else (Real(q), Real(p))
-
-
 def event_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     """Return the probabilities of {W > c} under P_k and Q, or {W ≤ c} under Q and P_k.
 
@@ -98,7 +70,7 @@ def event_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     first, k = law["mixture"] == "P", int(law["participations"])
 
     def of(at: Any, *bits: int) -> tuple[arb, arb]:
-        _, (p, q) = _asked(law, exp(at), tails=True, several=bits)
+        p, q = _asked(law, exp(at), bits)
         with ctx.workprec(_WORKING):
             return (1 - p, 1 - q) if first else (q, p)
 
@@ -127,18 +99,15 @@ def _largest(gain: Callable[[float], float], low: float, high: float) -> float:
     return max((best + width * part for part in _PARTS), key=gain)
 
 
-def _asked(
-    law: Law, level: Any, *, tails: bool, several: Sequence[int] = ()
-) -> tuple[arb, tuple[arb, ...]]:
-    """Return K, and F(K) or P_k(W ≤ K) and Q(W ≤ K)."""
+def _asked(law: Law, level: Any, several: Sequence[int]) -> tuple[arb, arb]:
+    """Return P_k(W ≤ K) and Q(W ≤ K)."""
     with ctx.workprec(_WORKING):
-        size = ball(level)
-        taken = int(law.get("participations", 1))
-        asked = _exact(ball(law["mu"])), int(law["steps"]), taken, _exact(size)
+        taken = int(law["participations"])
+        asked = _exact(ball(law["mu"])), int(law["steps"]), taken, _exact(ball(level))
         for bits in several or _BITS:
-            found = _below(asked, bits, tails)
+            found = _below(asked, bits)
             if found is not None:
-                return size, found
+                return found
     raise UnknownError("the law of this random allocation: its integral takes too long")
 
 
@@ -148,8 +117,8 @@ def _exact(value: arb) -> str:
 
 
 @lru_cache(maxsize=64)
-def _below(asked: tuple[str, int, int, str], bits: int, tails: bool) -> tuple[arb, ...] | None:
-    """Return F(K), or P_k(W ≤ K) and Q(W ≤ K), of μ, t, k and K; None where that takes too long."""
+def _below(asked: tuple[str, int, int, str], bits: int) -> tuple[arb, arb] | None:
+    """Return P_k(W ≤ K) and Q(W ≤ K) of μ, t, k and K; None where that takes too long."""
     mu_text, t, taken, level_text = asked
     mu, level = arb(mu_text), arb(level_text)
     wanted = bits * math.log(2)
@@ -157,29 +126,23 @@ def _below(asked: tuple[str, int, int, str], bits: int, tails: bool) -> tuple[ar
     line = arb(float(wanted / period.mid()))  # e^{−cB} is what is wanted
     transform = _Transform(mu, wanted * (1 + 1 / _PERIOD) + math.log(t))
     grown = (line * level).exp()
-    end = _end(transform, t, period, tails=tails, least=math.exp(-wanted) / grown)
+    end = _end(transform, t, period, math.exp(-wanted) / grown)
     if end is None:
         return None
     count, beyond = end
-    step, totals = 2 * arb.pi() / period, [arb(0)] * (1 + tails)
+    step, p, q = 2 * arb.pi() / period, arb(0), arb(0)
     for k in range(count + 1):
         z = acb(line, k * step)
         psi, own = transform(z / t)
         turned = acb(0, k * step * level).exp() * psi ** (t - taken) / z / (1 if k else 2)
-        rest = psi**taken
-        terms = (turned * own**taken, turned * rest) if tails else (turned * rest / z,)
-        totals = [total + term.real for total, term in zip(totals, terms, strict=True)]
+        p, q = p + (turned * own**taken).real, q + (turned * psi**taken).real
     share = (-line * period).exp()
     above = arb(0).union(share / (1 - share))
-    if not tails:
-        above += (level - 1) * share / (1 - share) + period * share / (1 - share) ** 2
-    error = arb(0, (beyond * grown).upper())
-    return tuple(grown * step / arb.pi() * total - above + error for total in totals)
+    rest, scale = arb(0, (beyond * grown).upper()) - above, grown * step / arb.pi()
+    return scale * p + rest, scale * q + rest
 
 
-def _end(
-    transform: _Transform, t: int, period: arb, *, tails: bool, least: arb
-) -> tuple[int, arb] | None:
+def _end(transform: _Transform, t: int, period: arb, least: arb) -> tuple[int, arb] | None:
     """Return N and a bound of what is beyond it, less e^{cK}; None where N is too large."""
     end, step, mu = _FIRST_END, 2 * arb.pi() / period, transform.mu
     while True:
@@ -191,10 +154,7 @@ def _end(
             angle = arb(part) * arb.pi() / 2
             half, sine = (angle / mu) ** 2 / 2, angle.sin()
             log = half + transform(acb(top / t * sine))[0].real.log()
-            error = (t * log).exp()
-            if tails:
-                error = ((t - 1) * log + half + mu * mu).exp() * t / sine
-            error /= arb.pi() * top
+            error = ((t - 1) * log + half + mu * mu).exp() * t / (sine * arb.pi() * top)
             if error < least:
                 return count, error
         end *= _LONGER

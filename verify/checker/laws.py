@@ -29,7 +29,6 @@ from verify.checker.reals import (
     ball,
     exp,
     log,
-    sqrt,
 )
 
 _FARTHEST = 1 << 20
@@ -70,11 +69,6 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
             return 1 - rank_one_complement(*shape, epsilon), rank_one_complement(*shape, -epsilon)
         case "subsampled":
             return _subsampled_tails(law, epsilon)
-        case "random-allocation":  # P(L > ε) ≥ H(ε), and Q(L > ε) ≤ e^{−ε} P(L > ε)
-            try:
-                return allocation.tails(law, epsilon)
-            except UnknownError:
-                return hull(_allocated(law, epsilon)[0], _ONE), hull(_ZERO, exp(-epsilon))
         case "allocation-event":
             return allocation.event_tails(law, epsilon)
         case "gaussian-mixture":
@@ -126,11 +120,6 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
         *factors, most = law["factors"]
         high = hockey_stick(most, epsilon)
         return hull(largest([_known(factor, epsilon) for factor in factors]), high)
-    if law["law"] == "random-allocation":
-        try:
-            return allocation.hockey_stick(law, epsilon)
-        except UnknownError:
-            return hull(*_allocated(law, epsilon))
     if law["law"] == "several-positions":
         return _several_positions(law, epsilon)
     if law["law"] == "shuffled-reports" or (
@@ -159,18 +148,6 @@ def _several_positions(law: Law, epsilon: Any) -> Any:
     response, listed = exp(largest_loss), {**law, "law": "laplace-product"}
     most = (response - exp(epsilon)) / (response + 1)
     return hull(hockey_stick(listed, epsilon), largest([most, 1 - exp(epsilon), _ZERO]))
-
-
-def _allocated(law: Law, epsilon: Any) -> tuple[Any, Any]:
-    """Return bounds of H(ε) of (1/t) Σ_j N(μ e_j, I) against N(0, I), in either direction.
-
-    The sum of the coordinates is N(μ, t) against N(0, t), and H falls under a function of the
-    outcome: at least that of N(μ/√t, 1) against N(0, 1). H is jointly convex, and each N(μ e_j, I)
-    against N(0, I) is a pair of one coordinate: at most that of N(μ, 1) against N(0, 1).
-    """
-    means = (law["mu"] / sqrt(law["steps"]), law["mu"])
-    low, high = (hockey_stick({"law": "gaussian", "mu": mean}, epsilon) for mean in means)
-    return low, high
 
 
 def _positive_part(x: Any) -> Any:

@@ -33,6 +33,7 @@ from verify.checker.arithmetic import (
     largest,
     total,
 )
+from verify.checker.compositions.allocation import Allocation
 from verify.checker.compositions.contour import (
     Answers,
     bounded,
@@ -64,6 +65,8 @@ from verify.checker.reals import INFINITE, Real, ball, exp, log
 Law: TypeAlias = dict[str, Any]
 
 
+_CONTINUOUS = (Allocation, Laplace, Mixture, Normal)
+"""Losses that are no list."""
 _MOST_TERMS = 4_000_000
 """Most terms of Laplace laws that are added up exactly: about a hundred equal ones."""
 _MOST_PARTS = 200
@@ -78,7 +81,7 @@ def composite(law: Law) -> bool:
         return laplace_work(law["distances"]) > _MOST_TERMS
     if law["law"] == "gaussian-mixture":
         return not two_sided(law)
-    return law["law"] in ("product", "discrete-gaussian-product")
+    return law["law"] in ("product", "discrete-gaussian-product", "random-allocation")
 
 
 def two_sided(law: Law) -> bool:
@@ -196,8 +199,9 @@ def _enclosed(factors: Factors, epsilon: str) -> tuple[Answers, arb]:
     """Return the answers, and how far losses were moved."""
     none = arb(0)
     try:
-        if any(isinstance(factor, (Normal, Mixture, Laplace)) for factor, _ in factors):
-            if [count for _, count in factors] == [1]:
+        if any(isinstance(factor, _CONTINUOUS) for factor, _ in factors):
+            alone = [count for _, count in factors] == [1]
+            if alone and not isinstance(factors[0][0], Allocation):
                 p, q = factors[0][0].tails(arb(epsilon))
                 return Answers(p - arb(epsilon).exp() * q, p, q), none
             return integrate(factors, epsilon), none
@@ -233,6 +237,8 @@ def _renyi(factors: Factors, order: Fraction) -> Any:
             if extreme is not None:
                 return Real(extreme)
         less = ball(order - 1)
+        if not all(factor.close(less) for factor, _ in factors):
+            raise UnknownError("a Rényi divergence of this order of random allocation")
         return Real(log_moments(factors, less, _RENYI_DIGITS) / less)
 
 
@@ -315,6 +321,8 @@ def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
             return [(_mixture(law), 1)]
         case "subsampled":
             return [(_subsampled(law), 1)]
+        case "random-allocation":
+            return [(Allocation(text(law["mu"]), int(law["steps"]), law["mixture"] == "P"), 1)]
         case "finite" | "discrete-laplace":
             return [(_listed(masses(law)), 1)]
     raise UnknownError(f"probabilities of the law {law['law']!r}")

@@ -146,8 +146,9 @@ def _plan(factors: Factors, eps: float, digits: int, most: int) -> _Plan | None:
     """Choose the line, the step and the end of the sum; None where it would be too long."""
     try:
         line, log_value = saddle(factors, eps)
-        goals = [(line * stretch, log_value) for stretch in STRETCHES]
-        plans = [_along(factors, eps, goal, digits, most) for goal in goals]
+        farthest = min(factor.farthest for factor, _ in factors)
+        lines = dict.fromkeys(min(line * stretch, farthest) for stretch in STRETCHES)
+        plans = [_along(factors, eps, (at, log_value), digits, most) for at in lines]
     except (OverflowError, ValueError, ZeroDivisionError):  # beyond the range of floats
         return None
     short = [plan for plan in plans if plan is not None and plan.work <= most]
@@ -194,7 +195,9 @@ def _along(
 def _worked(factors: Factors, plan: _Plan) -> _Plan:
     end = plan.nodes * plan.step
     cost = sum(factor.cost(plan.line, end, plan.digits) for factor, _ in factors)
-    return replace(plan, work=plan.nodes * (_OVERHEAD + cost))
+    where = plan.line, plan.step, plan.nodes, plan.digits
+    tables = sum(factor.table(*where) for factor, _ in factors)
+    return replace(plan, work=plan.nodes * (_OVERHEAD + cost) + tables)
 
 
 # The sum and its bounds.
@@ -286,7 +289,8 @@ def bounded(factors: Factors, epsilon: str) -> Answers:
     """Bound the three functions by 0 and by Chernoff's M(s) e^{−sε}."""
     eps, bound = arb(epsilon), arb(1)
     try:
-        line = arb(saddle(factors, float(eps))[0])
+        highest = min(factor.highest for factor, _ in factors)
+        line = arb(min(saddle(factors, float(eps))[0], highest))
         bound = (log_moments(factors, line, 40) - line * eps).exp().min(bound)
     except (OverflowError, ValueError, ZeroDivisionError):  # beyond the range of floats
         pass

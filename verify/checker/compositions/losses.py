@@ -63,10 +63,18 @@ class Factor:
     """The mass of P where L = ∞."""
     missing: str = "0"
     """The mass of P where L is left open."""
+    farthest: float = math.inf
+    """The largest c at which M is known."""
+    highest: float = math.inf
+    """The largest c at which it is bounded well."""
 
     def log_moment(self, line: arb, digits: float) -> arb:
-        """Enclose ln M(c)."""
+        """Enclose ln M(c), or bound it from above where `close` says so."""
         raise NotImplementedError
+
+    def close(self, line: arb) -> bool:
+        """Whether `log_moment` encloses ln M(c), and does not only bound it."""
+        return True
 
     def along(self, line: arb, step: arb, nodes: int, digits: float) -> list[acb]:
         """Enclose M along the line, at n = 0, …, nodes."""
@@ -79,6 +87,10 @@ class Factor:
     def cost(self, line: float, end: float, digits: float) -> float:
         """Estimate the products of complex numbers that a node takes."""
         raise NotImplementedError
+
+    def table(self, line: float, step: float, nodes: int, digits: float) -> float:
+        """Estimate the products that all nodes take together, besides."""
+        return 0.0
 
     def estimate(self, line: float) -> float:
         """Estimate ln M(c)."""
@@ -332,7 +344,8 @@ def saddle(factors: Factors, eps: float) -> tuple[float, float]:
 
 def period(factors: Factors, eps: float, c: float, wanted: float) -> tuple[float, float]:
     """Return B with aliases below e^wanted, and the s of their Chernoff bound."""
-    points = [c * (1 + share) for share in _SHARES]
+    highest = min(factor.highest for factor, _ in factors)
+    points = [c * (1 + share) for share in _SHARES if c * (1 + share) <= highest]
     ahead = [(log_moment(factors, s) - s * eps - wanted) / (s - c) for s in points]
     needed, beyond = min(zip(ahead, points, strict=True))
     return max(needed, -wanted / c, 1e-3), beyond

@@ -29,6 +29,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import final
 
 from flint import arb
@@ -83,31 +84,20 @@ class Adaptive(Engine):
     of_choices = True
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a ball around both bounds of W(ε).
-
-        Raises UndecidedError, with what was reached, where a width is asked for that is not.
-        """
+        """Return a ball around both bounds of W(ε), as near as the finest grid brings them."""
         wanted = asked_width.get()
-        if wanted is None:
-            level = max(0, min(len(_LEVELS) - 1, (ctx.prec // 128).bit_length() - 1))
-            cells = _levels(product)[level]
-            upper = bounds(product, epsilon, cells)[1].min(_by_moments(product, epsilon))
-            lower = _below(epsilon, cells, list(sequences(product)))
-            return lower.lower().max(arb(0)).union(upper.upper())
-        chosen = list(sequences(product))
-        for cells in _levels(product):
-            least, upper = bounds(product, epsilon, cells)
-            if upper.is_zero():
-                return arb(0)
-            upper = upper.min(_by_moments(product, epsilon))
-            lower = _below(epsilon, cells, chosen)
-            scale = lower if lower > 0 else least.min(arb(1))
-            if upper - lower <= ball(wanted) * _SPARE * scale:
-                return lower.lower().max(arb(0)).union(upper.upper())
-            if not least - lower < ball(wanted) * _SPARE * scale:  # no grid will do
-                break
-        width = float((upper - lower) / lower) if lower > 0 else math.inf
-        raise _refusal("delta", Interval.between(lower.max(arb(0)), upper.min(arb(1)), 20), width)
+        if wanted is not None:
+            return _as_near_as(product, epsilon, wanted)
+        level = max(0, min(len(_LEVELS) - 1, (ctx.prec // 128).bit_length() - 1))
+        cells = _levels(product)[level]
+        upper = bounds(product, epsilon, cells)[1].min(_by_moments(product, epsilon))
+        lower = _below(epsilon, cells, list(sequences(product)))
+        return lower.lower().max(arb(0)).union(upper.upper())
+
+    def at_most(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return the bound of all choices on the coarsest grid."""
+        above = bounds(product, epsilon, _levels(product)[0])[1]
+        return above.min(_by_moments(product, epsilon)).upper()
 
     def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with W(ε) = δ, by the points at which both bounds pass δ.
@@ -154,6 +144,25 @@ def adaptive(families: Sequence[tuple[Family, int]]) -> Product:
         pair = envelope(family)
         found[pair] = found.get(pair, 0) + count
     return Product(tuple(found.items()), Adaptive())
+
+
+@lru_cache(maxsize=256)
+def _as_near_as(product: Product, epsilon: ExactReal, wanted: Fraction) -> arb:
+    """Return a ball around both bounds of W(ε) from the first grid on which they are so near.
+
+    Where no grid brings them together it is that of the last: more bits would not help.
+    """
+    chosen = list(sequences(product))
+    for cells in _levels(product):
+        least, upper = bounds(product, epsilon, cells)
+        if upper.is_zero():
+            return arb(0)
+        upper = upper.min(_by_moments(product, epsilon))
+        lower = _below(epsilon, cells, chosen)
+        enough = ball(wanted) * _SPARE * (lower if lower > 0 else least.min(arb(1)))
+        if upper - lower <= enough or not least - lower < enough:  # near, or no grid will do
+            break
+    return lower.lower().max(arb(0)).union(upper.min(arb(1)).upper())
 
 
 def _families(product: Product) -> list[tuple[Family, int]]:

@@ -101,6 +101,10 @@ class Engine(ABC):
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε), where some finite loss may exceed ε."""
 
+    def at_most(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a bound of H(ε)."""
+        return self.profile(product, epsilon).upper()
+
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the tails, from the slopes of H.
 
@@ -200,6 +204,11 @@ class Product(Pair):
         return tuple(pair for pair, _ in self.factors)
 
     @property
+    def only_bounded(self) -> bool:
+        """Whether H is known between that of a choice that is made and a bound for all."""
+        return self.engine.of_choices
+
+    @property
     def is_product(self) -> bool:
         """Whether H is that of the product of the factors."""
         return not self.engine.of_choices
@@ -244,6 +253,12 @@ class Product(Pair):
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return what the engine estimates."""
         return self.engine.estimate_epsilon(self, log_delta)
+
+    def at_most(self, epsilon: ExactReal) -> arb:
+        """Return a bound of H(ε), as near as the engine has it."""
+        return (
+            self.infinity_mass() if self.is_beyond(epsilon) else self.engine.at_most(self, epsilon)
+        )
 
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the quick bound of the engine."""

@@ -155,6 +155,10 @@ class Pair(ABC):
         """
         return None
 
+    def at_most(self, epsilon: ExactReal) -> arb:
+        """Return a bound of H(ε), as near as a bracket of H has it."""
+        return self.hockey_stick(epsilon).upper()
+
     def bound(self, epsilon: ExactReal) -> arb:
         """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
         return arb(1)

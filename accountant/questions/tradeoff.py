@@ -56,6 +56,8 @@ _MAX_BLURS = 2
 _LOSSES, _PARTS, _LOSS_SPAN = 6, (1, Fraction(3, 4)), 4.0
 """Losses of each sign at which bounds of H are taken: from the largest, or from this one, on they
 fall by half so many times, and such parts of each are taken."""
+_EVENTS = 8
+"""Events that are tried, of the losses whose bounds are the best."""
 _COARSE = Fraction(1, 1000)
 """Relative width of bounds of H: they are farther apart, or the losses are."""
 _WIDENINGS = 4
@@ -201,11 +203,16 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
     with ctx.workprec(START_PRECISION), narrowed(_COARSE):
         largest_loss = pair.max_loss()
         span = float(largest_loss.upper()) if largest_loss.is_finite() else _span(pair, level)
-        least, most = arb(0), (1 - level).upper()
+        most = (1 - level).upper()
         sizes = [Fraction(span) * part / (1 << k) for k in range(_LOSSES) for part in _PARTS]
-        for loss in (Fraction(0), *sizes, *(-size for size in sizes)):
+        losses = (Fraction(0), *sizes, *(-size for size in sizes))
+        found = []
+        for loss in losses:
             at = ExactReal.of_rational(loss)
-            least = least.max(1 - pair.hockey_stick(at).upper() - at.ball().exp() * level)
+            found.append((1 - pair.at_most(at) - at.ball().exp() * level, at))
+        found.sort(key=lambda entry: float(entry[0]), reverse=True)
+        least = max([arb(0), *(value for value, _ in found)], key=float)
+        for _, at in found[:_EVENTS]:
             with suppress(NotApplicableError, UndecidedError):
                 tails = pair.attained(at).tails(at)
                 if tails.q_above > level:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from flint import arb, ctx
 
+from accountant.composition import choose
 from accountant.composition.adaptive import Adaptive
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
@@ -25,7 +28,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import exact
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.subsampled import EnvelopePair, envelope
-from accountant.questions import profile
+from accountant.questions import profile, tradeoff
 from tests.quick import quick
 
 SKEW = IntegerNoise(["1/16", "1/8", "5/16", "1/4", "3/16", "1/16"], lowest=-2)
@@ -124,6 +127,31 @@ def test_a_sample_without_replacement_has_one_relation() -> None:
         for relation in (None, "replace-one")
     )
     assert found == named
+
+
+@pytest.mark.parametrize("epsilon", ["0.2", "1", "2"])
+def test_ends_farther_apart_than_half_are_an_answer(epsilon: str) -> None:
+    """20 samples: δ is at least that of samples in one direction alone, within a factor of 1.7."""
+    sample = SampledWithoutReplacement(Gaussian(standard_deviation=2), 10, 100)
+    found = profile.delta(Composed(sample, 20), epsilon)
+    for pair in sample.worst_case(None).pairs(None):
+        at = exact(epsilon, "epsilon")
+        assert float(found.upper) >= float(choose.product([(pair, 20)]).hockey_stick(at).lower())
+    assert 0 < found.lower < found.upper < Decimal("1.7") * found.lower
+
+
+def test_beta_of_choices_has_two_ends() -> None:
+    """A table: the least β of fixed choices is near both ends, and not below the lower one."""
+    found = tradeoff.beta(Composed(SKEW, 2), "0.1", adjacency="replace-one")
+    pairs = [laws(pair) for pair in SKEW.worst_case(Adjacency.REPLACE_ONE).pairs(None)]
+    best = 1.0
+    for (p, q), (r, s) in itertools.product(pairs, repeat=2):
+        one, two = np.outer(p, r).ravel(), np.outer(q, s).ravel()
+        order = np.argsort(two / np.maximum(one, 1e-300))  # most likely under P first
+        level, power = np.cumsum(two[order]), np.cumsum(one[order])
+        best = min(best, 1 - float(np.interp(0.1, level, power)))
+    assert float(found.lower) <= best * (1 + 1e-12)
+    assert found.upper < Decimal("1.3") * found.lower
 
 
 def test_losses_that_are_all_beyond_what_matters() -> None:

@@ -129,7 +129,7 @@ def _widened(found: Answers, factors: Factors, epsilon: str, moved: arb) -> Answ
     left_out = (count * arb(factor.missing) for factor, count in factors)
     lost, aside = arb(0).union(sum(left_out, arb(0))), arb(0, moved.upper())
     around = lost
-    if not moved == 0:
+    if not moved.is_zero():
         around += aside * bounded(factors, text(arb(epsilon) - moved.upper())).above_p.upper()
     stick = found.hockey_stick + around
     tail = found.above_q * aside.exp() + (-arb(epsilon)).exp() * lost

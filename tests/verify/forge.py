@@ -55,7 +55,7 @@ _ADDED = {
     "tolerance": "1e9", "adjacency": "replace-one", "assume": ["1 < 0"], "where": {"q": [1]},
     "let": {"s": "1"}, "tail": "", "competitor": "0", "exact": "0",
 }  # fmt: skip
-_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d{1,5})?(/\d+)?")
+_NUMBER = re.compile(r"[-+]?\d+(/\d+|(\.\d+)?([eE][-+]?\d{1,5})?)")
 _RELATIONS = ("<=", ">=", "<", ">", "==", "!=")
 
 

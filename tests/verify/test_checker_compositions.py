@@ -321,3 +321,30 @@ def test_what_many_tables_compose_to_is_not_checked_as_one(epsilon: str, verdict
     assert said == verdict
     found = checker.check(data)
     assert (found.outcome.value, found.problems) == ("CONDITIONAL", [])
+
+
+@pytest.mark.parametrize("digits", [36, 39, 45, 90])
+def test_a_sum_just_above_epsilon_counts(digits: int) -> None:
+    """The largest of three losses is rare: twice the second, with ε just below it, has the mass."""
+    rare, rarer = Fraction(1, 2**200), Fraction(1, 2**300)
+    above = (1 + rare - 2 * rarer) / 3
+    p = [rare, 1 - rare - above, above]
+    q = [rarer, p[1] / 2, 2 * above]
+    law = {"law": "finite", "p": p, "q": q}
+    with mp.workdps(120):
+        scale = 10**100
+        epsilon = Fraction(int(mp.floor(mp.log(4) * scale)), scale) - Fraction(1, 10**digits)
+        least = Fraction(4, 9) * Fraction(1, 10**digits)
+        found = composed.answers(
+            {"law": "product", "factors": [law], "counts": [Fraction(2)]}, epsilon
+        )
+    assert arb(str(float(least * Fraction(99, 100)))) <= found.hockey_stick.upper()
+    assert found.hockey_stick.upper() <= arb("1e-35")
+
+
+@pytest.mark.parametrize("digits", [37, 40, 60])
+def test_the_largest_sum_just_above_epsilon(digits: int) -> None:
+    coins = times("RandomizedResponse(epsilon=1)", 10)
+    said, data = decided(claim(coins, "9." + digits * "9", "0", "replace-one"))
+    assert said == "REFUTED"
+    assert problems(data) == []

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import fields
 
 from tests.quick import quick
-from tests.verify.forge import Data, certified, put, sealed
+from tests.verify.forge import Data, certified, decided, put, sealed
 from verify import checker, document, seal
 from verify.certificate import certify
 from verify.checker import Outcome, apart, schema
@@ -84,6 +84,28 @@ def test_no_field_may_be_missing(name: str) -> None:
         if field not in ("seal", "replay", "lemmas"):
             less = {key: value for key, value in data.items() if key != field}
             assert not checker.check(sealed(less)).valid, field
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "delta"),
+    [
+        ("RandomAllocation(Gaussian(standard_deviation=2), steps=5)", "0.02"),
+        ("RandomAllocation(Gaussian(standard_deviation=2), steps=6, participations=2)", "1e-6"),
+        ("Shuffled(RandomizedResponse(epsilon=1, categories=3), users=500)", "0.3"),
+    ],
+)
+def test_a_law_has_the_fields_of_its_kind(mechanism: str, delta: str) -> None:
+    adjacency = "add-remove" if "Allocation" in mechanism else "replace-one"
+    _, data = decided(
+        f'kind = "approximate-dp"\nmechanism = "{mechanism}"\nepsilon = "1/2"\n'
+        f'delta = "{delta}"\nadjacency = "{adjacency}"'
+    )
+    assert checker.check(data).problems == []
+    for fact in data["facts"]:
+        fact["law"]["note"] = "mu=0"
+    assert checker.check(sealed(data)).problems == [
+        ("facts[0].law.note", "is no field of this law")
+    ]
 
 
 def test_a_field_that_stands_twice_is_named(tmp_path: Path) -> None:

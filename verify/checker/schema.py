@@ -111,6 +111,10 @@ LAWS: dict[str, tuple[str, ...]] = {
     "gaussian-mixture": ("p", "q"),
     "product": ("counts", "factors"),
     "between": ("factors",),
+    "random-allocation": ("mu", "steps", "mixture"),
+    "allocation-event": ("mu", "steps", "mixture", "participations", "log_threshold"),
+    "shuffled-reports": ("epsilon", "of", "users"),
+    "others-alike": ("epsilon", "of", "users", "categories", "held"),
     **{name: law.parameters for name, law in BY_LAW.items()},
 }
 """The fields of a pair of laws."""

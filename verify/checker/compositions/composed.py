@@ -121,13 +121,17 @@ def answers(law: Law, epsilon: Any) -> Answers:
 def _widened(found: Answers, factors: Factors, epsilon: str, moved: arb) -> Answers:
     """Allow for outcomes that are left out, and for losses that are moved so far.
 
-    H(ε) has the slope −e^ε Q(L > ε), which is at most P(L > ε) in size. The two tails are those of
-    the event {L > ε'} for an ε' that is so near to ε: every event bounds H(ε) from below. What is
-    left out has at most e^{−ε} times as much of Q.
+    H(ε) has the slope −e^ε Q(L > ε), which is at most P(L > ε) in size: a loss that is moved from
+    above ε to it adds at most so much of P(L > ε − m), for which there is Chernoff's bound. The two
+    tails are those of the event {L > ε'} for an ε' that is so near to ε: every event bounds H(ε)
+    from below. What is left out has at most e^{−ε} times as much of Q.
     """
     left_out = (count * arb(factor.missing) for factor, count in factors)
     lost, aside = arb(0).union(sum(left_out, arb(0))), arb(0, moved.upper())
-    stick = found.hockey_stick + aside * found.above_p + lost
+    around = lost
+    if not moved.is_zero():
+        around += aside * bounded(factors, text(arb(epsilon) - moved.upper())).above_p.upper()
+    stick = found.hockey_stick + around
     tail = found.above_q * aside.exp() + (-arb(epsilon)).exp() * lost
     return Answers(stick.max(arb(0)), found.above_p + lost, tail)
 

@@ -302,7 +302,7 @@ def bounded(factors: Factors, epsilon: str) -> Answers:
 
 
 def on_lattice(factors: Factors, epsilon: str) -> tuple[Answers, arb] | None:
-    """Enclose the functions of ε, and by how much the losses were moved to be on a lattice.
+    """Enclose the functions of ε, and by how much the losses were moved: onto a lattice, or to ε.
 
     None where they are on no lattice. Raises UnknownError where the sum would be too long.
     """
@@ -315,7 +315,8 @@ def on_lattice(factors: Factors, epsilon: str) -> tuple[Answers, arb] | None:
         last = ((eps - base) / unit + ball(_TIE)).floor().unique_fmpz()
         if last is None:
             raise UnknownError("the law of this composition: a tie with epsilon")
-        above = base + unit * (int(last) + 1)
+        tied = base + unit * int(last)
+        above, distance = tied + unit, distance + (tied - eps).max(arb(0))
     try:
         line, log_value = saddle(moved, float(eps))
         goals = [(line * stretch, log_value) for stretch in STRETCHES]

@@ -60,6 +60,8 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         why = ": its brackets do not match" if _unmatched(source) else ""
+        if noun in _NOUNS and (name := source.partition(" ")[0]) in _KNOWN:
+            remedy = f"Write {name}({', '.join(f'{given}=…' for given in argument_names(name))})."
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}{why}. {remedy}") from None
     if isinstance(tree, ast.Name) and noun in _NOUNS:  # a name alone says which arguments it needs
         tree = ast.Call(tree, [], [])

@@ -117,6 +117,7 @@ _OTHER_WORDS = {
     "eps": ("epsilon", "claim"),
     "epsilon": ("claim", "approximate"),
     "zcdp": ("rho",),
+    "rho": ("zcdp",),
     "gdp": ("mu",),
     "rdp": ("renyi", "order"),
     "alpha": ("order",),

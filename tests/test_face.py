@@ -140,7 +140,7 @@ class TestTheFiveMistakesOfTheFirstUsers:
         ("convert(approximate=1, alpha=0.1)", "Expected approximate=(E, D), not 1"),
         ("convert(approximate='1,2', alpha=0.1)", "Expected approximate=(E, D)"),
         ("convert(approximate=(1, 0.1), rho=True)", "No finite rho follows"),
-        ("convert(gdp=1, delta=0.1)", "Did you mean 'zcdp'?"),
+        ("convert(gdp=1, delta=0.1)", "Did you mean 'mu'?"),
         ("check('claim.json')", "For a file: dpassay check"),
         ("check({'claim': {1, 2}})", "a certificate as JSON has it"),
         ("certify('Gaussian(1)')", "epsilon=1, delta=1e-5"),

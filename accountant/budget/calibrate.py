@@ -229,10 +229,13 @@ def _ends(known: Calibration) -> solve.Bracket:
 
 def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
     if isinstance(name, Mechanism) or (isinstance(name, str) and "(" in name):
+        outer = str(name).partition("(")[0]
         remedy = (
-            "Its noise is to be found: name what has the noise, such as 'Gaussian', with its other "
-            "arguments by name, count for releases together and sampling_prob for Poisson samples. "
-            "For how often this one fits: dpassay calibrate --find count."
+            "Its noise is to be found: name what has the noise, such as 'Gaussian'; count=… composes "
+            "it with itself, sampling_prob=… takes Poisson samples."
+            if outer in ("Composed", "PoissonSubsampled")
+            else f"Its noise is to be found: give {outer!r}, and its other "
+            "arguments by name. For how often this one fits: dpassay calibrate --find count."
         )
         raise expected("name", name, "to be the name of a mechanism", remedy)
     if isinstance(name, str):

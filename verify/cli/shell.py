@@ -132,7 +132,11 @@ class Parser(argparse.ArgumentParser):
             near = re.sub(r"'(\w+)'", lambda name: f"'--{name[1].replace('_', '-')}'", near)
             return f"\n{near}" if near.startswith("Did") else ""
         else:
-            return ""
+            stray = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+            before = dict(zip(self._given[1:], self._given, strict=False)).get(stray, "")
+            return (
+                f"\n{before} takes no value here" if before in self._option_string_actions else ""
+            )
         near = suggestion(choice["given"], known)
         return f"\n{near}" if near.startswith("Did") else ""
 

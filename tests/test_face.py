@@ -127,7 +127,7 @@ class TestTheFiveMistakesOfTheFirstUsers:
         ("calibrate('Gaussian(3)', epsilon=1)", "give 'Gaussian', and its other arguments by name"),
         ("profile(NOISE, at=1)", "has no argument 'at'"),
         ("parse('Gaussian(3')", "its brackets do not match"),
-        ("audit(NOISE, epsilon=1, confidence=0.9)", "Did you mean 'significance'?"),
+        ("audit(NOISE, epsilon=1, confidence=0.9)", "'significance', 1 minus the confidence?"),
         ("audit(NOISE, epsilon=1, pair=(0, 1))", "Did you mean 'pairs'?"),
         ("dpsgd(epsilon=3, batch_size=1, dataset_size=2, delta=0.1)", "dpassay.dpsgd_noise"),
         ("compare(epsilon=1)", "workload=…"),

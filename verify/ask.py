@@ -34,7 +34,7 @@ _ONE_TARGET = "Name one target: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1
 
 
 _SENTENCE = re.compile(
-    r"(?P<mechanism>.+?)\s+(?:is|satisfies)\s+(?P<numbers>.+?)-(?P<kind>DP|GDP|zCDP)"
+    r"(?P<mechanism>.+?)\s+(?:is|satisfies)\s+(?P<numbers>.+?)(?:-|\s+)(?P<kind>DP|GDP|zCDP)"
     r"(?:,?\s+(?:under|for neighbours by) (?P<adjacency>[\w-]+))?\.?",
     re.DOTALL,
 )
@@ -57,6 +57,8 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
     Text that is no such sentence is a mechanism without words.
 
     >>> read_sentence("Gaussian(3) is (1, 1e-5)-DP")
+    ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
+    >>> read_sentence("Gaussian(3) is (1, 1e-5) DP")
     ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
     >>> read_sentence("Laplace(2) is 0.5-DP, for neighbours by add-remove")
     ('Laplace(2)', {'epsilon': '0.5', 'adjacency': 'add-remove'})

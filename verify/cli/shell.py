@@ -82,10 +82,11 @@ class _Layout(argparse.RawDescriptionHelpFormatter):
                 lines += textwrap.wrap(" ".join(group), width, break_on_hyphens=False)
                 continue
             for line in group:
-                while len(line) > width and (cut := line.rfind(" --", 9, width + 1)) > 0:
-                    lines.append(line[:cut] + " \\")
-                    line = "     " + line[cut:]
-                lines.append(line)
+                rest = line
+                while len(rest) > width and (cut := rest.rfind(" --", 9, width + 1)) > 0:
+                    lines.append(rest[:cut] + " \\")
+                    rest = "     " + rest[cut:]
+                lines.append(rest)
         return "\n".join(indent + line for line in lines)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
@@ -133,10 +134,11 @@ class Parser(argparse.ArgumentParser):
             return f"\n{near}" if near.startswith("Did") else ""
         else:
             stray = message.removeprefix("unrecognized arguments: ").split(" ")[0]
-            before = dict(zip(self._given[1:], self._given, strict=False)).get(stray, "")
-            return (
-                f"\n{before} takes no value here" if before in self._option_string_actions else ""
-            )
+            for option, word in itertools.pairwise(self._given):
+                asked = self._option_string_actions.get(option)
+                if word == stray and asked is not None and asked.nargs == 0:
+                    return f"\n{option} takes no value here"
+            return ""
         near = suggestion(choice["given"], known)
         return f"\n{near}" if near.startswith("Did") else ""
 

@@ -162,6 +162,7 @@ Laplace(scal=1)                               | Did you mean 'scale'?
 Gaussian(sigma=1)                             | Did you mean 'standard_deviation'?
 DiscreteGaussian(sigma=1)                     | Did you mean 'parameter', the square of sigma?
 GaussianMechanism(1)                          | Did you mean 'Gaussian'?
+TopSelections(1, k=5)                         | Did you mean 'selected'?
 TopK(3)                                       | Did you mean 'TopSelections'?
 AdditiveNoise(exp(-x))                        | words and formulas are text in quotes
 KNorm(norm=linf)                              | not 'linf'

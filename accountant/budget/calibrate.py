@@ -230,15 +230,11 @@ def _ends(known: Calibration) -> solve.Bracket:
 def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
     if isinstance(name, Mechanism) or (isinstance(name, str) and "(" in name):
         outer = str(name).partition("(")[0]
-        remedy = (
-            "name what has the noise, such as 'Gaussian'; count=… composes it with itself, and "
-            "sampling_prob=… takes Poisson samples."
-            if outer in ("Composed", "PoissonSubsampled")
-            else f"give {outer!r}, and its other arguments by name. For how often this one fits: "
-            "dpassay calibrate --find count."
-        )
-        what = "to be the name of a mechanism"
-        raise expected("name", name, what, f"Its noise is to be found: {remedy}")
+        remedy = f"Its noise is to be found: give {outer!r}, and its other arguments by name."
+        if outer in ("Composed", "PoissonSubsampled"):
+            remedy = "Name what has the noise, such as 'Gaussian', with count=…, sampling_prob=…."
+        remedy += " For how often this one fits: dpassay calibrate --find count."
+        raise expected("name", name, "to be the name of a mechanism", remedy)
     if isinstance(name, str):
         if name not in DESCRIPTIONS:
             raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")

@@ -74,7 +74,7 @@ calibrate Gaussian --mu 1 --rho 1                       | Expected one target
 calibrate Gaussian --mu 1 --delta 0.1                   | Expected one target
 calibrate Gaussian --epsilon 1                          | impossible
 calibrate Gaussian --epsilon 1 --sensitivity 2          | Did you mean '--set'?
-calibrate 'Composed(ONE, 9)' --epsilon 1                | count=… composes
+calibrate 'Composed(ONE, 9)' --epsilon 1                | with count=…, sampling_prob=…
 calibrate IntegerNoise --mu 1                           | nothing to calibrate
 calibrate Gaussian --mu 1 --up-to 2                     | --up-to together with --profile
 calibrate Laplace --profile 'Laplace(scale=3)' --up-to 0 | rational number > 0

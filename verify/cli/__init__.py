@@ -166,6 +166,7 @@ def _add_debug(parser: Parser) -> None:
 
 def _parsed(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     """Parse, with KEY=VALUE allowed after options too, where argparse no longer takes it."""
+    options: argparse.Namespace
     options, rest = parser.parse_known_args(arguments)
     fixed: list[str] | None = getattr(options, "fixed", None)
     if fixed is not None and not any(entry.startswith("-") for entry in rest):

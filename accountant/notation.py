@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accountant.core.mechanism import Mechanism
+from accountant.density.text import FUNCTIONS
 from accountant.errors import InvalidInputError, suggestion
 from accountant.geometry.workload import WORKLOADS
 from accountant.mechanisms import DESCRIPTIONS
@@ -60,6 +61,8 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         why = ": its brackets do not match" if _unmatched(source) else ""
+        if noun in _NOUNS and (name := source.partition(" ")[0]) in _KNOWN:
+            remedy = f"Write {name}({', '.join(f'{given}=…' for given in argument_names(name))})."
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}{why}. {remedy}") from None
     if isinstance(tree, ast.Name) and noun in _NOUNS:  # a name alone says which arguments it needs
         tree = ast.Call(tree, [], [])
@@ -87,6 +90,8 @@ def _build(call: ast.Call, source: str) -> object:
     if not isinstance(call.func, ast.Name):
         raise _refused(call.func, source)
     name = call.func.id
+    if name in FUNCTIONS:
+        raise _refused(call, source)
     if name not in _KNOWN:
         raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, _KNOWN)}")
     positional = [_value(argument, source) for argument in call.args]
@@ -165,8 +170,8 @@ def _lines(source: str) -> list[bytes]:
 def _refused(node: ast.expr, source: str) -> InvalidInputError:
     return InvalidInputError(
         f"Expected a number, a string, a list or a mechanism, not {_segment(node, source)!r}. "
-        "The notation is never evaluated: of formulas only a ratio of two numbers is read, such as "
-        '256/60000, and a root as text, "sqrt(2)".'
+        "The notation is never evaluated: words and formulas are text in quotes, such as "
+        '"sqrt(2)"; only a ratio of two numbers, such as 256/60000, needs none.'
     )
 
 

@@ -78,8 +78,8 @@ class IntegerNoiseProblem(WithRatio):
         self.require_one_ratio()
         if (self.objective == "delta") != (self.delta is None):
             raise InvalidInputError(
-                f"Expected delta={self.delta} to be {'absent' if self.delta else 'given'} with "
-                f"objective={self.objective!r}: it is either given or minimised."
+                f"Expected {'no ' if self.delta else ''}delta with objective={self.objective!r}: "
+                "it is either given or minimised (objective='delta')."
             )
         if (self.objective == "cost") != (self.costs is not None):
             raise InvalidInputError(

@@ -34,7 +34,7 @@ _ONE_TARGET = "Name one target: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1
 
 
 _SENTENCE = re.compile(
-    r"(?P<mechanism>.+?)\s+(?:is|satisfies)\s+(?P<numbers>.+?)-(?P<kind>DP|GDP|zCDP)"
+    r"(?P<mechanism>.+?)\s+(?:is|satisfies)\s+(?P<numbers>.+?)(?:-|\s+)(?P<kind>DP|GDP|zCDP)"
     r"(?:,?\s+(?:under|for neighbours by) (?P<adjacency>[\w-]+))?\.?",
     re.DOTALL,
 )
@@ -43,6 +43,11 @@ _FORMS = (
     'Write "Gaussian(3) is (1, 1e-5)-DP", "… is 0.1-zCDP" or "… is 0.5-GDP", and nothing after it '
     'but ", for neighbours by add-remove" (or "under replace-one").'
 )
+_ELSEWHERE = {
+    "RDP": " A bound at a Rényi order is a claim of a file (renyi-dp); renyi gives the divergence.",
+    "LDP": " Local privacy is written -DP: any two inputs of a local mechanism are neighbours.",
+}
+"""Where what has no sentence is said."""
 _WORD_OF = {"DP": "epsilon", "GDP": "mu", "zCDP": "rho"}
 
 
@@ -53,6 +58,8 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
 
     >>> read_sentence("Gaussian(3) is (1, 1e-5)-DP")
     ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
+    >>> read_sentence("Gaussian(3) is (1, 1e-5) DP")
+    ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
     >>> read_sentence("Laplace(2) is 0.5-DP, for neighbours by add-remove")
     ('Laplace(2)', {'epsilon': '0.5', 'adjacency': 'add-remove'})
     """
@@ -61,7 +68,7 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
         if verb := _VERB.search(text):
             raise InvalidInputError(
                 f"Expected one guarantee after {verb[0].strip()!r}, not {text[verb.end() :]!r}. "
-                f"{_FORMS}"
+                f"{_FORMS}{_ELSEWHERE.get(text.rpartition('-')[2].rstrip(' .'), '')}"
             )
         return text, {}
     numbers, kind = found["numbers"].strip(), found["kind"]

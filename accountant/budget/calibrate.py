@@ -229,10 +229,11 @@ def _ends(known: Calibration) -> solve.Bracket:
 
 def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
     if isinstance(name, Mechanism) or (isinstance(name, str) and "(" in name):
-        remedy = (
-            f"Its noise is to be found: give {str(name).partition('(')[0]!r}, and its other "
-            "arguments by name. For how often this one fits: dpassay calibrate --find count."
-        )
+        outer = str(name).partition("(")[0]
+        remedy = f"Its noise is to be found: give {outer!r}, and its other arguments by name."
+        if outer in ("Composed", "PoissonSubsampled"):
+            remedy = "Name what has the noise, such as 'Gaussian', with count=…, sampling_prob=…."
+        remedy += " For how often this one fits: dpassay calibrate --find count."
         raise expected("name", name, "to be the name of a mechanism", remedy)
     if isinstance(name, str):
         if name not in DESCRIPTIONS:

@@ -43,7 +43,7 @@ _LARGEST_EXPONENT = 1000
 _TABLES = ("steps", "linear", "loglinear")
 _MOST_POINTS = 200
 """Of a table: each is a piece, which every question goes through."""
-_FUNCTIONS = ("abs", "cosh", "exp", "log", "max", "min", "sinh", "sqrt", "tanh")
+FUNCTIONS = ("abs", "cosh", "exp", "log", "max", "min", "sinh", "sqrt", "tanh")
 _REMEDY = "Write it in x with numbers, + - * / **, abs, exp, log, sqrt, cosh, min, max, and pieces "
 _PIECES = '"a if x < 1 else b".'
 
@@ -139,8 +139,8 @@ class _Reader:
     def _call(self, node: ast.expr, name: str, arguments: list[ast.expr]) -> Node:
         if name in _TABLES:
             return self._table(name, [self._point(argument) for argument in arguments])
-        if name not in _FUNCTIONS:
-            raise self._refused(f"the function {name!r}", suggestion(name, _FUNCTIONS))
+        if name not in FUNCTIONS:
+            raise self._refused(f"the function {name!r}", suggestion(name, FUNCTIONS))
         values = [self.value(argument) for argument in arguments]
         if name in ("min", "max") and len(values) >= 2:
             return reduce(_larger if name == "max" else _smaller, values)

@@ -23,15 +23,18 @@ _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
 prove its guarantee, compute its error exactly, and confirm it by simulation.
 
-workloads: Count(sensitivity=1), Counts(dimension=d, sparsity=k), Histogram(bins=d),
+workloads:
+  Count(sensitivity=1), Counts(dimension=d, sparsity=k), Histogram(bins=d),
   Mean(lower=0, upper=1, records=n), BoundedSum(bounds=[...]),
   GroupedCounts(groups=m, dimension=d), PrefixSums(steps=n),
-  Training(batch_size=b, dataset_size=n, epochs=e), MatrixRelease(rows=m, columns=n),
-  VectorSum(dimension=d, l1_sensitivity=..., l2_sensitivity=..., linf_sensitivity=...),
-  LinearQueries(matrix=[[...]], space=Box(bounds=[...])), KeyedCounts(partitions=k),
+  Training(batch_size=b, dataset_size=n, epochs=e),
+  MatrixRelease(rows=m, columns=n), KeyedCounts(partitions=k),
+  VectorSum(dimension=d, l1_sensitivity=, l2_sensitivity=, linf_sensitivity=),
+  LinearQueries(matrix=[[...]], space=Box(bounds=[...])),
   Selection(candidates=k), Quantile(candidates=k)
+
 metrics: variance, rmse, mean-absolute-error, bias, p-exact, quantile:P, max-quantile:P;
-  of keys appears:P, of choices regret:P
+of keys appears:P, of choices regret:P
 """
 _EPILOG = """\
 examples:
@@ -304,7 +307,7 @@ def _notes(found: Comparison, sweeps: list[Sweep], *, details: bool) -> list[str
         return notes + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
     if found.left_out:
         names = [re.sub(r"( \(.*\))? as published$", "", left.name) for left in found.left_out]
-        notes.append(f"left out: {', '.join(names)} (--details says why)")
+        notes.append(f"left out: {'; '.join(names)} (--details says why)")
     return notes
 
 

@@ -147,7 +147,7 @@ class Boosted:
             return "gradient-boosted score"
         what = "output[0]" if len(self.summary.weights) == 1 else "entries"
         together = "" if what == "output[0]" else " of all entries together"
-        return f"gradient-boosted score of the fineness{together}" + (
+        return f"gradient-boosted score of the fineness (last bits){together}" + (
             f", after {self.summary.undo.described(what)}" if self.summary.undo != NOTHING else ""
         )
 

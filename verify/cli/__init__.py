@@ -57,7 +57,7 @@ dpassay COMMAND --help has the options and examples of each.
 
 examples:
   dpassay demo
-  dpassay verify "Gaussian(standard_deviation=3)" --epsilon 1 --delta 1e-5
+  dpassay verify "Gaussian(standard_deviation=3) is (1, 1e-5)-DP"
   dpassay profile "Laplace(scale=2)" --epsilon 0.3 --delta 1e-6
   dpassay training --noise-multiplier 1.1 --batch 256 --size 60000 --epochs 30 --delta 1e-5
   dpassay calibrate Gaussian --epsilon 1 --delta 1e-5
@@ -166,6 +166,7 @@ def _add_debug(parser: Parser) -> None:
 
 def _parsed(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     """Parse, with KEY=VALUE allowed after options too, where argparse no longer takes it."""
+    options: argparse.Namespace
     options, rest = parser.parse_known_args(arguments)
     fixed: list[str] | None = getattr(options, "fixed", None)
     if fixed is not None and not any(entry.startswith("-") for entry in rest):

@@ -182,10 +182,10 @@ def _audited(
 
 
 def read_claim(text: str) -> Any:
-    """Read `1`, `1,1e-5`, `epsilon=1,delta=1e-5`, `mu=0.5` or a mechanism.
+    """Read `1`, `1,1e-5`, `(1, 1e-5)-DP`, `epsilon=1,delta=1e-5`, `mu=0.5` or a mechanism.
 
-    >>> read_claim("1,1e-5"), read_claim("mu=0.5")
-    (('1', '1e-5'), {'mu': '0.5'})
+    >>> read_claim("1,1e-5"), read_claim("(1, 1e-5)-DP"), read_claim("mu=0.5")
+    (('1', '1e-5'), ('1', '1e-5'), {'mu': '0.5'})
     """
     from accountant import notation
     from accountant.errors import InvalidInputError
@@ -193,7 +193,9 @@ def read_claim(text: str) -> Any:
 
     if is_notation(text):
         return notation.parse(text)
-    parts = [part.strip() for part in text.split(",")]
+    numbers = text.strip().removesuffix("-DP")
+    bracketed = numbers.startswith("(") and numbers.endswith(")")
+    parts = [part.strip() for part in (numbers[1:-1] if bracketed else numbers).split(",")]
     if all("=" in part for part in parts):
         return dict(part.split("=", 1) for part in parts)
     if any("=" in part for part in parts) or len(parts) > 2:

@@ -159,7 +159,10 @@ def run_one_run(options: argparse.Namespace) -> int:
 
 
 def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> int:
-    """Print a result and return the exit code: 1 where what was claimed is refuted."""
+    """Print a result and return the exit code: 1 where what was claimed is refuted.
+
+    Without a claim there is no verdict to print.
+    """
     if getattr(options, "certificate", None) is not None:
         from verify import seal
 
@@ -167,7 +170,7 @@ def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> 
     if options.json:
         say_json(result.to_json())
     elif not options.quiet:
-        say(str(result))
+        say(str(result) if claimed else str(result).partition("\n")[2])
     return ExitCode.REFUTED if claimed and result.refuted else ExitCode.DONE
 
 

@@ -18,7 +18,7 @@ Check certificates again, by a second program with code of its own for every num
 Prints the theorem that was checked, in the checker's own words, after one of
 
   VALID        all of it was recomputed
-  CONDITIONAL  what was recomputed is right; the assumptions it also rests on come first
+  CONDITIONAL  what was recomputed is right; what it assumes comes first
   NOT CHECKED  the check would take more than 60 s or 1 GB
   INVALID      a field is wrong, and is named
 

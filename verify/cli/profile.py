@@ -42,9 +42,9 @@ examples:
   dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
   dpassay profile "Composed(Laplace(scale=10), count=100)" --delta 1e-5 --baselines
   dpassay profile "Gaussian(standard_deviation=3)" --export profile.csv --epsilons 0:5:51
-  dpassay profile "Composed([Laplace(scale=5), Gaussian(standard_deviation=4)])" --epsilon 1 \\
+  dpassay profile "Composed([Laplace(5), Gaussian(4)])" --epsilon 1 \\
       --method grid
-  dpassay profile "Composed(PoissonSubsampled(Gaussian(standard_deviation=1), 0.01), count=1000)" \\
+  dpassay profile "Composed(PoissonSubsampled(Gaussian(1), 0.01), 1000)" \\
       --delta 1e-5 --adjacency add-remove --estimate
 """
 Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import json
 import os
 import re
@@ -66,11 +67,27 @@ class Command:
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
-    """Texts as they are written, and room for the names of options."""
+    """Prose that fits the terminal, indented lines as they are, room for the names of options."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
         self._action_max_length = 15  # argparse forgets the indentation of the commands
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Wrap each paragraph, and continue a long command before one of its options."""
+        lines: list[str] = []
+        whole = re.sub(r" \\\n +", " ", text).splitlines()
+        for indented, group in itertools.groupby(whole, lambda line: line[:1] in " "):
+            if not indented:
+                lines += textwrap.wrap(" ".join(group), width, break_on_hyphens=False)
+                continue
+            for line in group:
+                rest = line
+                while len(rest) > width and (cut := rest.rfind(" --", 9, width + 1)) > 0:
+                    lines.append(rest[:cut] + " \\")
+                    rest = "     " + rest[cut:]
+                lines.append(rest)
+        return "\n".join(indent + line for line in lines)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         """Wrap a help text between words only: an option's name stays whole."""
@@ -86,9 +103,22 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("formatter_class", _Layout)
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
+        self._given: list[str] = []
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and keep the words for `error`."""
+        self._given = list(args or [])
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong, what may have been meant, and where to find help; exit with 2."""
+        """Print what is wrong, what may have been meant, and where to find help; exit with 2.
+
+        An unknown option may be the reason why another is missing: it is named first.
+        """
+        given = [word.partition("=")[0] for word in self._given if word.startswith("--")]
+        unknown = [word for word in given if word not in self._option_string_actions]
+        if " required" in message and unknown:
+            message = f"unrecognized arguments: {unknown[0]}"
         hint = self._meant(message)
         self.exit(ExitCode.USAGE, f"dpassay: error: {message}{hint}\nTry: {self.prog} --help\n")
 
@@ -97,8 +127,17 @@ class Parser(argparse.ArgumentParser):
         if choice := _CHOICE.search(message):
             known = re.findall(r"[\w-]+", choice["known"])
         elif choice := _OPTION.search(message):
-            known = [name for action in self._actions for name in action.option_strings]
+            known = [name[2:] for a in self._actions for name in a.option_strings if len(name) > 2]
+            given = choice["given"][2:].replace("-", "_")
+            near = suggestion(given, [name.replace("-", "_") for name in known if name != "help"])
+            near = re.sub(r"'(\w+)'", lambda name: f"'--{name[1].replace('_', '-')}'", near)
+            return f"\n{near}" if near.startswith("Did") else ""
         else:
+            stray = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+            for option, word in itertools.pairwise(self._given):
+                asked = self._option_string_actions.get(option)
+                if word == stray and asked is not None and asked.nargs == 0:
+                    return f"\n{option} takes no value here"
             return ""
         near = suggestion(choice["given"], known)
         return f"\n{near}" if near.startswith("Did") else ""

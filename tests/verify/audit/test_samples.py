@@ -181,6 +181,12 @@ def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     code, text = run(capsys, "audit-scores", *files, "--seed", 1, "--json")
     assert code == 0  # nothing was claimed
     assert 0.5 < json.loads(text)["epsilon_lower_bound"] < 1
+    text = run(capsys, "audit-scores", *files, "--seed", 1)[1]
+    assert "REFUTED" not in text
+    assert "epsilon(1e-05) ≥ 0." in text
+    bracketed = run(capsys, "audit-scores", *files, "--seed", 1, "--claim", "(0.5, 1e-5)-DP")
+    assert bracketed[0] == 1
+    assert bracketed[1].startswith("REFUTED  (0.5, 0.00001)-DP")
     coins = rng.random(900) < 0.5
     np.save(tmp_path / "scores.npy", np.where(coins, 2.0, 0.0))
     np.savez(tmp_path / "coins.npz", coins)

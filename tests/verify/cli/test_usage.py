@@ -31,6 +31,11 @@ verfy LAPLACE                                           | Did you mean 'verify'?
 verify                                                  | a claim file, --paper NAME
 verify --frobnicate                                     | unrecognized arguments: --frobnicate
 verify LAPLACE --epsilonn 1                             | Did you mean '--epsilon'?
+verify LAPLACE --eps 1                                  | Did you mean '--epsilon'?
+verify LAPLACE --zcdp 1                                 | Did you mean '--rho'?
+verify 'Laplace with b=2 is 0.5-DP'                     | Write Laplace(scale=…
+verify 'Laplace(2) satisfies (8, 0.5)-RDP'              | renyi-dp
+verify 'RandomizedResponse(1) is 1-LDP.'                | Local privacy is written -DP
 verify LAPLACE                                          | Expected a claim about the mechanism
 verify LAPLACE --delta 1e-5                             | --delta D needs --epsilon E
 verify LAPLACE --epsilon 1 --jobs 0                     | --jobs 0 ≥ 1
@@ -46,6 +51,8 @@ check none.json                                         | Cannot read
 check cut.json                                          | is not a JSON certificate
 check /dev/zero                                         | is no regular file
 profile                                                 | arguments are required: MECHANISM
+profile LAPLACE --rdp 8                                 | Did you mean '--order'?
+profile LAPLACE --mu 1                                  | --mu takes no value here
 profile LAPLACE --plot x.bmp                            | .png, .pdf or .svg
 profile LAPLACE --plot no/where.png                     | there is no folder no
 profile LAPLACE --baselines                             | --delta
@@ -66,6 +73,8 @@ calibrate Gaussian                                      | Expected one target
 calibrate Gaussian --mu 1 --rho 1                       | Expected one target
 calibrate Gaussian --mu 1 --delta 0.1                   | Expected one target
 calibrate Gaussian --epsilon 1                          | impossible
+calibrate Gaussian --epsilon 1 --sensitivity 2          | Did you mean '--set'?
+calibrate 'Composed(ONE, 9)' --epsilon 1                | with count=…, sampling_prob=…
 calibrate IntegerNoise --mu 1                           | nothing to calibrate
 calibrate Gaussian --mu 1 --up-to 2                     | --up-to together with --profile
 calibrate Laplace --profile 'Laplace(scale=3)' --up-to 0 | rational number > 0
@@ -100,6 +109,10 @@ convert --approximate 1,1.5 --epsilon 2                 | delta
 convert --zcdp 0.1 --delta 0                            | delta
 convert --pure 1 --fpr 2                                | alpha
 convert --pure 1 --delta 1e-5 --baselines               | --renyi R,V and --delta
+convert --rdp 2,0.5 --delta 0.1                         | Did you mean '--renyi'?
+convert --rho 0.1 --delta 0.1                           | --rho takes no value here
+training --sigma 1 --batch 9 --size 99 --delta 0.1      | Did you mean '--noise-multiplier'?
+training --noise-multiplier 1 --sampling-prob 0.1       | times the dataset's size
 TRAIN --sampling shufle                                 | shuffle
 TRAIN --group 1.5                                        | --group 1.5 to be a whole number
 NOISE --eta 0 --support 4                               | eta='0' to be rational and in (0, 1)
@@ -117,6 +130,7 @@ COUNT --epsilon 1 --objective singulra                  | Did you mean 'singular
 COUNT --epsilon 1 --plot a.txt                          | to end in .png
 COUNT --epsilon 1,2 --plot a.png                        | A sweep takes
 COUNT --epsilon 1 --relative-width 0                    | > 0
+INTEGER                                                 | Expected delta with objective
 INTEGER --delta 1e-9 --support 4                        | the least is
 INTEGER --delta 2                                       | delta='2'
 INTEGER --delta 0.01 --support 9 --error-free 0.9 --monotone | without error_free it is
@@ -124,6 +138,7 @@ INTEGER --delta 0.9 --support 4 --error-free 0.01 --monotone | monotone contradi
 INTEGER --delta 0.1 --support none                      | support='none'
 INTEGER --objective delta --support free                | 3: No support was found
 audit LAPLACE                                           | Expected --claim CLAIM, or --lattice
+audit LAPLACE --epsilon 1                               | Did you mean '--claim'?
 audit LAPLACE --claim 1,2,3                             | Expected a claim
 audit LAPLACE --claim 1 --confidence 95                 | confidence=95
 audit LAPLACE --claim 1 --samples 0.5                   | samples=0.5
@@ -147,6 +162,10 @@ Laplace(scal=1)                               | Did you mean 'scale'?
 Gaussian(sigma=1)                             | Did you mean 'standard_deviation'?
 DiscreteGaussian(sigma=1)                     | Did you mean 'parameter', the square of sigma?
 GaussianMechanism(1)                          | Did you mean 'Gaussian'?
+TopSelections(1, k=5)                         | Did you mean 'selected'?
+TopK(3)                                       | Did you mean 'TopSelections'?
+AdditiveNoise(exp(-x))                        | words and formulas are text in quotes
+KNorm(norm=linf)                              | not 'linf'
 SVT(1, 1)                                     | Did you mean 'AboveThreshold'?
 Laplace(scale=open('x'))                      | Unknown mechanism 'open'
 __import__('os').system('true')               | Expected a number, a string, a list or a mechanism
@@ -216,3 +235,18 @@ def test_the_help_names_every_engine_workload_and_metric(
     metrics = ("variance", "rmse", "mean-absolute-error", "bias", "p-exact", "quantile:P")
     for name in (*metrics, "max-quantile:P", "appears:P", "regret:P"):
         assert name in help_of["compare"]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_help_fits_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command in ("profile", "training", "audit", "stream", "check"):
+        assert main([command, "--help"]) == 0
+        shown = capsys.readouterr().out
+        prose = [line for line in shown.splitlines() if not line.startswith("  ")]
+        assert max(map(len, prose)) <= columns
+        if columns >= 80:
+            assert max(map(len, shown.splitlines())) <= columns
+        assert 'profile "DiscreteLaplace' in shown or command != "profile"

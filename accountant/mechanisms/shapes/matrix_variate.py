@@ -105,14 +105,6 @@ class MatrixVariateGaussian(GaussianNoise):
         )
         return LatticeSampler(noise)
 
-    def worst_shift(self) -> Any:
-        """Return the full distance in one entry."""
-        import numpy as np
-
-        shift = np.zeros(self.dimension)
-        shift[0] = float(self.l2_sensitivity)
-        return shift
-
     def variances(self) -> list[arb]:
         """Return Σ_ii Ψ_jj row by row; one entry if they are all equal."""
         rows = self.row_covariance.diagonal_entries()

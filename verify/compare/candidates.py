@@ -230,7 +230,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
     yield Candidate(
         "Laplace on every prefix sum",
         "fresh noise each time; a change of one input moves up to n outputs",
-        partial(_naive_stream, steps=n),
+        partial(calibrated, "Laplace", layout=EACH, l1_sensitivity=n),
     )
     for subtraction, name in ((True, "k-ary tree with subtraction"), (False, "k-ary tree")):
         k = _best_arity(n, subtraction=subtraction)
@@ -492,10 +492,6 @@ def _published(value: object) -> str:
     """Return a published amount of noise, rounded up to some digits."""
     found = enclose(value)  # type: ignore[arg-type]
     return str(Context(prec=_PUBLISHED_DIGITS, rounding=ROUND_UP).plus(found.upper))
-
-
-def _naive_stream(budget: Budget, *, steps: int) -> Calibrated:
-    return calibrated("Laplace", budget, EACH, l1_sensitivity=steps)
 
 
 def _best_arity(steps: int, *, subtraction: bool) -> int:

@@ -45,6 +45,9 @@ class Mechanism(Drawable, Description, ABC):
     """One mechanism of this class in the notation, which its page and the table of capabilities
     show."""
 
+    no_variance: ClassVar[str] = ""
+    """Why an output has no variance, and what to ask, where it has none."""
+
     @property
     def only_alone(self) -> str:
         """Why no composition or sample of it is known exactly, and what to ask; empty if one is."""
@@ -133,9 +136,12 @@ class Mechanism(Drawable, Description, ABC):
         """
         return _sampler(self).release(value, size, rng=rng)
 
-    @abstractmethod
     def variances(self) -> Sequence[arb]:
-        """Return the variance of each released coordinate; one entry if they are all equal."""
+        """Return the variance of each released coordinate; one entry if they are all equal.
+
+        Raises NotApplicableError where there is none.
+        """
+        raise NotApplicableError(self.no_variance or f"The variance of {self!r} is not known.")
 
     def mean_squared_error(self) -> arb:
         """Return the average over the released coordinates of E[(released − true)²]."""

@@ -227,11 +227,16 @@ class Mechanism(Drawable, Description, ABC):
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ of a mechanism whose trade-off function is Gaussian.
 
-        By default that of `exact_gaussian_mu`. Raises NotApplicableError for every other mechanism.
+        By default that of `exact_gaussian_mu`, or else of `enclosed_gaussian_mu`.
         """
         known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
+        return self.enclosed_gaussian_mu(adjacency) if known is None else known.ball()
+
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return it as a ball, where no exact number is known.
+
+        Raises NotApplicableError for a mechanism that is not exactly Gaussian DP.
+        """
         raise NotApplicableError(
             f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
             "for any mu. Ask gaussian_bounds for the least mu, and what it loses."

@@ -82,22 +82,15 @@ class CorrelatedGaussian(SharedNoise):
                 why = "w = v − v' has 4(‖w‖² − (Σw)²/B)/B, largest at w in {−1,1}^d with |Σw| ≤ 1"
         return f"In units of μ²: {convex}, and {why}."
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ' under the named relation.
 
         Add/remove: μ with the size; without it 2μ√(j(B − j))/B for the worst number of ones j,
         which is μ only where B/2 is an integer. Replace one: 2μ√(d/B) with the size;
         without it 2μ√((d − (d mod 2)/B)/B).
         """
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
-        return (
-            self.mu.ball()
-            * self._unit_square(
-                require(adjacency, self), self.dimension + self.c_squared.ball()
-            ).sqrt()
-        )
+        whole = self.dimension + self.c_squared.ball()
+        return self.mu.ball() * self._unit_square(require(adjacency, self), whole).sqrt()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same where C² does not enter, or is rational."""

@@ -71,16 +71,13 @@ class DisjointGroupsGaussian(SharedNoise):
             f"Given the size of a row, its counts carry z alone: {why}.",
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ' under the named relation, or else the one that it is made for.
 
         Per row and in units of μ², a record alone has A = d/(4 Var z) + 1/(4 Var η); under
         replace-one the worst of d/Var z (same row), 2A (another row, m ≥ 2) and A (to or from
         an all-zero record).
         """
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
         # made for add/remove, asked for replace-one: A = 1, and √d is irrational
         within = 4 * self.dimension / (self.dimension + arb(self.dimension).sqrt())
         return self.mu.ball() * within.max(arb(self._moves)).sqrt()

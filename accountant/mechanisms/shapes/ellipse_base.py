@@ -56,15 +56,12 @@ class EllipseMechanism(SharedNoise):
             f"{why}.",
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return μ under add/remove; under replace-one the norm of the worst difference.
 
         A difference with n non-zero entries of sum t has n/a₂² + (t²/d)(1/a₁² − 1/a₂²), and
         a₁ ≥ a₂ for every ellipse here, so n = min(2k, d) and t = n mod 2 are worst.
         """
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
         return self.mu.ball() * self._worst_difference().ball().sqrt()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:

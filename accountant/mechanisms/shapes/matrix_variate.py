@@ -79,11 +79,8 @@ class MatrixVariateGaussian(GaussianNoise):
         """Number of entries, M·N."""
         return int(self.row_covariance.dimension * self.column_covariance.dimension)
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return Δ/√(λ(Σ) λ(Ψ))."""
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
         least = self.row_covariance.least_eigenvalue() * self.column_covariance.least_eigenvalue()
         return self.l2_sensitivity.ball() / least.sqrt()
 

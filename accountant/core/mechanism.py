@@ -45,6 +45,9 @@ class Mechanism(Drawable, Description, ABC):
     """One mechanism of this class in the notation, which its page and the table of capabilities
     show."""
 
+    no_variance: ClassVar[str] = ""
+    """Why an output has no variance, and what to ask, where it has none."""
+
     @property
     def only_alone(self) -> str:
         """Why no composition or sample of it is known exactly, and what to ask; empty if one is."""
@@ -133,9 +136,12 @@ class Mechanism(Drawable, Description, ABC):
         """
         return _sampler(self).release(value, size, rng=rng)
 
-    @abstractmethod
     def variances(self) -> Sequence[arb]:
-        """Return the variance of each released coordinate; one entry if they are all equal."""
+        """Return the variance of each released coordinate; one entry if they are all equal.
+
+        Raises NotApplicableError where there is none.
+        """
+        raise NotApplicableError(self.no_variance or f"The variance of {self!r} is not known.")
 
     def mean_squared_error(self) -> arb:
         """Return the average over the released coordinates of E[(released − true)²]."""
@@ -221,11 +227,16 @@ class Mechanism(Drawable, Description, ABC):
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ of a mechanism whose trade-off function is Gaussian.
 
-        By default that of `exact_gaussian_mu`. Raises NotApplicableError for every other mechanism.
+        By default that of `exact_gaussian_mu`, or else of `enclosed_gaussian_mu`.
         """
         known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
+        return self.enclosed_gaussian_mu(adjacency) if known is None else known.ball()
+
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return it as a ball, where no exact number is known.
+
+        Raises NotApplicableError for a mechanism that is not exactly Gaussian DP.
+        """
         raise NotApplicableError(
             f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
             "for any mu. Ask gaussian_bounds for the least mu, and what it loses."

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC
+from dataclasses import fields
+from typing import Any
 
 from flint import arb
 
 from accountant.core.mechanism import Mechanism
+
+_SENSITIVITIES = ("sensitivity", "l1_sensitivity", "l2_sensitivity")
+"""Arguments of mechanisms that no difference of true answers exceeds, and that one attains."""
 
 
 class SymmetricDensity(Mechanism, ABC):
@@ -16,6 +21,18 @@ class SymmetricDensity(Mechanism, ABC):
     def is_symmetric(self) -> bool:
         """True."""
         return True
+
+    def worst_shift(self) -> Any:
+        """Return the full sensitivity, of a vector in its first coordinate; None without one."""
+        known = [field.name for field in fields(self) if field.name in _SENSITIVITIES]  # type: ignore[arg-type]  # dataclasses
+        if not known:
+            return None
+        shift = float(getattr(self, known[0]))
+        if getattr(type(self), "dimension", None) is Mechanism.dimension:
+            return shift
+        import numpy as np
+
+        return np.array([shift] + [0.0] * (self.dimension - 1))
 
     def probability_exact(self) -> arb:
         """Return 0: a law with a density has no atoms."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -179,13 +180,19 @@ class Pair(ABC):
         """Return the pair as plain data (strings, ints, lists): what a certificate names.
 
         The key "law" is the name under which the independent checker knows the pair; by default
-        `law_name`, and the fields follow by their names, numbers as exact texts.
+        `law_name`, and the fields follow by their names, numbers as exact texts. The pair of one
+        release is "pair", a JSON text; "mixture" is which law is mixed, "P" or "Q".
         """
         found: dict[str, object] = {"law": self.law_name}
         for field in fields(self):  # type: ignore[arg-type]  # those with a `law_name` are dataclasses
             value = getattr(self, field.name)
-            number = ExactReal.of_rational(value) if isinstance(value, Fraction) else value
-            found[field.name] = number if isinstance(number, (str, int)) else str(number)
+            if isinstance(value, Pair):
+                found["pair"] = json.dumps(value.law())
+            elif field.name == "mixed_first":
+                found["mixture"] = "P" if value else "Q"
+            else:
+                number = ExactReal.of_rational(value) if isinstance(value, Fraction) else value
+                found[field.name] = number if isinstance(number, (str, int)) else str(number)
         return found
 
     def reference(self) -> Reference:

@@ -22,7 +22,6 @@ to E(W − K)⁺, and the others have masses of L up to T. Of E(K − W)⁺ no L
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -92,6 +91,8 @@ _SETTLED, _NEAR = 1e-12, 1 / 64
 @dataclass(frozen=True)
 class AllocatedNoise(ProfileOnly):
     """(P, Q), or (Q, P) with the mixture last, t ≥ 2; the losses of one step are finite."""
+
+    law_name = "allocated-noise"
 
     inner: Pair
     """(A, B)."""
@@ -211,15 +212,6 @@ class AllocatedNoise(ProfileOnly):
     def reverse(self) -> AllocatedNoise:
         """Return the other order."""
         return AllocatedNoise(self.inner, self.steps, not self.mixed_first)
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "allocated-noise", "pair", "steps", "mixture"}."""
-        return {
-            "law": "allocated-noise",
-            "pair": json.dumps(self.inner.law()),
-            "steps": self.steps,
-            "mixture": "P" if self.mixed_first else "Q",
-        }
 
 
 def _finer(bounds: Callable[[int], tuple[float, T]], wanted: float) -> T:

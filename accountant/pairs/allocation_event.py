@@ -45,6 +45,8 @@ class AllocationEvent(ProfileOnly):
     H of the pair is at least `hockey_stick`, which is that of the event.
     """
 
+    law_name = "allocation-event"
+
     mu: ExactReal
     steps: int
     participations: int
@@ -114,18 +116,10 @@ class AllocationEvent(ProfileOnly):
         return replace(self, mixed_first=not self.mixed_first)
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "allocation-event", "mu", "steps", "participations", "mixture"}.
-
-        Of one event also "log_threshold".
-        """
-        found = {
-            "law": "allocation-event",
-            "mu": str(self.mu),
-            "steps": self.steps,
-            "participations": self.participations,
-            "mixture": "P" if self.mixed_first else "Q",
-        }
-        return found if self.chosen is None else {**found, "log_threshold": str(self.chosen)}
+        """Return the pair, and "log_threshold" of one event."""
+        found = super().law()
+        chosen = found.pop("chosen")
+        return found if self.chosen is None else {**found, "log_threshold": chosen}
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe A."""

@@ -157,6 +157,8 @@ class GaussianMaximaPair(MirroredPair):
     The complement of an event is one, with scores exchanged.
     """
 
+    law_name = "noisy-maxima"
+
     candidates: int
     distance: ExactReal
 
@@ -318,13 +320,8 @@ class GaussianMaximaPair(MirroredPair):
         return rare.max(arb(8).sqrt() * total.erfinv()).union(all_scores)
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "noisy-maxima", "candidates": k, "gaussian": True, "distance": t}."""
-        return {
-            "law": "noisy-maxima",
-            "candidates": self.candidates,
-            "gaussian": True,
-            "distance": str(self.distance),
-        }
+        """Return {"law": "noisy-maxima", "candidates": k, "distance": t, "gaussian": True}."""
+        return {**super().law(), "gaussian": True}
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidates that rise."""

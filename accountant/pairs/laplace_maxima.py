@@ -163,6 +163,8 @@ def _level(sizes: Sizes, distance: float, epsilon: float) -> float:
 class LaplaceMaximaPair(MaximumPair):
     """Bounds of the profiles of all pairs of the report of a noisy maximum, Laplace noise."""
 
+    law_name = "noisy-maxima"
+
     candidates: int
     distance: ExactReal
 
@@ -304,10 +306,5 @@ class LaplaceMaximaPair(MaximumPair):
         return self.kullback_leibler()
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "noisy-maxima", "candidates": k, "gaussian": False, "distance": t}."""
-        return {
-            "law": "noisy-maxima",
-            "candidates": self.candidates,
-            "gaussian": False,
-            "distance": str(self.distance),
-        }
+        """Return {"law": "noisy-maxima", "candidates": k, "distance": t, "gaussian": False}."""
+        return {**super().law(), "gaussian": False}

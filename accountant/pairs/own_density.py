@@ -8,10 +8,11 @@ that is of the second order in its width.
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import ClassVar, Self, final
 
 from flint import arb
 
@@ -30,23 +31,40 @@ _WIDE_BITS = 60
 """Accuracy at which the largest loss is taken: more than the usual width has."""
 
 
-@final
-@dataclass(frozen=True)
-class OwnDensityPair(Pair):
-    """The laws of t + X and X, X of the density f (mirrored: of −X), t > 0."""
-
-    law_name = "own-density"
+class OfDensity(Pair, ABC):
+    """Shifts by t, or up to t > 0, of X of the density f (mirrored: of −X)."""
 
     density: str
     distance: Fraction
     mirrored: bool
 
     usual_width: ClassVar = Fraction(1, 10**12)
-    """1e-12: integrals take longer for more."""
+    """1e-12: integrals take longer for more, and floats prove little more."""
 
     def _law(self) -> Law:
         found = law(self.density, "density")
         return found.mirrored if self.mirrored else found
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return st where −(ln f)′ is at most s, and tends to it on the right; else None."""
+        steepest = self._law().steepest
+        return None if steepest is None else ExactReal.of_rational(steepest * self.distance)
+
+    def reverse(self) -> Self:
+        """Return X against t + X: up to a shift, −X moved by t against −X."""
+        return type(self)(self.density, self.distance, not self.mirrored)  # type: ignore[call-arg]  # a dataclass
+
+
+@final
+@dataclass(frozen=True)
+class OwnDensityPair(OfDensity):
+    """The laws of t + X and X."""
+
+    law_name = "own-density"
+
+    density: str
+    distance: Fraction
+    mirrored: bool
 
     def _masses(self, parts: Sequence[Stretch]) -> tuple[arb, arb]:
         """Return P and Q of some stretches."""
@@ -131,11 +149,6 @@ class OwnDensityPair(Pair):
         """Return ∫ p ln(p/q)."""
         return kullback_leibler(self._law(), self.distance)
 
-    def exact_max_loss(self) -> ExactReal | None:
-        """Return st where −(ln f)′ is at most s, and tends to it on the right; else None."""
-        steepest = self._law().steepest
-        return None if steepest is None else ExactReal.of_rational(steepest * self.distance)
-
     def max_loss(self) -> arb:
         """Return the supremum of l, ∞ where the slope of ln f is unbounded in the right tail."""
         known = self.exact_max_loss()
@@ -161,10 +174,6 @@ class OwnDensityPair(Pair):
     def max_finite_loss(self) -> arb:
         """Return the supremum of the finite losses."""
         return losses(self._law(), self.distance, _DOUBLINGS[-1] // 2).most(finite=True)
-
-    def reverse(self) -> OwnDensityPair:
-        """Return X against t + X: up to a shift, −X moved by t against −X."""
-        return OwnDensityPair(self.density, self.distance, not self.mirrored)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Name the intervals where L > ε, to six digits."""

@@ -10,18 +10,17 @@ import functools
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.pair import ProfileOnly
-from accountant.density.law import Law, law
 from accountant.density.shifts import Worst, worst
 from accountant.errors import UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, narrowed
-from accountant.pairs.own_density import OwnDensityPair
+from accountant.pairs.own_density import OfDensity, OwnDensityPair
 
 _WIDTH = Fraction(1, 10**14)
 """Relative width of the values at single shifts: far below that of the sweep."""
@@ -39,7 +38,7 @@ _FAR = ExactReal.of_rational(60)
 
 @final
 @dataclass(frozen=True)
-class OwnShiftsPair(ProfileOnly):
+class OwnShiftsPair(OfDensity, ProfileOnly):
     """The laws of t + X and X for the worst 0 < t ≤ distance (mirrored: of −X)."""
 
     law_name = "own-shifts"
@@ -47,13 +46,6 @@ class OwnShiftsPair(ProfileOnly):
     density: str
     distance: Fraction
     mirrored: bool
-
-    usual_width: ClassVar = Fraction(1, 10**12)
-    """1e-12: floats prove little more."""
-
-    def _law(self) -> Law:
-        found = law(self.density, "density")
-        return found.mirrored if self.mirrored else found
 
     def at(self, shift: Fraction) -> OwnDensityPair:
         """Return the pair of one shift."""
@@ -116,11 +108,6 @@ class OwnShiftsPair(ProfileOnly):
         "epsilon are known. Ask for these."
     )
 
-    def exact_max_loss(self) -> ExactReal | None:
-        """Return sT where −(ln f)′ is at most s, and tends to it on the right; else None."""
-        steepest = self._law().steepest
-        return None if steepest is None else ExactReal.of_rational(steepest * self.distance)
-
     def max_loss(self) -> arb:
         """Return that, or what the full distance has at least."""
         known = self.exact_max_loss()
@@ -137,10 +124,6 @@ class OwnShiftsPair(ProfileOnly):
             return arb(0)
         found = self.worst(_FAR)
         return self.at(found.shift or self.distance).infinity_mass().union(arb(found.upper))
-
-    def reverse(self) -> OwnShiftsPair:
-        """Return X against t + X: up to shifts, −X moved by t against −X."""
-        return OwnShiftsPair(self.density, self.distance, not self.mirrored)
 
 
 @functools.lru_cache(maxsize=_ANSWERS)

@@ -29,6 +29,8 @@ _MOST_ORDER = 400
 class RandomAllocationPair(Pair):
     """P = (1/t) Σ N(μ e_j, I) against Q = N(0, I), t ≥ 2; or the reverse, with the mixture last."""
 
+    law_name = "random-allocation"
+
     mu: ExactReal
     steps: int
     mixed_first: bool = True
@@ -102,15 +104,6 @@ class RandomAllocationPair(Pair):
     def reverse(self) -> RandomAllocationPair:
         """Return (Q, P)."""
         return RandomAllocationPair(self.mu, self.steps, not self.mixed_first)
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "random-allocation", "mu", "steps", "mixture"}, the mixture "P" or "Q"."""
-        return {
-            "law": "random-allocation",
-            "mu": str(self.mu),
-            "steps": self.steps,
-            "mixture": "P" if self.mixed_first else "Q",
-        }
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe {L > ε}."""

@@ -84,6 +84,8 @@ class SubsampledPair(Pair):
     also c = 0; at every other algebraic ε, c is irrational, and enclosed between two rationals.
     """
 
+    law_name = "subsampled"
+
     inner: Pair
     sampling_prob: ExactReal
     mixed_first: bool
@@ -292,18 +294,6 @@ class SubsampledPair(Pair):
     def reverse(self) -> SubsampledPair:
         """Return (Q, P): the reversed pair with the other side mixed."""
         return SubsampledPair(self.inner.reverse(), self.sampling_prob, not self.mixed_first)
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "subsampled", "sampling_prob", "mixture", "pair"}.
-
-        The mixture is "P" or "Q"; the law of the inner pair is a JSON text.
-        """
-        return {
-            "law": "subsampled",
-            "sampling_prob": str(self.sampling_prob),
-            "mixture": "P" if self.mixed_first else "Q",
-            "pair": json.dumps(self.inner.law()),
-        }
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe {L > ε} as an event of the pair that is subsampled."""

@@ -30,7 +30,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, final
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
 from flint import arb
@@ -126,9 +126,13 @@ def estimate_delta(
     asked
         `adjacency` and `direction`: see `Asked`.
     """
-    sources = _sources(mechanism, **asked)
-    points = _read("epsilon", epsilon)
-    return _each(sources, lambda source, at: source.delta(at), points)
+    return _estimates(
+        mechanism,
+        _read("epsilon", epsilon),
+        asked,
+        lambda curves, at: math.exp(_log_delta(curves, at)),
+        lambda known, at: known.of(profile.delta, _exactly(at)),
+    )
 
 
 def estimate_log_delta(
@@ -137,8 +141,13 @@ def estimate_log_delta(
     **asked: Unpack[Asked],
 ) -> Floats:
     """Estimate ln δ(ε), to −1e5 and beyond; −∞ where δ(ε) = 0. Else as for `estimate_delta`."""
-    points = _read("epsilon", epsilon)
-    return _each(_sources(mechanism, **asked), lambda source, at: source.log_delta(at), points)
+    return _estimates(
+        mechanism,
+        _read("epsilon", epsilon),
+        asked,
+        _log_delta,
+        lambda known, at: known.of(profile.log_delta, _exactly(at)),
+    )
 
 
 def estimate_slope(
@@ -150,8 +159,13 @@ def estimate_slope(
 
     At a kink it is the slope to the right, and −∞ where δ = 0. Else as for `estimate_delta`.
     """
-    points = _read("epsilon", epsilon)
-    return _each(_sources(mechanism, **asked), lambda source, at: source.slope(at), points)
+    return _estimates(
+        mechanism,
+        _read("epsilon", epsilon),
+        asked,
+        _slope,
+        _Enclosures.slope,
+    )
 
 
 def estimate_epsilon(
@@ -174,7 +188,13 @@ def estimate_epsilon(
             logs = np.asarray(np.log(points))
     else:
         logs = _read("log_delta", log_delta, -math.inf, 0.0)
-    return _each(_sources(mechanism, **asked), lambda source, at: source.epsilon(at), logs)
+    return _estimates(
+        mechanism,
+        logs,
+        asked,
+        lambda curves, at: max(curve.epsilon(at) for curve in curves),
+        lambda known, at: known.of(profile.epsilon, _exponential(at)),
+    )
 
 
 def estimate_beta(
@@ -186,8 +206,13 @@ def estimate_beta(
 
     It is P(L ≤ ε) at the ε with Q(L > ε) = α. Else as for `estimate_delta`.
     """
-    points = _read("alpha", alpha, 0.0, 1.0)
-    return _each(_sources(mechanism, **asked), lambda source, at: source.beta(at), points)
+    return _estimates(
+        mechanism,
+        _read("alpha", alpha, 0.0, 1.0),
+        asked,
+        lambda curves, at: min(math.exp(curve.power(at).complement) for curve in curves),
+        lambda known, at: known.of(tradeoff.beta, _exactly(at)),
+    )
 
 
 def estimate_power(
@@ -196,8 +221,13 @@ def estimate_power(
     **asked: Unpack[Asked],
 ) -> Floats:
     """Estimate 1 − β(α), the largest true positive rate at the false positive rate α."""
-    points = _read("alpha", alpha, 0.0, 1.0)
-    return _each(_sources(mechanism, **asked), lambda source, at: source.power(at), points)
+    return _estimates(
+        mechanism,
+        _read("alpha", alpha, 0.0, 1.0),
+        asked,
+        lambda curves, at: max(math.exp(curve.power(at).log) for curve in curves),
+        lambda known, at: known.of(tradeoff.power, _exactly(at)),
+    )
 
 
 def estimate_log_loss_survival(
@@ -210,8 +240,13 @@ def estimate_log_loss_survival(
     Of REMOVE, unless another direction is asked for.
     """
     asked.setdefault("direction", Direction.REMOVE)
-    points = _read("loss", loss)
-    return _each(_sources(mechanism, **asked), lambda source, at: source.log_survival(at), points)
+    return _estimates(
+        mechanism,
+        _read("loss", loss),
+        asked,
+        lambda curves, at: max(curve.tail_of_p(at).log for curve in curves),
+        lambda known, at: known.of(guarantees.loss_survival, _exactly(at)).through(_log),
+    )
 
 
 def estimate_log_loss_cdf(
@@ -224,69 +259,13 @@ def estimate_log_loss_cdf(
     Of REMOVE, unless another direction is asked for.
     """
     asked.setdefault("direction", Direction.REMOVE)
-    points = _read("loss", loss)
-    return _each(_sources(mechanism, **asked), lambda source, at: source.log_cdf(at), points)
-
-
-class _Source(Protocol):
-    """What estimates come from."""
-
-    def delta(self, epsilon: float) -> Estimate: ...
-    def log_delta(self, epsilon: float) -> Estimate: ...
-    def slope(self, epsilon: float) -> Estimate: ...
-    def epsilon(self, log_delta: float) -> Estimate: ...
-    def beta(self, alpha: float) -> Estimate: ...
-    def power(self, alpha: float) -> Estimate: ...
-    def log_survival(self, loss: float) -> Estimate: ...
-    def log_cdf(self, loss: float) -> Estimate: ...
-
-
-def _sources(
-    mechanism: Mechanism,
-    adjacency: Adjacency | str | None = None,
-    direction: Direction | None = None,
-) -> tuple[_Source, ...]:
-    """Return the float engine if there is one, and enclosures where its digits are lost."""
-    pairs = profile.worst_pairs(mechanism, adjacency, direction)
-    known = [product for product in map(smooth, pairs) if product is not None]
-    enclosures = _Enclosures(mechanism, Adjacency.read(adjacency), direction)
-    if len(known) < len(pairs):
-        return (enclosures,)
-    return _Curves([curve(product) for product in known]), enclosures
-
-
-@final
-class _Curves:
-    """The float engine."""
-
-    def __init__(self, curves: Sequence[FloatCurve]) -> None:
-        self._curves = curves
-
-    def delta(self, epsilon: float) -> Estimate:
-        return Estimate.by_floats(math.exp(self.log_delta(epsilon)))
-
-    def log_delta(self, epsilon: float) -> Estimate:
-        return Estimate.by_floats(max(curve.delta(epsilon).log for curve in self._curves))
-
-    def slope(self, epsilon: float) -> Estimate:
-        found = [curve.delta(epsilon) for curve in self._curves]
-        return Estimate.by_floats(max(found, key=lambda share: share.log).slope)
-
-    def epsilon(self, log_delta: float) -> Estimate:
-        return Estimate.by_floats(max(curve.epsilon(log_delta) for curve in self._curves))
-
-    def beta(self, alpha: float) -> Estimate:
-        least = min(math.exp(curve.power(alpha).complement) for curve in self._curves)
-        return Estimate.by_floats(least)
-
-    def power(self, alpha: float) -> Estimate:
-        return Estimate.by_floats(max(math.exp(curve.power(alpha).log) for curve in self._curves))
-
-    def log_survival(self, loss: float) -> Estimate:
-        return Estimate.by_floats(max(curve.tail_of_p(loss).log for curve in self._curves))
-
-    def log_cdf(self, loss: float) -> Estimate:
-        return Estimate.by_floats(min(curve.tail_of_p(loss).complement for curve in self._curves))
+    return _estimates(
+        mechanism,
+        _read("loss", loss),
+        asked,
+        lambda curves, at: min(curve.tail_of_p(at).complement for curve in curves),
+        lambda known, at: known.of(guarantees.loss_cdf, _exactly(at)).through(_log),
+    )
 
 
 @final
@@ -294,13 +273,17 @@ class _Enclosures:
     """The middles of enclosures."""
 
     def __init__(
-        self, mechanism: Mechanism, adjacency: Adjacency | None, direction: Direction | None
+        self,
+        mechanism: Mechanism,
+        adjacency: Adjacency | str | None = None,
+        direction: Direction | None = None,
     ) -> None:
         self._mechanism, self._adjacency, self._direction = mechanism, adjacency, direction
-        self._pairs = profile.worst_pairs(mechanism, adjacency, direction)
-        self._width = QUICK if usual(self._pairs) > CLOSED else CLOSED
+        self.pairs = profile.worst_pairs(mechanism, adjacency, direction)
+        self._width = QUICK if usual(self.pairs) > CLOSED else CLOSED
 
-    def _ask(self, question: Callable[..., Interval], at: ExactReal) -> Estimate:
+    def of(self, question: Callable[..., Interval], at: ExactReal) -> Estimate:
+        """Return the middle of the answer of a question."""
         known = {"adjacency": self._adjacency, "direction": self._direction}
         try:
             found = question(self._mechanism, at, relative_width=self._width, **known)
@@ -311,17 +294,12 @@ class _Enclosures:
             found = bounds
         return Estimate.middle(found)
 
-    def delta(self, epsilon: float) -> Estimate:
-        return self._ask(profile.delta, _exactly(epsilon))
-
-    def log_delta(self, epsilon: float) -> Estimate:
-        return self._ask(profile.log_delta, _exactly(epsilon))
-
     def slope(self, epsilon: float) -> Estimate:
+        """Return that of ln δ of the pair with the largest δ."""
         eps = _exactly(epsilon)
 
         def ratio() -> arb:
-            worst = max(self._pairs, key=lambda pair: float(pair.hockey_stick(eps).mid()))
+            worst = max(self.pairs, key=lambda pair: float(pair.hockey_stick(eps).mid()))
             value = worst.hockey_stick(eps)
             if value.is_zero():
                 return arb.neg_inf()
@@ -333,37 +311,38 @@ class _Enclosures:
         found = best(lambda width: enclose(ratio, relative_width=width), self._width, bounds)
         return Estimate.middle(found)
 
-    def epsilon(self, log_delta: float) -> Estimate:
-        return self._ask(profile.epsilon, _exponential(log_delta))
 
-    def beta(self, alpha: float) -> Estimate:
-        return self._ask(tradeoff.beta, _exactly(alpha))
-
-    def power(self, alpha: float) -> Estimate:
-        return self._ask(tradeoff.power, _exactly(alpha))
-
-    def log_survival(self, loss: float) -> Estimate:
-        return self._ask(guarantees.loss_survival, _exactly(loss)).through(_log)
-
-    def log_cdf(self, loss: float) -> Estimate:
-        return self._ask(guarantees.loss_cdf, _exactly(loss)).through(_log)
-
-
-def _each(
-    sources: Sequence[_Source],
-    question: Callable[[_Source, float], Estimate],
+def _estimates(
+    mechanism: Mechanism,
     points: NDArray[np.float64],
+    asked: Asked,
+    by_floats: Callable[[Sequence[FloatCurve], float], float],
+    by_enclosures: Callable[[_Enclosures, float], Estimate],
 ) -> Floats:
-    """Return the values, of the first source that has each; an estimate for a single point."""
+    """Return the values, of the float engine where there is one and its digits are not lost.
+
+    Else those of enclosures. A single point has an estimate.
+    """
+    enclosures = _Enclosures(mechanism, **asked)
+    known = [product for product in map(smooth, enclosures.pairs) if product is not None]
+    curves = list(map(curve, known)) if len(known) == len(enclosures.pairs) else []
 
     def ask(at: float) -> Estimate:
-        for source in sources[:-1]:
+        if curves:
             with contextlib.suppress(UndecidedError, ArithmeticError):
-                return question(source, at)
-        return question(sources[-1], at)
+                return Estimate.by_floats(by_floats(curves, at))
+        return by_enclosures(enclosures, at)
 
     values = [ask(float(at)) for at in points.flat]
     return values[0] if points.ndim == 0 else np.array(values, float).reshape(points.shape)
+
+
+def _log_delta(curves: Sequence[FloatCurve], epsilon: float) -> float:
+    return max(curve.delta(epsilon).log for curve in curves)
+
+
+def _slope(curves: Sequence[FloatCurve], epsilon: float) -> float:
+    return max((curve.delta(epsilon) for curve in curves), key=lambda share: share.log).slope
 
 
 def _read(

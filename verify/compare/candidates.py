@@ -106,10 +106,9 @@ def _(workload: Count, budget: Budget) -> Found:
 @_of.register
 def _(workload: Counts, budget: Budget) -> Found:
     d, k = workload.dimension, workload.sparsity
-    add_remove = budget.adjacency is Adjacency.ADD_REMOVE
     yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
     yield from _independent(moved(workload, budget), budget)
-    if not add_remove:
+    if budget.adjacency is not Adjacency.ADD_REMOVE:
         reason = "its exact shape is for add/remove; under replace-one the differences are signed"
         yield LeftOut("optimal ellipse", reason)
         yield LeftOut("count ellipse (Joseph, Yu)", reason)
@@ -224,13 +223,12 @@ def _(workload: MatrixRelease, budget: Budget) -> Found:
 def _(workload: PrefixSums, budget: Budget) -> Found:
     n = workload.steps
     if budget.is_sampled:
-        reason = "a stream is not subsampled"
-        yield LeftOut("k-ary tree", reason)
+        yield LeftOut("k-ary tree", "a stream is not subsampled")
         return
     yield Candidate(
         "Laplace on every prefix sum",
         "fresh noise each time; a change of one input moves up to n outputs",
-        partial(_naive_stream, steps=n),
+        partial(calibrated, "Laplace", layout=EACH, l1_sensitivity=n),
     )
     for subtraction, name in ((True, "k-ary tree with subtraction"), (False, "k-ary tree")):
         k = _best_arity(n, subtraction=subtraction)
@@ -286,14 +284,8 @@ def _(workload: Training, budget: Budget) -> Found:
     yield from schemes(workload, budget)
 
 
-@_of.register
-def _(workload: KeyedCounts, budget: Budget) -> Found:
-    yield from keys.candidates(workload, budget)
-
-
-@_of.register
-def _(workload: Selection, budget: Budget) -> Found:
-    yield from selections.candidates(workload, budget)
+_of.register(KeyedCounts, keys.candidates)
+_of.register(Selection, selections.candidates)
 
 
 @_of.register
@@ -312,8 +304,7 @@ def _(workload: LinearQueries, budget: Budget) -> Found:
         "independent Gaussian noise on x itself; the answers follow, and agree with each other",
         partial(on_the_data, workload=workload, moves=moves),
     )
-    name = "optimal Gaussian shape"
-    rank = rank_of(moves)
+    name, rank = "optimal Gaussian shape", rank_of(moves)
     if rank < workload.answers:
         yield LeftOut(
             name,
@@ -492,10 +483,6 @@ def _published(value: object) -> str:
     """Return a published amount of noise, rounded up to some digits."""
     found = enclose(value)  # type: ignore[arg-type]
     return str(Context(prec=_PUBLISHED_DIGITS, rounding=ROUND_UP).plus(found.upper))
-
-
-def _naive_stream(budget: Budget, *, steps: int) -> Calibrated:
-    return calibrated("Laplace", budget, EACH, l1_sensitivity=steps)
 
 
 def _best_arity(steps: int, *, subtraction: bool) -> int:

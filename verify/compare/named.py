@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial, singledispatch
+from collections.abc import Sequence
+from functools import partial
+from typing import TypeVar
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
@@ -45,6 +47,8 @@ from verify.compare.budget import Budget
 from verify.compare.candidate import Candidate, Layout, fixed
 from verify.compare.sensitivity import l1_sensitivity, l2_sensitivity, moved
 
+W = TypeVar("W", bound=Workload)
+
 
 def named(mechanism: Mechanism, workload: Workload, budget: Budget) -> Candidate:
     """Return a mechanism that the user named, to be judged with the noise that it has.
@@ -68,49 +72,73 @@ def named(mechanism: Mechanism, workload: Workload, budget: Budget) -> Candidate
     )
 
 
-@singledispatch
 def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
     """Return how many answers move at once, each by the sensitivity of a scalar mechanism."""
-    given = getattr(mechanism, "sensitivity", None)
-    if mechanism.dimension > 1 or given is None:
+    match mechanism:
+        case Gaussian() | RankOneGaussian() | MatrixVariateGaussian():
+            if mechanism.dimension > 1:
+                _require(mechanism, "dimension", mechanism.dimension, workload.answers)
+            wanted = l2_sensitivity(workload, budget)
+            _require_at_least(mechanism, "l2_sensitivity", mechanism.l2_sensitivity, wanted)
+        case Laplace():
+            own, known = mechanism.l1_sensitivity, l1_sensitivity(workload, budget)
+            if isinstance(workload, (Counts, GroupedCounts)) and own == ExactReal.of_rational(1):
+                return moved(workload, budget)
+            _require_at_least(mechanism, "l1_sensitivity", own, known)
+        case BoundedCountNoise():
+            return _scalar_copies(mechanism, ExactReal.of_rational(1), workload, budget)
+        case CorrelatedGaussian() | OptimalEllipse() | CountEllipse():
+            _require_counts(mechanism, _as(Counts, workload, mechanism), budget)
+        case DisjointGroupsGaussian() | OptimalGroups():
+            groups = _as(GroupedCounts, workload, mechanism)
+            each = mechanism.counts if isinstance(mechanism, OptimalGroups) else mechanism.dimension
+            sizes = (groups.groups, groups.dimension)
+            _require(mechanism, "(groups, dimension)", (mechanism.groups, each), sizes)
+        case EllipticalGaussian(sensitivities=given):
+            _require_bounds(mechanism, "sensitivities", given, workload)
+        case LaplaceVector(shifts=given):
+            _require_bounds(mechanism, "shifts", given, workload)
+        case OneSidedGaussian(bounds=given):
+            if not isinstance(workload, BoundedSum) or workload.signed:
+                raise NotApplicableError("OneSidedGaussian releases BoundedSum(…, signed=False).")
+            _require_bounds(mechanism, "bounds", given, workload)
+        case GeneralGaussian():
+            _require(mechanism, "dimension", mechanism.dimension, workload.answers)
+        case DiscreteKaryTree() | KaryTree() | LinearCounter() | MatrixMechanism():
+            steps = _as(PrefixSums, workload, mechanism).steps
+            _require(mechanism, "steps", mechanism.steps, steps)
+        case ExponentialMechanism() | PermuteAndFlip() | ReportNoisyMax():
+            if not isinstance(workload, Selection):
+                raise NotApplicableError(
+                    f"{type(mechanism).__name__} chooses by scores, not {workload!r}."
+                )
+            if isinstance(mechanism, ReportNoisyMax):
+                _require(mechanism, "candidates", mechanism.candidates, workload.candidates)
+            _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
+            if mechanism.monotone and not workload.monotone:
+                _require(mechanism, "monotone", mechanism.monotone, workload.monotone)
+        case PartitionSelection():
+            _require(mechanism, "partitions", 1, _as(KeyedCounts, workload, mechanism).partitions)
+        case LaplaceThreshold() | GaussianThreshold():
+            keys = _as(KeyedCounts, workload, mechanism)
+            if mechanism.partitions < keys.partitions:
+                _require(mechanism, "partitions", mechanism.partitions, keys.partitions)
+            _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, keys.sensitivity)
+        case _:
+            return _noise_copies(mechanism, workload, budget)
+    return 1
+
+
+def _noise_copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
+    """Return the same for other scalar noise that has a sensitivity."""
+    sensitivity = getattr(mechanism, "sensitivity", None)
+    if mechanism.dimension > 1 or sensitivity is None:
         raise NotApplicableError(
             f"It is not known how {type(mechanism).__name__} would release {workload!r}. "
             "Name a mechanism that adds noise to the answers."
         )
     mechanism.variances()  # refuses noise that depends on the answer
-    return _scalar_copies(mechanism, exact(given), workload, budget)
-
-
-@_copies.register(Gaussian)
-@_copies.register(RankOneGaussian)
-@_copies.register(MatrixVariateGaussian)
-def _(
-    mechanism: Gaussian | RankOneGaussian | MatrixVariateGaussian,
-    workload: Workload,
-    budget: Budget,
-) -> int:
-    _require_size(mechanism, workload)
-    _require_at_least(
-        mechanism, "l2_sensitivity", mechanism.l2_sensitivity, l2_sensitivity(workload, budget)
-    )
-    return 1
-
-
-@_copies.register
-def _(mechanism: Laplace, workload: Workload, budget: Budget) -> int:
-    if isinstance(workload, (Counts, GroupedCounts)):
-        one = ExactReal.of_rational(1)
-        if mechanism.l1_sensitivity == one:
-            return moved(workload, budget)
-    _require_at_least(
-        mechanism, "l1_sensitivity", mechanism.l1_sensitivity, l1_sensitivity(workload, budget)
-    )
-    return 1
-
-
-@_copies.register
-def _(mechanism: BoundedCountNoise, workload: Workload, budget: Budget) -> int:
-    return _scalar_copies(mechanism, ExactReal.of_rational(1), workload, budget)
+    return _scalar_copies(mechanism, exact(sensitivity), workload, budget)
 
 
 def _scalar_copies(
@@ -126,129 +154,38 @@ def _scalar_copies(
     raise NotApplicableError(f"{type(mechanism).__name__} is noise for counts, not {workload!r}.")
 
 
-@_copies.register(CorrelatedGaussian)
-@_copies.register(OptimalEllipse)
-@_copies.register(CountEllipse)
-def _(
-    mechanism: CorrelatedGaussian | OptimalEllipse | CountEllipse,
-    workload: Workload,
-    budget: Budget,
-) -> int:
-    if not isinstance(workload, Counts):
-        raise NotApplicableError(f"{type(mechanism).__name__} releases Counts, not {workload!r}.")
-    ellipse = not isinstance(mechanism, CorrelatedGaussian)
-    if ellipse and budget.adjacency is not Adjacency.ADD_REMOVE:
-        raise NotApplicableError(f"{type(mechanism).__name__} is for adjacency='add-remove'.")
+def _as(kind: type[W], workload: Workload, mechanism: Mechanism) -> W:
+    """Return a workload of the only kind that a mechanism releases."""
+    if not isinstance(workload, kind):
+        raise NotApplicableError(
+            f"{type(mechanism).__name__} releases {kind.__name__}, not {workload!r}."
+        )
+    return workload
+
+
+def _require_counts(
+    mechanism: CorrelatedGaussian | OptimalEllipse | CountEllipse, workload: Counts, budget: Budget
+) -> None:
+    sparsity = mechanism.dimension
+    if not isinstance(mechanism, CorrelatedGaussian):
+        sparsity = mechanism.sparsity
+        if budget.adjacency is not Adjacency.ADD_REMOVE:
+            raise NotApplicableError(f"{type(mechanism).__name__} is for adjacency='add-remove'.")
     _require(mechanism, "dimension", mechanism.dimension, workload.dimension)
-    sparsity = mechanism.dimension if not ellipse else mechanism.sparsity  # type: ignore[union-attr]  # an ellipse
     if sparsity < workload.sparsity:
         raise InvalidInputError(
             f"{mechanism!r} is for at most {sparsity} ones in a record; the workload has "
             f"sparsity={workload.sparsity}."
         )
-    return 1
 
 
-@_copies.register(DisjointGroupsGaussian)
-@_copies.register(OptimalGroups)
-def _(mechanism: DisjointGroupsGaussian | OptimalGroups, workload: Workload, budget: Budget) -> int:
-    if not isinstance(workload, GroupedCounts):
-        raise NotApplicableError(
-            f"{type(mechanism).__name__} releases GroupedCounts, not {workload!r}."
-        )
-    wanted = (workload.groups, workload.dimension)
-    each = mechanism.counts if isinstance(mechanism, OptimalGroups) else mechanism.dimension
-    _require(mechanism, "(groups, dimension)", (mechanism.groups, each), wanted)
-    return 1
-
-
-@_copies.register(EllipticalGaussian)
-@_copies.register(LaplaceVector)
-def _(mechanism: EllipticalGaussian | LaplaceVector, workload: Workload, budget: Budget) -> int:
-    if not isinstance(workload, BoundedSum):
-        raise NotApplicableError(f"{type(mechanism).__name__} releases BoundedSum here.")
-    name = "sensitivities" if isinstance(mechanism, EllipticalGaussian) else "shifts"
-    given = getattr(mechanism, name)
-    _require(mechanism, f"len({name})", len(given), len(workload.bounds))
-    for index, (own, bound) in enumerate(zip(given, workload.bounds, strict=True)):
-        wanted = ExactReal.of_rational(bound)
-        _require_at_least(mechanism, f"{name}[{index}]", own, wanted)
-    return 1
-
-
-@_copies.register
-def _(mechanism: OneSidedGaussian, workload: Workload, budget: Budget) -> int:
-    if not isinstance(workload, BoundedSum) or workload.signed:
-        raise NotApplicableError("OneSidedGaussian releases BoundedSum(…, signed=False).")
-    _require(mechanism, "len(bounds)", len(mechanism.bounds), len(workload.bounds))
-    for index, (own, bound) in enumerate(zip(mechanism.bounds, workload.bounds, strict=True)):
-        _require_at_least(mechanism, f"bounds[{index}]", own, ExactReal.of_rational(bound))
-    return 1
-
-
-@_copies.register
-def _(mechanism: GeneralGaussian, workload: Workload, budget: Budget) -> int:
-    _require(mechanism, "dimension", mechanism.dimension, workload.answers)
-    return 1
-
-
-@_copies.register(DiscreteKaryTree)
-@_copies.register(KaryTree)
-@_copies.register(LinearCounter)
-@_copies.register(MatrixMechanism)
-def _(
-    mechanism: DiscreteKaryTree | KaryTree | LinearCounter | MatrixMechanism,
-    workload: Workload,
-    budget: Budget,
-) -> int:
-    if not isinstance(workload, PrefixSums):
-        raise NotApplicableError(
-            f"{type(mechanism).__name__} releases PrefixSums, not {workload!r}."
-        )
-    _require(mechanism, "steps", mechanism.steps, workload.steps)
-    return 1
-
-
-@_copies.register(ExponentialMechanism)
-@_copies.register(PermuteAndFlip)
-@_copies.register(ReportNoisyMax)
-def _(
-    mechanism: ExponentialMechanism | PermuteAndFlip | ReportNoisyMax,
-    workload: Workload,
-    budget: Budget,
-) -> int:
-    if not isinstance(workload, Selection):
-        raise NotApplicableError(f"{type(mechanism).__name__} chooses by scores, not {workload!r}.")
-    if isinstance(mechanism, ReportNoisyMax):
-        _require(mechanism, "candidates", mechanism.candidates, workload.candidates)
-    _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
-    if mechanism.monotone and not workload.monotone:
-        _require(mechanism, "monotone", mechanism.monotone, workload.monotone)
-    return 1
-
-
-@_copies.register(PartitionSelection)
-@_copies.register(LaplaceThreshold)
-@_copies.register(GaussianThreshold)
-def _(
-    mechanism: PartitionSelection | LaplaceThreshold | GaussianThreshold,
-    workload: Workload,
-    budget: Budget,
-) -> int:
-    if not isinstance(workload, KeyedCounts):
-        raise NotApplicableError(f"{type(mechanism).__name__} releases KeyedCounts here.")
-    if isinstance(mechanism, PartitionSelection):
-        _require(mechanism, "partitions", 1, workload.partitions)
-        return 1
-    if mechanism.partitions < workload.partitions:
-        _require(mechanism, "partitions", mechanism.partitions, workload.partitions)
-    _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
-    return 1
-
-
-def _require_size(mechanism: Mechanism, workload: Workload) -> None:
-    if mechanism.dimension > 1:
-        _require(mechanism, "dimension", mechanism.dimension, workload.answers)
+def _require_bounds(
+    mechanism: Mechanism, name: str, given: Sequence[ExactReal], workload: Workload
+) -> None:
+    bounds = _as(BoundedSum, workload, mechanism).bounds
+    _require(mechanism, f"len({name})", len(given), len(bounds))
+    for index, (own, bound) in enumerate(zip(given, bounds, strict=True)):
+        _require_at_least(mechanism, f"{name}[{index}]", own, ExactReal.of_rational(bound))
 
 
 def _require(mechanism: Mechanism, name: str, own: object, wanted: object) -> None:

@@ -67,10 +67,6 @@ class Gaussian(GaussianNoise):
         noise = independent(lambda: [self.standard_deviation.ball()])
         return LatticeSampler(noise, repeated=True)
 
-    def worst_shift(self) -> Any:
-        """Return the full distance."""
-        return float(self.l2_sensitivity)
-
     def variances(self) -> list[arb]:
         """Return [σ²]."""
         return [self.standard_deviation.ball() ** 2]

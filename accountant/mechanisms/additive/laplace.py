@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -103,9 +104,29 @@ class LaplacePair(MirroredPair):
         )
 
 
+class LaplaceNoise(SymmetricDensity, ABC):
+    """Every coordinate of the noise is Lap(b)."""
+
+    noise_argument = "scale"
+
+    scale: Positive
+
+    def mean_absolute_error(self) -> arb:
+        """Return b."""
+        return self.scale.ball()
+
+    def variances(self) -> list[arb]:
+        """Return [2b²]."""
+        return [2 * self.scale.ball() ** 2]
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return b ln(2p) up to the median, −b ln(2(1 − p)) above."""
+        return self.scale.ball() * laplace_quantile(probability)
+
+
 @final
 @dataclass(frozen=True, repr=False)
-class Laplace(SymmetricDensity):
+class Laplace(LaplaceNoise):
     """Release the true scalar answer plus Lap(b) noise, density e^{−|x|/b}/(2b).
 
     Parameters
@@ -119,8 +140,6 @@ class Laplace(SymmetricDensity):
     """
 
     example = "Laplace(scale=2)"
-
-    noise_argument = "scale"
 
     scale: Positive = Positive()
     l1_sensitivity: Positive = Positive(1)
@@ -137,27 +156,11 @@ class Laplace(SymmetricDensity):
         """Draw the noise of `size` releases."""
         return rng.laplace(0.0, float(self.scale), size)
 
-    def worst_shift(self) -> Any:
-        """Return the full distance."""
-        return float(self.l1_sensitivity)
-
     def inverse_noise(self) -> InverseNoise:
         """Return |noise| = bE and P(noise ≥ bx) = e^{−x}/2."""
         from accountant.core.inverse_noise import InverseNoise
 
         return InverseNoise(self.scale, _same, _same_ball, 1.0, _survival)
-
-    def mean_absolute_error(self) -> arb:
-        """Return b."""
-        return self.scale.ball()
-
-    def variances(self) -> list[arb]:
-        """Return [2b²]."""
-        return [2 * self.scale.ball() ** 2]
-
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return b ln(2p) up to the median, −b ln(2(1 − p)) above."""
-        return self.scale.ball() * laplace_quantile(probability)
 
 
 def laplace_quantile(probability: ExactReal) -> arb:

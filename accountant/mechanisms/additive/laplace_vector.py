@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from flint import arb
-
 from accountant.composition.exact.laplace_product import of_distances
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
-from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Reals
-from accountant.mechanisms.additive.laplace import laplace_quantile
-from accountant.numbers.exact import ExactReal
+from accountant.mechanisms.additive.laplace import LaplaceNoise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, repr=False)
-class LaplaceVector(SymmetricDensity):
+class LaplaceVector(LaplaceNoise):
     """Release d answers plus independent Lap(b) noise, where neighbours differ by given shifts.
 
     Parameters
@@ -39,8 +35,6 @@ class LaplaceVector(SymmetricDensity):
     """
 
     example = "LaplaceVector(scale=4, shifts=[1, 2, 3])"
-
-    noise_argument = "scale"
 
     scale: Positive = Positive()
     shifts: Reals = Reals()
@@ -89,15 +83,3 @@ class LaplaceVector(SymmetricDensity):
         import numpy as np
 
         return np.array([float(entry) for entry in self.shifts])
-
-    def mean_absolute_error(self) -> arb:
-        """Return b."""
-        return self.scale.ball()
-
-    def variances(self) -> list[arb]:
-        """Return [2b²]: every coordinate has the same."""
-        return [2 * self.scale.ball() ** 2]
-
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return the quantile of one coordinate."""
-        return self.scale.ball() * laplace_quantile(probability)

@@ -159,10 +159,6 @@ class Logistic(SymmetricDensity):
 
         return InverseNoise(self.scale, _magnitude, _magnitude_ball, 2.0, _survival)
 
-    def worst_shift(self) -> float:
-        """Return the full distance."""
-        return float(self.sensitivity)
-
     def variances(self) -> list[arb]:
         """Return [π²s²/3]."""
         return [(arb.pi() * self.scale.ball()) ** 2 / 3]

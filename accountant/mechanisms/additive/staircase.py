@@ -139,10 +139,6 @@ class Staircase(SymmetricDensity, FiniteLaws):
         noise = StaircaseNoise(self.epsilon.ball, self.gamma.ball, self.sensitivity.ball)
         return LatticeSampler(noise, repeated=True)
 
-    def worst_shift(self) -> Any:
-        """Return the full distance."""
-        return float(self.sensitivity)
-
     def variances(self) -> list[arb]:
         """Return [Δ² (b(1 + b)/(1 − b)² + (B/A) b/(1 − b) + C/A)].
 

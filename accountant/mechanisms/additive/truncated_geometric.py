@@ -12,7 +12,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, Positive, integer
-from accountant.errors import NotApplicableError, expected
+from accountant.errors import expected
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.pairs.discrete_laplace import DiscreteLaplacePair
 
@@ -52,6 +52,10 @@ class TruncatedGeometric(Mechanism):
     """
 
     example = "TruncatedGeometric(scale=2, low=0, high=10)"
+    no_variance = (
+        "The noise of TruncatedGeometric depends on the true count. "
+        "Ask for variance_at(count) or mean_squared_error_at(count)."
+    )
 
     noise_argument = "scale"
 
@@ -141,13 +145,6 @@ class TruncatedGeometric(Mechanism):
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw released counts."""
         return self.release(int(answer), size, rng=rng)
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: the variance depends on the true count."""
-        raise NotApplicableError(
-            "The noise of TruncatedGeometric depends on the true count. "
-            "Ask for variance_at(count) or mean_squared_error_at(count)."
-        )
 
     def _excess(self, room: int) -> arb:
         """Return E[(−Z − room)⁺] = Σ_{k > room} P(Z ≥ k) = r^{room+1}/(1 − r²)."""

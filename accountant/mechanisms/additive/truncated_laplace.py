@@ -167,10 +167,6 @@ class TruncatedLaplace(SymmetricDensity):
         drawn: NDArray[Any] = magnitude * rng.choice([-1.0, 1.0], size)
         return drawn
 
-    def worst_shift(self) -> float:
-        """Return the full distance."""
-        return float(self.sensitivity)
-
     def _rest(self) -> arb:
         """Return 1/(e^a − 1), a = A/b."""
         return 1 / (self.bound / self.scale).ball().expm1()

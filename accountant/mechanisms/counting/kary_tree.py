@@ -11,21 +11,18 @@ from flint import arb
 
 from accountant.composition.exact.laplace_product import of_counts
 from accountant.core.adjacency import Adjacency
-from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, Positive, Switch
 from accountant.counting.tree import Digits, Tree
 from accountant.counting.tree_walk import nodes, parent, path
 from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.counting.linear_counter import unknown_positions
+from accountant.mechanisms.counting.linear_counter import StreamNoise, unknown_positions
 from accountant.numbers.exact import ExactReal
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
-    from accountant.core.randomness import Randomness
     from accountant.release.lattice import LatticeSampler
 
 _MOST_LISTED = 100_000
@@ -36,7 +33,7 @@ _MOST_CORRELATED = 2000
 
 @final
 @dataclass(frozen=True, repr=False)
-class KaryTree(SymmetricDensity):
+class KaryTree(StreamNoise):
     """Release the n prefix sums of a stream in [0, 1]ⁿ, each when its last input arrives.
 
     Andersson, Pagh and Torkamani, "Count on Your Elders": Algorithm 1 without subtraction,
@@ -116,11 +113,6 @@ class KaryTree(SymmetricDensity):
             "moves the outputs at the powers of the arity, which are one vertex each, all by 1.",
         )
 
-    @property
-    def dimension(self) -> int:
-        """The number of steps n."""
-        return self.steps
-
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""
         import numpy as np
@@ -130,14 +122,6 @@ class KaryTree(SymmetricDensity):
         for node in nodes(tree):
             noise[node] = noise[parent(tree, node)] + rng.laplace(0.0, spread, size)
         return np.stack([noise[step] for step in range(1, self.steps + 1)], axis=1)
-
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
-        from accountant.release.lattice import release_stream
-
-        return release_stream(self.lattice_sampler(), value, size, rng=rng)
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise of a whole stream, on one lattice that holds the integers."""

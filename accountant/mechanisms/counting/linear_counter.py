@@ -35,7 +35,26 @@ _MOST_ENTRIES = 4_000_000
 Rows: TypeAlias = list[list[Fraction]]
 
 
-class LinearCounter(SymmetricDensity, ABC):
+class StreamNoise(SymmetricDensity, ABC):
+    """Noise on the n prefix sums of a stream."""
+
+    steps: Integer
+
+    @property
+    def dimension(self) -> int:
+        """The number of steps n."""
+        return self.steps
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
+        from accountant.release.lattice import release_stream
+
+        return release_stream(self.lattice_sampler(), value, size, rng=rng)
+
+
+class LinearCounter(StreamNoise, ABC):
     """Release A x + L z: the n prefix sums of a stream x in [0, 1]ⁿ, with independent noise z.
 
     A x are the prefix sums (A is the lower triangle of ones) and L R = A. The outputs are the
@@ -178,11 +197,6 @@ class LinearCounter(SymmetricDensity, ABC):
             raise unknown_positions(self, self.contributions, bound)
         return found
 
-    @property
-    def dimension(self) -> int:
-        """The number of steps n."""
-        return self.steps
-
     def variances(self) -> list[arb]:
         """Return the variance of every output."""
         self.require(MOST_LISTED, "to list every variance")
@@ -224,14 +238,6 @@ class LinearCounter(SymmetricDensity, ABC):
         law = "normal" if self.epsilon is None else "laplace"
         noise = combined(self.factorisation()[0], self.scale.ball, law)
         return LatticeSampler(noise, common=True)
-
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
-        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
-        from accountant.release.lattice import release_stream
-
-        return release_stream(self.lattice_sampler(), value, size, rng=rng)
 
     def require(self, most: int, purpose: str) -> None:
         """Raise InvalidInputError where there are too many steps for a purpose."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from flint import arb
-
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
@@ -68,6 +66,7 @@ class AboveThreshold(Mechanism):
     """
 
     example = "AboveThreshold(threshold_scale=2, query_scale=4)"
+    no_variance = "AboveThreshold says above or below: it has no variance."
     noise_argument = "query_scale"
 
     threshold_scale: Rational = Rational(least=0, strict=True)
@@ -164,7 +163,3 @@ class AboveThreshold(Mechanism):
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw what is said of some answers."""
         return self.release(answer, size, rng=rng)
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: nothing is added to an output."""
-        raise NotApplicableError("AboveThreshold says above or below: it has no variance.")

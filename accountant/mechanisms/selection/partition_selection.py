@@ -15,7 +15,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Positive, Probability
-from accountant.errors import AdjacencyError, NotApplicableError, expected
+from accountant.errors import AdjacencyError, expected
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import enclose
@@ -65,6 +65,9 @@ class PartitionSelection(Mechanism, FiniteLaws):
     """
 
     example = "PartitionSelection(epsilon=1, delta='1e-5')"
+    no_variance = (
+        "PartitionSelection keeps a key or drops it: it has no variance. Ask for keeps(users)."
+    )
     noise_argument = "epsilon"
     noise_grows = False
 
@@ -215,9 +218,3 @@ class PartitionSelection(Mechanism, FiniteLaws):
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw whether the key of so many users is kept."""
         return self.release(int(answer), size, rng=rng).astype(int)
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: a key is kept or not."""
-        raise NotApplicableError(
-            "PartitionSelection keeps a key or drops it: it has no variance. Ask for keeps(users)."
-        )

@@ -5,32 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import Any, TypeVar, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
-from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive, Positive, Switch
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.gaussian import normal_quantile
+from accountant.mechanisms.shapes.shared_noise import SharedNoise
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
-
 
 Real = TypeVar("Real", Fraction, arb)
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class CorrelatedGaussian(GaussianNoise):
+class CorrelatedGaussian(SharedNoise):
     """Release d counts with noise η + z_i, and the number of records with noise 2η.
 
     η ~ N(0, A/(4μ²)) is shared by all counts and z_i ~ N(0, B/(4μ²)) is independent, with
@@ -57,9 +48,7 @@ class CorrelatedGaussian(GaussianNoise):
     """
 
     example = "CorrelatedGaussian(dimension=9, mu=1)"
-
-    noise_argument = "mu"
-    noise_grows = False
+    _of_one_count = "Set release_size=False for the quantile of a count."
 
     dimension: Integer = Integer(least=1)
     mu: Positive = Positive()
@@ -93,22 +82,15 @@ class CorrelatedGaussian(GaussianNoise):
                 why = "w = v − v' has 4(‖w‖² − (Σw)²/B)/B, largest at w in {−1,1}^d with |Σw| ≤ 1"
         return f"In units of μ²: {convex}, and {why}."
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ' under the named relation.
 
         Add/remove: μ with the size; without it 2μ√(j(B − j))/B for the worst number of ones j,
         which is μ only where B/2 is an integer. Replace one: 2μ√(d/B) with the size;
         without it 2μ√((d − (d mod 2)/B)/B).
         """
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
-        return (
-            self.mu.ball()
-            * self._unit_square(
-                require(adjacency, self), self.dimension + self.c_squared.ball()
-            ).sqrt()
-        )
+        whole = self.dimension + self.c_squared.ball()
+        return self.mu.ball() * self._unit_square(require(adjacency, self), whole).sqrt()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same where C² does not enter, or is rational."""
@@ -136,71 +118,17 @@ class CorrelatedGaussian(GaussianNoise):
         floor = math.isqrt(math.floor(square.square))  # C² > 0 and ⌊√q⌋ = ⌊√⌊q⌋⌋
         return min(self.dimension, (self.dimension + 1 + floor) // 2)
 
-    def _size_factor(self) -> arb:
-        """Return A/μ², the variance of the released size."""
-        square = self.c_squared.ball()
-        return (self.dimension / square + 1) / self.mu.ball() ** 2
-
-    def _embedding_factor(self) -> arb:
-        """Return B/μ², the variance of each coordinate of the embedding."""
-        return (self.dimension + self.c_squared.ball()) / self.mu.ball() ** 2
-
-    def lattice_sampler(self) -> LatticeSampler:
-        """Return the noise η + z_i and 2η, each coordinate on a lattice."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import shared
-
-        def scales() -> tuple[arb, arb, arb | None]:
-            eta = self._size_factor().sqrt() / 2
-            own = self._embedding_factor().sqrt() / 2
-            return eta, own, 2 * eta if self.release_size else None
-
-        return LatticeSampler(shared(self.dimension, scales))
-
     def worst_shift(self) -> Any:
         """Return a record with every attribute."""
         import numpy as np
 
         return np.ones(self.dimension + int(self.release_size))
 
-    def variances(self) -> list[arb]:
-        """Return (A + B)/(4μ²) for the counts, then A/μ² for the size where it is released."""
-        size = self._size_factor()
-        query = (size + self._embedding_factor()) / 4
-        return [query] * self.dimension + [size] if self.release_size else [query]
+    def parts(self) -> tuple[arb, arb]:
+        """Return A/(4μ²) and B/(4μ²)."""
+        square, unit = self.c_squared.ball(), 4 * self.mu.ball() ** 2
+        return (self.dimension / square + 1) / unit, (self.dimension + square) / unit
 
-    def mean_squared_error(self) -> arb:
-        """Return the average over the d counts and, where it is released, the size."""
-        entries = self.variances()
-        if not self.release_size:
-            return entries[0]
-        return (self.dimension * entries[0] + entries[-1]) / (self.dimension + 1)
-
-    def covariance_matrix(self) -> list[list[arb]]:
-        """Return diagonal (A + B)/4, off-diagonal A/4, cross A/2, last A, all over μ²."""
-        size = self._size_factor()
-        query, shared = (size + self._embedding_factor()) / 4, size / 4
-        d = self.dimension
-        rows = [[query if i == j else shared for j in range(d)] for i in range(d)]
-        if self.release_size:
-            rows = [[*row, size / 2] for row in rows]
-            rows.append([size / 2] * d + [size])
-        return rows
-
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return the quantile of the noise of a count (where the size is not released)."""
-        if self.release_size:
-            raise NotApplicableError(
-                "CorrelatedGaussian releases counts and a size of different laws: it has no common "
-                "quantile. Set release_size=False for the quantile of a count."
-            )
-        return self.variances()[0].sqrt() * normal_quantile(probability)
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw the noise of `size` releases, one row each, the size in the last column."""
-        import numpy as np
-
-        eta = rng.normal(0.0, math.sqrt(float(self._size_factor()) / 4), (size, 1))
-        spread = math.sqrt(float(self._embedding_factor()) / 4)
-        counts = eta + rng.normal(0.0, spread, (size, self.dimension))
-        return np.hstack([counts, 2 * eta]) if self.release_size else counts
+    @property
+    def _has_size(self) -> bool:
+        return self.release_size

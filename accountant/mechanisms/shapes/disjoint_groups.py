@@ -5,27 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Relation, Switch
+from accountant.mechanisms.shapes.shared_noise import SharedNoise
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class DisjointGroupsGaussian(GaussianNoise):
+class DisjointGroupsGaussian(SharedNoise):
     """Release d counts and a size for each of m groups, each record being in one group.
 
     Records are m×d matrices in [0,1] with at most one non-zero row. Row j releases
@@ -56,9 +50,6 @@ class DisjointGroupsGaussian(GaussianNoise):
 
     example = "DisjointGroupsGaussian(groups=4, dimension=9, mu=1, adjacency='add-remove')"
 
-    noise_argument = "mu"
-    noise_grows = False
-
     groups: Integer = Integer(least=1)
     dimension: Integer = Integer(least=1)
     mu: Positive = Positive()
@@ -80,16 +71,13 @@ class DisjointGroupsGaussian(GaussianNoise):
             f"Given the size of a row, its counts carry z alone: {why}.",
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ' under the named relation, or else the one that it is made for.
 
         Per row and in units of μ², a record alone has A = d/(4 Var z) + 1/(4 Var η); under
         replace-one the worst of d/Var z (same row), 2A (another row, m ≥ 2) and A (to or from
         an all-zero record).
         """
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
         # made for add/remove, asked for replace-one: A = 1, and √d is irrational
         within = 4 * self.dimension / (self.dimension + arb(self.dimension).sqrt())
         return self.mu.ball() * within.max(arb(self._moves)).sqrt()
@@ -117,57 +105,17 @@ class DisjointGroupsGaussian(GaussianNoise):
         """Rows that a replacement can change at most."""
         return min(2, self.groups)
 
-    def _unit_variances(self) -> tuple[arb, arb]:
-        """Return the variances of η_j and of z_jk for μ = 1."""
-        d = self.dimension
+    def parts(self) -> tuple[arb, arb]:
+        """Return the variances of η_j and of z_jk."""
+        unit, root = 1 / self.mu.ball() ** 2, arb(self.dimension).sqrt()
         if self.adjacency is Adjacency.ADD_REMOVE:
-            root = arb(d).sqrt()
-            return (root + 1) / 4, (d + root) / 4
-        return arb(4 if self.as_printed else 1), arb(d)
+            return unit * (root + 1) / 4, unit * (self.dimension + root) / 4
+        return unit * (4 if self.as_printed else 1), unit * self.dimension
 
-    def lattice_sampler(self) -> LatticeSampler:
-        """Return the noise of all groups, each coordinate on a lattice."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import shared
+    @property
+    def _has_size(self) -> bool:
+        return True
 
-        def scales() -> tuple[arb, arb, arb]:
-            eta, own = (entry.sqrt() / self.mu.ball() for entry in self._unit_variances())
-            return eta, own, 2 * eta
-
-        return LatticeSampler(shared(self.dimension, scales, self.groups))
-
-    def variances(self) -> list[arb]:
-        """Return row by row Var η + Var z for the d counts, then 4 Var η for the size."""
-        eta, z = (entry / self.mu.ball() ** 2 for entry in self._unit_variances())
-        return ([eta + z] * self.dimension + [4 * eta]) * self.groups
-
-    def mean_squared_error(self) -> arb:
-        """Return the average over the m·d counts and the m sizes."""
-        eta, z = (entry / self.mu.ball() ** 2 for entry in self._unit_variances())
-        return (self.dimension * (eta + z) + 4 * eta) / (self.dimension + 1)
-
-    def covariance_matrix(self) -> list[list[arb]]:
-        """Return blocks: Var η between counts of a row, 2 Var η between a count and its size."""
-        eta, z = (entry / self.mu.ball() ** 2 for entry in self._unit_variances())
-        d, zero = self.dimension, arb(0)
-        weights = [1] * d + [2]
-        block = d + 1
-        size = block * self.groups
-
-        def entry(i: int, j: int) -> arb:
-            if i // block != j // block:
-                return zero
-            shared = weights[i % block] * weights[j % block] * eta
-            return shared + z if i == j and i % block < d else shared
-
-        return [[entry(i, j) for j in range(size)] for i in range(size)]
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw the noise of `size` releases: each row the groups' counts and size in turn."""
-        import numpy as np
-
-        mu = float(self.mu)
-        eta_spread, z_spread = (math.sqrt(float(entry)) / mu for entry in self._unit_variances())
-        eta = rng.normal(0.0, eta_spread, (size, self.groups, 1))
-        counts = eta + rng.normal(0.0, z_spread, (size, self.groups, self.dimension))
-        return np.concatenate([counts, 2 * eta], axis=2).reshape(size, -1)
+    @property
+    def _groups(self) -> int:
+        return self.groups

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import arb, fmpq
 
 from accountant.core.adjacency import Adjacency, require
-from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive
 from accountant.geometry.ellipse import Ellipse
-from accountant.mechanisms.additive.gaussian import normal_quantile
+from accountant.mechanisms.shapes.shared_noise import SharedNoise
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.surd import Surd
 from accountant.pairs.gaussian import GaussianPair
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
-
 
 @dataclass(frozen=True, repr=False)
-class EllipseMechanism(GaussianNoise):
+class EllipseMechanism(SharedNoise):
     """Release the sum of k-sparse records plus N(0, Σ/μ²), Σ the covariance of an ellipse.
 
     Records have at most k non-zero entries, in {0,1} or [0,1].
     """
-
-    noise_argument = "mu"
-    noise_grows = False
 
     dimension: Integer = Integer(least=1)
     sparsity: Integer = Integer(least=1)
@@ -67,15 +56,12 @@ class EllipseMechanism(GaussianNoise):
             f"{why}.",
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return μ under add/remove; under replace-one the norm of the worst difference.
 
         A difference with n non-zero entries of sum t has n/a₂² + (t²/d)(1/a₁² − 1/a₂²), and
         a₁ ≥ a₂ for every ellipse here, so n = min(2k, d) and t = n mod 2 are worst.
         """
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
         return self.mu.ball() * self._worst_difference().ball().sqrt()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
@@ -96,20 +82,6 @@ class EllipseMechanism(GaussianNoise):
         square = self.mu.square
         return value.times(fmpq(square.denominator, square.numerator)).ball()
 
-    def lattice_sampler(self) -> LatticeSampler:
-        """Return shared plus independent noise of every count, on a lattice."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import independent, shared
-
-        def scales() -> tuple[arb, arb, None]:
-            along = self._over_mu_squared(self.ellipse.correlated_variance)
-            own = self._over_mu_squared(self.ellipse.axis_rest)
-            return along.sqrt(), own.sqrt(), None
-
-        if self.dimension == 1:  # one axis only
-            return LatticeSampler(independent(lambda: [self.variances()[0].sqrt()]))
-        return LatticeSampler(shared(self.dimension, scales))
-
     def worst_shift(self) -> Any:
         """Return a record with as many ones as it may have."""
         import numpy as np
@@ -118,26 +90,13 @@ class EllipseMechanism(GaussianNoise):
         shift[: self.sparsity] = 1
         return shift
 
-    def variances(self) -> list[arb]:
-        """Return the variance of each query."""
-        return [self._over_mu_squared(self.ellipse.query_variance)]
-
-    def covariance_matrix(self) -> list[list[arb]]:
-        """Return a common diagonal and a common off-diagonal entry."""
-        query = self.variances()[0]
+    def parts(self) -> tuple[arb, arb]:
+        """Return what the axes leave to every count, and to each alone; one axis is all its own."""
+        if self.dimension == 1:
+            return arb(0), self.variances()[0]
         shared = self._over_mu_squared(self.ellipse.correlated_variance)
-        d = self.dimension
-        return [[query if i == j else shared for j in range(d)] for i in range(d)]
+        return shared, self._over_mu_squared(self.ellipse.axis_rest)
 
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return the quantile of the noise of one query."""
-        return self.variances()[0].sqrt() * normal_quantile(probability)
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw the noise of `size` releases: a shared sample plus independent ones."""
-        independent = math.sqrt(float(self._over_mu_squared(self.ellipse.axis_rest)))
-        shared = math.sqrt(float(self._over_mu_squared(self.ellipse.correlated_variance)))
-        if self.dimension == 1:  # one axis only
-            independent, shared = math.sqrt(float(self.variances()[0])), 0.0
-        noise = rng.normal(0.0, independent, (size, self.dimension))
-        return noise + rng.normal(0.0, 1.0, (size, 1)) * shared
+    def variances(self) -> list[arb]:
+        """Return the variance of each query, which is often rational."""
+        return [self._over_mu_squared(self.ellipse.query_variance)]

@@ -79,11 +79,8 @@ class MatrixVariateGaussian(GaussianNoise):
         """Number of entries, M·N."""
         return int(self.row_covariance.dimension * self.column_covariance.dimension)
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return Δ/√(λ(Σ) λ(Ψ))."""
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
         least = self.row_covariance.least_eigenvalue() * self.column_covariance.least_eigenvalue()
         return self.l2_sensitivity.ball() / least.sqrt()
 
@@ -104,14 +101,6 @@ class MatrixVariateGaussian(GaussianNoise):
             lambda: root(self.row_covariance), lambda: root(self.column_covariance)
         )
         return LatticeSampler(noise)
-
-    def worst_shift(self) -> Any:
-        """Return the full distance in one entry."""
-        import numpy as np
-
-        shift = np.zeros(self.dimension)
-        shift[0] = float(self.l2_sensitivity)
-        return shift
 
     def variances(self) -> list[arb]:
         """Return Σ_ii Ψ_jj row by row; one entry if they are all equal."""

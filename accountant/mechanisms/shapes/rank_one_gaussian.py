@@ -107,14 +107,6 @@ class RankOneGaussian(SymmetricDensity):
         )
         return LatticeSampler(noise)
 
-    def worst_shift(self) -> Any:
-        """Return the full distance along one axis."""
-        import numpy as np
-
-        shift = np.zeros(self.dimension)
-        shift[0] = float(self.l2_sensitivity)
-        return shift
-
     def mean_absolute_error(self) -> arb:
         """Return E|z| E|v_1| √σ_*, E|v_1| = Γ(M/2)/(√π Γ((M + 1)/2))."""
         m = arb(self.dimension)

@@ -10,14 +10,12 @@ from itertools import accumulate, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from flint import arb
-
 from accountant.core.adjacency import Adjacency, refuse_added
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Field, exact_list, integer, rational, rows_of
-from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property
@@ -140,6 +138,10 @@ class Channel(Mechanism, FiniteLaws):
 
     every_pair_listed = True
     example = "Channel(matrix=[['2/3', '1/3'], ['1/4', '3/4']])"
+    no_variance = (
+        "Channel has no variance: its outcomes are names, not answers with an error. "
+        "Ask for delta, epsilon or the trade-off function."
+    )
 
     matrix: Stochastic = Stochastic()
     neighbours: Graph = Graph(None)
@@ -213,11 +215,4 @@ class Channel(Mechanism, FiniteLaws):
         cumulative = list(accumulate(self.matrix[int(answer)]))[:-1]
         return sampling.indices_by_inversion(
             lambda: [ball(value) for value in cumulative], size, rng=rng
-        )
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: the outcomes are names, and no answer is the true one."""
-        raise NotApplicableError(
-            "Channel has no variance: its outcomes are names, not answers with an error. "
-            "Ask for delta, epsilon or the trade-off function."
         )

@@ -156,11 +156,8 @@ class Composed(Mechanism):
 
         return product(factors)
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return √(Σ count·μ²) (Dong, Roth and Su 2022, Corollary 2)."""
-        known = self.exact_gaussian_mu(adjacency)
-        if known is not None:
-            return known.ball()
         squares = (count * part.gaussian_mu(adjacency) ** 2 for part, count in self.parts())
         return sum(squares, start=arb(0)).sqrt()
 

@@ -40,6 +40,10 @@ class Guaranteed(Mechanism, FiniteLaws):
     """
 
     example = "Guaranteed(epsilon='0.1', delta='1e-6')"
+    no_variance = (
+        "Guaranteed stands for any mechanism with its guarantee, so its variance is not known. "
+        "Ask the mechanism itself."
+    )
 
     epsilon: NonNegative = NonNegative()
     delta: Probability = Probability(0)
@@ -78,11 +82,4 @@ class Guaranteed(Mechanism, FiniteLaws):
         raise NotApplicableError(
             "Guaranteed stands for any mechanism with its guarantee, so it has no noise to draw. "
             "Sample the mechanism itself."
-        )
-
-    def variances(self) -> Sequence[arb]:
-        """Raise NotApplicableError: no law of the noise is given."""
-        raise NotApplicableError(
-            "Guaranteed stands for any mechanism with its guarantee, so its variance is not known. "
-            "Ask the mechanism itself."
         )

@@ -1,13 +1,21 @@
-"""Fields that hold mechanisms."""
+"""Fields that hold mechanisms, and what a mechanism on chosen records takes from its own."""
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+from flint import arb
 
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import Field
 from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.numbers.exact import ExactReal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
 _REMEDY = 'Write one such as Gaussian(standard_deviation="1.1").'
@@ -47,3 +55,47 @@ def _mechanism(name: str, value: object, *, enclosed: bool = False) -> Mechanism
     if value.only_alone and not (enclosed and value.dominated_by is not None):
         raise NotApplicableError(f"{name}={value!r}: {value.only_alone}")
     return value
+
+
+class OnChosenRecords(Mechanism, ABC):
+    """A mechanism that is run on records chosen at random: noise and error are those of its own."""
+
+    mechanism: OneMechanism
+
+    @property
+    def dimension(self) -> int:
+        """That of the mechanism."""
+        return self.mechanism.dimension
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of the mechanism."""
+        return self.mechanism.sample(size, rng=rng)
+
+    def variances(self) -> Sequence[arb]:
+        """Return those of the mechanism."""
+        return self.mechanism.variances()
+
+    def mean_squared_error(self) -> arb:
+        """Return that of the mechanism."""
+        return self.mechanism.mean_squared_error()
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the noise of the mechanism is."""
+        return self.mechanism.is_symmetric
+
+    def mean_absolute_error(self) -> arb:
+        """Return that of the mechanism."""
+        return self.mechanism.mean_absolute_error()
+
+    def probability_exact(self) -> arb:
+        """Return that of the mechanism."""
+        return self.mechanism.probability_exact()
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return that of the mechanism."""
+        return self.mechanism.covariance_matrix()
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return that of the mechanism."""
+        return self.mechanism.quantile(probability)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -17,7 +16,7 @@ from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.parts import OneMechanism
+from accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.allocated_noise import AllocatedNoise, allocated
 from accountant.pairs.allocation_event import AllocationEvent
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, repr=False)
-class RandomAllocation(Mechanism):
+class RandomAllocation(OnChosenRecords):
     """Run a mechanism `steps` times, each record in `participations` of them by chance.
 
     Parameters
@@ -207,6 +206,8 @@ class RandomAllocation(Mechanism):
         """That of all steps together."""
         return self.steps * self.mechanism.dimension
 
+    covariance_matrix = Mechanism.covariance_matrix  # of all steps, which are independent
+
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of all steps."""
         return Composed(self.mechanism, self.steps).sample(size, rng=rng)
@@ -235,24 +236,3 @@ class RandomAllocation(Mechanism):
         released: NDArray[Any] = self.sample(size, rng=rng).reshape(size, self.steps)
         released += np.where(order < self.participations, float(answer), 0.0)
         return released
-
-    def variances(self) -> Sequence[arb]:
-        """Return those of one step."""
-        return self.mechanism.variances()
-
-    def mean_squared_error(self) -> arb:
-        """Return that of one step."""
-        return self.mechanism.mean_squared_error()
-
-    @property
-    def is_symmetric(self) -> bool:
-        """Whether the noise of a step is."""
-        return self.mechanism.is_symmetric
-
-    def mean_absolute_error(self) -> arb:
-        """Return that of one step."""
-        return self.mechanism.mean_absolute_error()
-
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return that of one step."""
-        return self.mechanism.quantile(probability)

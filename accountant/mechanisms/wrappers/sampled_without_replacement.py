@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, expected
-from accountant.mechanisms.wrappers.parts import OneMechanism
+from accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
 from accountant.numbers.exact import ExactReal
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class SampledWithoutReplacement(Mechanism):
+class SampledWithoutReplacement(OnChosenRecords):
     """Draw `sample_size` of the `population` records, and run a mechanism on them.
 
     Parameters
@@ -106,28 +100,3 @@ class SampledWithoutReplacement(Mechanism):
         if self.sample_size == self.population:
             return self.mechanism.exact_gaussian_mu(Adjacency.REPLACE_ONE)
         return None
-
-    @property
-    def dimension(self) -> int:
-        """That of the mechanism."""
-        return self.mechanism.dimension
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw the noise of the mechanism."""
-        return self.mechanism.sample(size, rng=rng)
-
-    def variances(self) -> Sequence[arb]:
-        """Return those of the mechanism."""
-        return self.mechanism.variances()
-
-    def mean_squared_error(self) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.mean_squared_error()
-
-    def covariance_matrix(self) -> list[list[arb]]:
-        """Return that of the mechanism."""
-        return self.mechanism.covariance_matrix()
-
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.quantile(probability)

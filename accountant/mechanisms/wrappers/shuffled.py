@@ -79,6 +79,10 @@ class Shuffled(Mechanism, FiniteLaws):
     """
 
     example = "Shuffled(mechanism=RandomizedResponse(epsilon=2), users=4)"
+    no_variance = (
+        "Shuffled has no variance: its counts are of reports, not of records. "
+        "Ask for delta, epsilon or the trade-off function."
+    )
 
     mechanism: OneMechanism = OneMechanism()
     users: Integer = Integer(least=1)
@@ -260,13 +264,6 @@ class Shuffled(Mechanism, FiniteLaws):
             for other in range(self.dimension):
                 drawn[:, other] += (reports == other).sum(axis=1)
         return drawn
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: the counts of reports are biased, and depend on the records."""
-        raise NotApplicableError(
-            "Shuffled has no variance: its counts are of reports, not of records. "
-            "Ask for delta, epsilon or the trade-off function."
-        )
 
 
 def _falling(total: int, parts: int, most: int | None = None) -> Iterator[Counts]:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
-from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Probability
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.parts import OneMechanism
+from accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import FinitePair
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, repr=False)
-class PoissonSubsampled(Mechanism):
+class PoissonSubsampled(OnChosenRecords):
     """Take each record independently with probability q, and run a mechanism on those taken.
 
     Parameters
@@ -170,15 +168,6 @@ class PoissonSubsampled(Mechanism):
                 "for any mu. Ask gaussian_bounds for the least mu, and what it loses."
             )
 
-    @property
-    def dimension(self) -> int:
-        """That of the mechanism."""
-        return self.mechanism.dimension
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw the noise of the mechanism."""
-        return self.mechanism.sample(size, rng=rng)
-
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
@@ -204,35 +193,6 @@ class PoissonSubsampled(Mechanism):
         released: NDArray[Any] = np.empty((size, *with_record.shape[1:]), with_record.dtype)
         released[taken], released[~taken] = with_record, without
         return released
-
-    def variances(self) -> Sequence[arb]:
-        """Return those of the mechanism."""
-        return self.mechanism.variances()
-
-    def mean_squared_error(self) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.mean_squared_error()
-
-    @property
-    def is_symmetric(self) -> bool:
-        """Whether the noise of the mechanism is."""
-        return self.mechanism.is_symmetric
-
-    def mean_absolute_error(self) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.mean_absolute_error()
-
-    def probability_exact(self) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.probability_exact()
-
-    def covariance_matrix(self) -> list[list[arb]]:
-        """Return that of the mechanism."""
-        return self.mechanism.covariance_matrix()
-
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.quantile(probability)
 
 
 def _nothing(answer: Any) -> Any:

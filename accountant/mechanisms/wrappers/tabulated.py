@@ -8,13 +8,11 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, final
 
-from flint import arb
-
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Rationals
-from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.errors import InvalidInputError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.finite import FiniteLaws, FinitePair
@@ -42,6 +40,10 @@ class Tabulated(Mechanism, FiniteLaws):
     """
 
     example = "Tabulated(p=['3/4', '1/4'], q=['1/4', '3/4'])"
+    no_variance = (
+        "Tabulated has no variance: its outcomes are names, not answers with an error. "
+        "Ask for delta, epsilon or the trade-off function."
+    )
 
     p: Rationals = Rationals(least=0)
     q: Rationals = Rationals(least=0)
@@ -91,10 +93,3 @@ class Tabulated(Mechanism, FiniteLaws):
         """Draw outcomes from p for the answer 0, else from q."""
         law = self if answer == 0 else Tabulated(self.q, self.p)
         return law.sample(size, rng=rng)
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: the outcomes are names, and no answer is the true one."""
-        raise NotApplicableError(
-            "Tabulated has no variance: its outcomes are names, not answers with an error. "
-            "Ask for delta, epsilon or the trade-off function."
-        )

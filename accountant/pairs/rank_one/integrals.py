@@ -106,7 +106,7 @@ class Boundary:
             if self._starts_open(piece):
                 total += piece.p_level
             total += self._integral(piece, _p_part(piece.p_level), self._floor)
-            total += _between_zero_and(piece.p_beyond)
+            total += between_zero_and(piece.p_beyond)
         return total
 
     def p_below(self) -> arb:
@@ -123,7 +123,7 @@ class Boundary:
         total = arb(0)
         for piece in self.pieces:
             total += self._integral(piece, _q_part(piece.q_level, self.curve.a), self._deep_floor)
-            total += _between_zero_and(piece.q_beyond)
+            total += between_zero_and(piece.q_beyond)
         return total
 
     def hockey_stick(self) -> arb:
@@ -133,7 +133,7 @@ class Boundary:
             if self._starts_open(piece):
                 total += piece.p_level
             total += self._integral(piece, _difference(piece), self._floor)
-            total += _between_zero_and(piece.p_beyond) - factor * _between_zero_and(piece.q_beyond)
+            total += between_zero_and(piece.p_beyond) - factor * between_zero_and(piece.q_beyond)
         return total
 
     def _integral(self, piece: _Piece, part: Callable[[Point], acb], floor: arb) -> arb:
@@ -227,6 +227,7 @@ def integrate(f: Integrand, start: arb, end: arb, floor: arb) -> arb:
     return value
 
 
-def _between_zero_and(bound: arb) -> arb:
+def between_zero_and(bound: arb) -> arb:
+    """Return a ball that contains all from 0 to a bound."""
     half = bound.abs_upper() / 2
     return arb(half.mid(), half.abs_upper())

@@ -30,6 +30,7 @@ from flint import acb, arb
 
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
+from accountant.pairs.rank_one.integrals import between_zero_and
 from accountant.pairs.rank_one.interruption import integral
 
 _GUARD_BITS = 32
@@ -137,9 +138,9 @@ def _renyi(order: arb, dimension: int, ratio: arb) -> arb:
     left = _before(steepest, 1 - s)
     right = _beyond(transform, lambda end: 1 / end.sqrt())
     value = _integral(integrand, left, right)
-    value += _between_zero_and(steepest * ((1 - s) * left).exp())
+    value += between_zero_and(steepest * ((1 - s) * left).exp())
     end = right.exp()  # beyond it ∫ λ^{−s} (−J') ≤ end^{−s} J(end) ≤ H(end)/√end
-    value += _between_zero_and(transform.decreasing_part(acb(end)).real / end.sqrt())
+    value += between_zero_and(transform.decreasing_part(acb(end)).real / end.sqrt())
     return (value / (1 - s).gamma()).log() / beta
 
 
@@ -163,7 +164,7 @@ def _kullback_leibler(dimension: int, ratio: arb) -> arb:
     value = _integral(integrand, left, right) + arb(0, (slope * left.exp()).abs_upper())
     end = right.exp()
     tail = arb(2).sqrt() * rest(end) * transform.decreasing_part(acb(end)).real
-    value += rest(end) - _between_zero_and(tail)
+    value += rest(end) - between_zero_and(tail)
     return ratio**2 / 2 + (dimension - 1) * value / 2
 
 
@@ -199,8 +200,3 @@ def _integral(f: Callable[[acb, bool], acb], left: arb, right: arb) -> arb:
         deg_limit=20 + ctx.prec,
     ).real
     return value
-
-
-def _between_zero_and(bound: arb) -> arb:
-    half = bound.abs_upper() / 2
-    return arb(half.mid(), half.abs_upper())

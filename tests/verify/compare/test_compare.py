@@ -371,7 +371,7 @@ def test_unknown_names_are_suggested() -> None:
         (VectorSum, {"dimension": 3}, "at least one of"),
         (VectorSum, {"dimension": 3, "l2_sensitivity": -1}, "l2_sensitivity=-1"),
         (BoundedSum, {"bounds": [1, 0]}, r"bounds\[1\]"),
-        (LinearQueries, {"matrix": [[1, 2], [1]], "space": Box([1, 1])}, "one length"),
+        (LinearQueries, {"matrix": [[1, 2], [1]], "space": Box([1, 1])}, "to have 2 entries"),
         (LinearQueries, {"matrix": [[1, 2]], "space": Box([1])}, "1 columns"),
     ],
 )

@@ -34,7 +34,8 @@ from scipy import special
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accountant.errors import DpassayError
-from verify.audit import audit, guarantee, p_value, zoo
+from tests.verify.audit import zoo
+from verify.audit import audit, guarantee, p_value
 from verify.audit.exact_test import SPARED
 from verify.audit.learn import choose
 from verify.audit.outputs import Alphabet

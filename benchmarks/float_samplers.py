@@ -34,7 +34,8 @@ import numpy as np
 from scipy import stats
 
 from accountant.mechanisms import Gaussian, Laplace, Staircase
-from verify.audit import audit, zoo
+from tests.verify.audit import zoo
+from verify.audit import audit
 from verify.audit.bit_features import lowest_bit
 
 LEVEL = 1e-6

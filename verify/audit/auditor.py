@@ -18,7 +18,7 @@ from typing import Any
 
 from accountant.core.adjacency import Adjacency
 from verify.audit import blocks
-from verify.audit.blocks import Datasets, Tally
+from verify.audit.blocks import Datasets, Prepared, Tally
 from verify.audit.features import Proposer
 from verify.audit.guarantee import Claim, guarantee
 from verify.audit.hedged import decide
@@ -26,7 +26,7 @@ from verify.audit.learn import DEFAULT_PROPOSERS
 from verify.audit.plan import Plan
 from verify.audit.result import AuditResult
 from verify.audit.target import MechanismError
-from verify.audit.training import Trained, train
+from verify.audit.training import train
 
 
 def audit(
@@ -101,20 +101,19 @@ def audit(
     )
     if device is None:
         blocks.begin(path, plan.digest(), plan.seed)
-        trained = train(plan, path, proposers)
-        fresh, digest = trained.blocks(plan), plan.digest()
+        known, digest = train(plan, path, proposers), plan.digest()
     else:
         from verify.audit.device import prepare
 
         known = prepare(plan, device, executor)
-        trained = Trained(known.rule, known.pair, 1, None, 0, known.notes)
-        fresh, digest = known.blocks, blocks.digest(plan.digest(), device)
-    tally = Tally(trained.rule.size, digest, path, plan.seed, trained.rule.digest())
+        digest = blocks.digest(plan.digest(), device)
+    tally = Tally(known.rule.size, digest, path, plan.seed, known.rule.digest())
     try:
-        blocks.run(fresh, tally, executor, progress, timeout)
+        blocks.run(known.blocks, tally, executor, progress, timeout)
     except MechanismError as error:
-        raise MechanismError(f"{error} {_kept(tally, len(fresh), path)}") from error.__cause__
-    return _decide(plan, trained, tally, time.perf_counter() - started)
+        said = _kept(tally, len(known.blocks), path)
+        raise MechanismError(f"{error} {said}") from error.__cause__
+    return _decide(plan, known, tally, time.perf_counter() - started)
 
 
 def _kept(tally: Tally, of: int, path: Path | None) -> str:
@@ -124,12 +123,12 @@ def _kept(tally: Tally, of: int, path: Path | None) -> str:
     return f"{len(tally.done)} of {of} blocks ({runs} runs) were counted and {where}{advice}."
 
 
-def _decide(plan: Plan, trained: Trained, tally: Tally, seconds: float) -> AuditResult:
+def _decide(plan: Plan, known: Prepared, tally: Tally, seconds: float) -> AuditResult:
     """Compute the one exact p-value and the bounds."""
     histogram, misfits = tally.histogram[:, :-1], int(tally.histogram[:, -1].sum())
-    found = decide(trained.rule, histogram, plan.significance)
+    found = decide(known.rule, histogram, plan.significance)
     point = found.rule.point
-    notes = list(trained.notes)
+    notes = list(known.notes)
     if misfits:
         notes.append(f"{misfits} fresh outputs had another shape than every training output")
     if len({p.epsilon for p in plan.guarantee.points}) == 1 and point.delta > 0:
@@ -142,9 +141,9 @@ def _decide(plan: Plan, trained: Trained, tally: Tally, seconds: float) -> Audit
     return AuditResult.of(
         plan,
         found,
-        trained.pair,
-        training=trained.training,
-        samples=plan.samples - trained.training,
+        known.pair,
+        training=known.training,
+        samples=plan.samples - known.training,
         seconds=seconds,
         notes=tuple(notes),
     )

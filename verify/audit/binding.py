@@ -48,36 +48,34 @@ _SEEDS = 1 << 32
 @final
 @dataclass(frozen=True)
 class Binding:
-    """The arguments after the dataset: by position, and by name."""
+    """The arguments after the dataset, each by its name; by position where that is empty."""
 
-    placed: tuple[Role, ...] = ()
-    named: tuple[tuple[str, Role], ...] = ()
+    arguments: tuple[tuple[str, Role], ...] = ()
 
     @property
     def takes_size(self) -> bool:
         """Whether one call is many runs."""
-        return Role.SIZE in self.placed or Role.SIZE in dict(self.named).values()
+        return any(role is Role.SIZE for _, role in self.arguments)
 
     @property
     def takes_randomness(self) -> bool:
         """Whether the auditor chooses the randomness."""
-        return any(role is not Role.SIZE for role in (*self.placed, *dict(self.named).values()))
+        return any(role is not Role.SIZE for _, role in self.arguments)
 
     def call(
         self, function: Callable[..., Any], dataset: Any, size: int, rng: np.random.Generator
     ) -> Any:
         """Call the function."""
-        placed = [_argument(role, size, rng) for role in self.placed]
-        named = {name: _argument(role, size, rng) for name, role in self.named}
-        return function(dataset, *placed, **named)
+        given = [(name, _argument(role, size, rng)) for name, role in self.arguments]
+        placed = [value for name, value in given if not name]
+        return function(dataset, *placed, **{name: value for name, value in given if name})
 
     def described(self, name: str) -> str:
         """Say how the function of a name is called."""
-        arguments = ["dataset", *(role.value for role in self.placed)]
-        arguments += [f"{parameter}={role.value}" for parameter, role in self.named]
+        shown = (f"{own}={role.value}" if own else role.value for own, role in self.arguments)
         often = "once a block of runs" if self.takes_size else "once a run"
         own = "" if self.takes_randomness else ", with randomness of its own"
-        return f"{name}({', '.join(arguments)}), {often}{own}"
+        return f"{name}({', '.join(['dataset', *shown])}), {often}{own}"
 
 
 def _argument(role: Role, size: int, rng: np.random.Generator) -> Any:
@@ -91,9 +89,9 @@ def _argument(role: Role, size: int, rng: np.random.Generator) -> Any:
     return int(rng.integers(_SEEDS))
 
 
-RUN = Binding((Role.GENERATOR,))
+RUN = Binding((("", Role.GENERATOR),))
 """mechanism(dataset, rng)."""
-BLOCK = Binding((Role.SIZE, Role.GENERATOR))
+BLOCK = Binding((("", Role.SIZE), ("", Role.GENERATOR)))
 """mechanism(dataset, size, rng)."""
 
 
@@ -132,12 +130,9 @@ def binding(function: Callable[..., Any], name: str) -> Binding:
             f"{name} needs {needed}, which the audit cannot know. Fix what is not random, "
             f"functools.partial({name}, {fixed}), and call the others size and rng."
         )
-    order = {parameter.name: place for place, parameter in enumerate(known)}
-    roles.sort(key=lambda entry: order[entry[0].name])
-    only = [role for p, role in roles if p.kind is inspect.Parameter.POSITIONAL_ONLY]
+    roles.sort(key=lambda entry: known.index(entry[0]))
     return Binding(
-        tuple(only),
-        tuple((p.name, role) for p, role in roles if p.kind is not p.POSITIONAL_ONLY),
+        tuple(("" if p.kind is p.POSITIONAL_ONLY else p.name, role) for p, role in roles)
     )
 
 

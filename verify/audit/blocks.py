@@ -185,6 +185,19 @@ class Blocks:
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is fixed before the first run of the test."""
+
+    rule: Rule
+    pair: int
+    blocks: Blocks
+    training: int
+    """Training runs a side."""
+    notes: tuple[str, ...]
+
+
+@final
 @dataclass
 class Done:
     """Which blocks were counted: all below a number, and a few beyond it."""

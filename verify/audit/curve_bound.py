@@ -1,9 +1,9 @@
 r"""Guesses of one run against a whole curve: a bound that uses another point of it at every count.
 
-The notation is that of `verify.audit.one_run`; p_k = P(V = k). Averaged over coins and canaries,
-P(V = k, canary i is guessed right) = (k/m) p_k. Take the event that i is guessed right and at least
-j guesses are. With the coin of i flipped the same outputs guess i wrong, and have one right guess
-less, so that (ε, δ)-DP in both orders says for every j ≥ 1
+The notation is that of `verify.audit.one_run_bound`; p_k = P(V = k). Averaged over coins and
+canaries, P(V = k, canary i is guessed right) = (k/m) p_k. Take the event that i is guessed right
+and at least j guesses are. With the coin of i flipped the same outputs guess i wrong, and have one
+right guess less, so that (ε, δ)-DP in both orders says for every j ≥ 1
 
     R_j ≤ e^ε H_{j−1} + δ,    R_j = Σ_{k ≥ j} (k/m) p_k,    H_j = Σ_{k ≥ j} ((r − k)/m) p_k.   (1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, final
@@ -73,13 +73,7 @@ class Counts:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "design": self.design.value,
-            "hits": self.hits,
-            "runs": self.runs,
-            "misses": self.misses,
-            "other_runs": self.other_runs,
-        }
+        return {**asdict(self), "design": self.design.value}
 
 
 def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-4) -> float:

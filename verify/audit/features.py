@@ -105,10 +105,9 @@ class Row:
 @final
 @dataclass(frozen=True)
 class Count:
-    """How many entries of the output are NaN, infinite, equal to an extreme, or unlike a number."""
+    """How many entries of the output are NaN, or infinite."""
 
     of: str
-    value: float = 0.0
     discrete: bool = True
 
     @property
@@ -118,17 +117,12 @@ class Count:
 
     def __call__(self, outputs: Matrix) -> Values:
         """Count in each row."""
-        if self.of == "nan":
-            hit = np.isnan(outputs)
-        elif self.of == "infinite":
-            hit = np.isinf(outputs)
-        else:
-            hit = outputs == self.value
+        hit = np.isnan(outputs) if self.of == "nan" else np.isinf(outputs)
         return np.asarray(hit.sum(axis=1), dtype=np.float64)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {"feature": "count", "of": self.of, "value": self.value}
+        return {"feature": "count", "of": self.of}
 
 
 @final

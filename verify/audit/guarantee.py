@@ -82,13 +82,6 @@ class Guarantee:
 
     def candidates(self, largest: float = _LARGEST_EPSILON) -> tuple[Point, ...]:
         """Return the points that a test may be made at, at most some fifty of them."""
-        return self._usual if largest == _LARGEST_EPSILON else self._on_a_grid(largest)
-
-    @functools.cached_property
-    def _usual(self) -> tuple[Point, ...]:
-        return self._on_a_grid(_LARGEST_EPSILON)
-
-    def _on_a_grid(self, largest: float) -> tuple[Point, ...]:
         if self.profile is None:
             return self.points
         grid = [0.0, *(largest * (2.0 ** (-(_GRID - 1 - i) / 6)) for i in range(_GRID))]
@@ -162,8 +155,7 @@ def zcdp(rho: Number) -> Guarantee:
     if number.sign <= 0:
         raise expected("rho", rho, "> 0")
     said = f"the (epsilon, delta)-curve that {number}-zCDP implies"
-    curve = functools.cache(lambda eps: _up(delta_of_zcdp(rho, eps).upper))
-    return Guarantee("profile", said, (), curve)
+    return Guarantee("profile", said, (), _up(lambda eps: delta_of_zcdp(rho, eps).upper))
 
 
 def renyi(order: Number, divergence: Number) -> Guarantee:
@@ -175,12 +167,19 @@ def renyi(order: Number, divergence: Number) -> Guarantee:
 
     delta_of_renyi(order, divergence, 1)  # says what is wrong with the numbers
     said = f"the (epsilon, delta)-curve that Rényi divergence {divergence} at order {order} implies"
-    curve = functools.cache(lambda eps: _up(delta_of_renyi(order, divergence, eps).upper))
+    curve = _up(lambda eps: delta_of_renyi(order, divergence, eps).upper)
     return Guarantee("profile", said, (), curve)
 
 
-def _up(value: Any) -> float:
-    return math.nextafter(float(value), math.inf) if value else 0.0
+def _up(upper: Callable[[float], Any]) -> Callable[[float], float]:
+    """Return a curve as doubles, rounded up."""
+
+    @functools.cache
+    def curve(epsilon: float) -> float:
+        value = upper(epsilon)
+        return math.nextafter(float(value), math.inf) if value else 0.0
+
+    return curve
 
 
 def _of_mechanism(mechanism: Mechanism, adjacency: Adjacency | str | None) -> Guarantee:
@@ -195,13 +194,8 @@ def _profile_of(
 
     relation = Adjacency.read(adjacency)
 
-    @functools.cache
-    def profile(epsilon: float) -> float:
-        width = Fraction(1, 10**12)
-        above = delta(mechanism, epsilon, adjacency=relation, relative_width=width).upper
-        return _up(above)
-
-    return profile
+    width = Fraction(1, 10**12)
+    return _up(lambda eps: delta(mechanism, eps, adjacency=relation, relative_width=width).upper)
 
 
 def _of_mapping(claim: Mapping[str, Any], adjacency: Adjacency | str | None) -> Guarantee:

@@ -66,7 +66,7 @@ _FOR_LEARNING = 0.6
 
 @final
 @dataclass(frozen=True)
-class _Candidate:
+class Candidate:
     """One event (or two) of one feature."""
 
     objective: float
@@ -84,6 +84,17 @@ class _Candidate:
     def cuts(self) -> tuple[Array, Array]:
         """Both cuts, as arrays of one."""
         return np.array([self.bottom]), np.array([self.top])
+
+    @property
+    def marks(self) -> NDArray[np.int8]:
+        """What each cell speaks for, as `Rule.marks` has it."""
+        event, other = (1, -1) if self.upper_is_event else (-1, 1)
+        if self.design is Design.SIDES:
+            event, other = max(event, 0), max(other, 0)
+        marks = np.zeros(len(self.cells.first), dtype=np.int8)
+        marks[self.top :] = event
+        marks[: self.bottom] = other
+        return marks
 
 
 def choose(
@@ -121,14 +132,14 @@ def _chosen(
     claim = Claimed.of(guarantee.candidates())
     points = claim.points
     significance *= hedged.MAIN
-    scale = _Scale.of(len(picking[0]), runs, significance)
+    scale = Scale.of(len(picking[0]), runs, significance)
     rare: dict[int, hedged.End] = {}
-    best: _Candidate | None = None
-    clearest: _Candidate | None = None
+    best: Candidate | None = None
+    clearest: Candidate | None = None
     for propose in proposers:
         for feature in propose(*learning):
             for cells in cells_of(feature, *picking, tails=bool(claim.deltas.any())):
-                for candidate in _candidates(cells, claim, scale):
+                for candidate in candidates(cells, claim, scale):
                     if best is None or candidate.objective > best.objective:
                         best = candidate
                 for end in hedged.rare_ends(cells, claim):
@@ -136,14 +147,14 @@ def _chosen(
                         rare[end.favoured] = end
                 if len(points) > 1 or cells.draws is not None:
                     continue
-                for candidate in _candidates(cells, claim, scale, excess=True):
+                for candidate in candidates(cells, claim, scale, excess=True):
                     if clearest is None or candidate.objective > clearest.objective:
                         clearest = candidate
     if best is None:
         best = _constant(points[0], *picking)
     taught = vectors.crossed(best.cells.feature, first, second) if wide else None
     if taught is not None:
-        best = _taught(*taught, claim, _Scale.of(len(first), runs, significance)) or best
+        best = _taught(*taught, claim, Scale.of(len(first), runs, significance)) or best
     if clearest is not None and clearest.objective > _CLEAR:
         # No event promises a bound beyond the claim, but a rare one is plainly over it: common
         # events of a violation that is rare come close to the claim and never beyond it.
@@ -154,11 +165,11 @@ def _chosen(
     return hedged.hedged(_rule(best), [*hedged.rare_outcomes(first, second, claim), *ends])
 
 
-def _of_end(end: hedged.End) -> _Candidate:
+def _of_end(end: hedged.End) -> Candidate:
     """Return a rare end as an event of one side."""
     size = len(end.cells.first)
     top, bottom = (end.cut, 0) if end.upper else (size, end.cut)
-    return _Candidate(
+    return Candidate(
         end.score, end.point, end.cells, Design.SIDES, end.favoured, top, bottom, end.upper
     )
 
@@ -167,20 +178,20 @@ def _taught(
     feature: Feature,
     sides: tuple[Values, Values],
     claim: Claimed,
-    scale: _Scale,
-) -> _Candidate | None:
+    scale: Scale,
+) -> Candidate | None:
     """Return the best event of a score that all training runs taught."""
     found = [
         candidate
         for cells in intervals(feature, sides, 1.0, tails=bool(claim.deltas.any()))
-        for candidate in _candidates(cells, claim, scale)
+        for candidate in candidates(cells, claim, scale)
     ]
     return max(found, key=lambda candidate: candidate.objective, default=None)
 
 
 @final
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """How training counts are read as fresh counts."""
 
     trained: int
@@ -188,21 +199,22 @@ class _Scale:
     level: float
 
     @staticmethod
-    def of(trained: int, runs: int, significance: float) -> _Scale:
-        return _Scale(trained, runs, -float(special.ndtri(significance)))
+    def of(trained: int, runs: int, significance: float) -> Scale:
+        """Return the scale of a test at a significance."""
+        return Scale(trained, runs, -float(special.ndtri(significance)))
 
     def factor(self, cells: Cells) -> float:
         """Return fresh counts per training count, as if there were fewer fresh runs."""
         trained = self.trained * cells.share
-        if cells.draws is not None:
+        if cells.draws is not None or cells.luck == 0:
             return self.runs / trained
         root = self.level / math.sqrt(self.runs) + cells.luck / math.sqrt(trained)
         return (self.level / root) ** 2 / trained
 
 
-def _candidates(
-    cells: Cells, claim: Claimed, scale: _Scale, *, excess: bool = False
-) -> Iterable[_Candidate]:
+def candidates(
+    cells: Cells, claim: Claimed, scale: Scale, *, excess: bool = False
+) -> Iterable[Candidate]:
     """Yield the best event of each design: by its bound, or by its excess over the claim."""
     size = len(cells.first)
     if size < 2:
@@ -245,7 +257,7 @@ class _Sums:
 
     def best(
         self, claim: Claimed, design: Design, favoured: int, low: Array, high: Array
-    ) -> _Candidate:
+    ) -> Candidate:
         """Return the best of some events: what is beyond `high`, against or with what is below."""
         a, b = _ends(self.totals, design, favoured, low, high)
         if len(claim.points) > _FEW_POINTS:
@@ -254,9 +266,9 @@ class _Sums:
         value, point, index = largest(self._promise(design, a, b, claim), claim)
         bottom, top = int(low[index]), int(high[index])
         upper = design is Design.GUESSES or top < len(self.cells.first)
-        return _Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
+        return Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
 
-    def cautious(self, found: _Candidate) -> _Candidate:
+    def cautious(self, found: Candidate) -> Candidate:
         """Take off what is uncertain in a fit: some deviations of what it promises."""
         if self.cells.draws is None:
             return found
@@ -264,7 +276,7 @@ class _Sums:
         values = self._promise(found.design, *self._drawn(found), point)
         return replace(found, objective=found.objective - self.cells.luck * float(values.std()))
 
-    def handicapped(self, side: _Candidate, guesses: _Candidate) -> _Candidate:
+    def handicapped(self, side: Candidate, guesses: Candidate) -> Candidate:
         """Take off what one side may promise beyond guesses by luck, for δ = 0.
 
         Where both orders leak alike the better looking one is the luckier one. The guesses use what
@@ -286,13 +298,13 @@ class _Sums:
         bound = promise.sides if sides else promise.guesses
         return np.stack([bound(a, b, runs, point, self.level) for point in claim.points])
 
-    def _variance(self, found: _Candidate) -> float:
+    def _variance(self, found: Candidate) -> float:
         """Return the variance of the logarithm of the ratio that a candidate rests on."""
         a, b = _ends(self.totals, found.design, found.favoured, *found.cuts)
         known = 2 / float(self.totals[0][-1]) if found.design is Design.SIDES else 0.0
         return self.factor * max(0.0, float(1 / (a[0] + 0.5) + 1 / (b[0] + 0.5)) - known)
 
-    def _drawn(self, found: _Candidate) -> tuple[Array, Array]:
+    def _drawn(self, found: Candidate) -> tuple[Array, Array]:
         """Return the counts of a candidate in histograms that are as likely."""
         drawn = self.cells.draws or (self.cells.first, self.cells.second)
         sums = _cumulative(drawn[0]) * self.factor, _cumulative(drawn[1]) * self.factor
@@ -323,17 +335,9 @@ def _frontier(a: Array, b: Array) -> Array:
     return found
 
 
-def _rule(best: _Candidate) -> Rule:
+def _rule(best: Candidate) -> Rule:
     """Cut the feature as coarsely as the event and the estimates need."""
-    cells = best.cells
-    event, other = (1, -1) if best.upper_is_event else (-1, 1)
-    if best.design is Design.SIDES and not best.upper_is_event:
-        event, other = 0, 1
-    elif best.design is Design.SIDES:
-        other = 0
-    marks = np.zeros(len(cells.first), dtype=np.int8)
-    marks[best.top :] = event
-    marks[: best.bottom] = other
+    cells, marks = best.cells, best.marks
     if cells.feature.discrete:
         order = np.argsort(cells.bounds)
         partition = Partition(None, cells.bounds[order])
@@ -358,12 +362,12 @@ def _rule(best: _Candidate) -> Rule:
     )
 
 
-def _inner(best: _Candidate, edges: int) -> list[int]:
+def _inner(best: Candidate, edges: int) -> list[int]:
     """Return the fine edges at which the event begins or ends."""
     return [cell - 1 for cell in (best.top, best.bottom) if 0 < cell <= edges]
 
 
-def _constant(point: Point, first: Matrix, second: Matrix) -> _Candidate:
+def _constant(point: Point, first: Matrix, second: Matrix) -> Candidate:
     """Return the empty event: every output was the same."""
     cells = Cells(
         features.Row(),
@@ -372,4 +376,4 @@ def _constant(point: Point, first: Matrix, second: Matrix) -> _Candidate:
         np.array([len(second)]),
         LUCK,
     )
-    return _Candidate(0.0, point, cells, Design.SIDES, 0, 1, 0, upper_is_event=True)
+    return Candidate(0.0, point, cells, Design.SIDES, 0, 1, 0, upper_is_event=True)

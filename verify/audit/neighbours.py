@@ -116,19 +116,11 @@ def _vectors(options: Mapping[str, Any]) -> list[Datasets]:
     return pairs
 
 
-def _records(options: Mapping[str, Any]) -> list[Datasets]:
+def _records(options: Mapping[str, Any], record: Callable[[float], Any]) -> list[Datasets]:
     low = 0.0 if options["low"] is None else float(options["low"])
     high = 1.0 if options["high"] is None else float(options["high"])
     special = [-0.0, math.inf, math.nan, high * 1e6 + 1e6] if options["special"] else []
-    return _tables(low, high, special, options["relation"], lambda value: value)
-
-
-def _rows(options: Mapping[str, Any]) -> list[Datasets]:
-    low = 0.0 if options["low"] is None else float(options["low"])
-    high = 1.0 if options["high"] is None else float(options["high"])
-    length = int(options["length"])
-    special = [-0.0, math.inf, math.nan] if options["special"] else []
-    return _tables(low, high, special, options["relation"], lambda value: [value] * length)
+    return _tables(low, high, special, options["relation"], record)
 
 
 def _tables(
@@ -206,6 +198,6 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], list[Datasets]]] = {
     "count": _counts,
     "number": _numbers,
     "vector": _vectors,
-    "table": _records,
-    "rows": _rows,
+    "table": lambda options: _records(options, lambda value: value),
+    "rows": lambda options: _records(options, lambda value: [value] * options["length"]),
 }

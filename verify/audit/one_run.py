@@ -1,41 +1,7 @@
-r"""One-run audits: many canaries, each included by a fair coin of its own, one run.
+"""One-run audits: many canaries, each included by a fair coin of its own, one run.
 
-An auditor who sees the output of one run M(S), S uniform on {−1, 1}^m, guesses r of the m coins (a
-number fixed beforehand; which ones, and how, may depend on the output). Let V be the number of
-right guesses, W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v) and w = P(W = v). Over all (ε, δ)-DP M, for
-neighbours that differ in one canary, and v ≥ 1,
-
-    max P(V ≥ v) = min(1, β + m δ β(1 − β)/(v w)).                                            (1)
-
-*Proof.* Put a = e^ε. Let T in {−1, 0, 1}^m be the guesses. Averaging M over all ways to flip coins
-(S and T together) and to permute canaries changes neither P(V ≥ v) nor (ε, δ)-DP, which is convex
-in the law. Then the probability of T at S depends on the number k of right guesses alone; let f_k
-be C(m, r) times it, so that P(V = k) = C(r, k) f_k. Flipping the coin of canary i turns a right
-guess of it into a wrong one. Of the patterns with k right guesses C(m − 1, r − 1) C(r − 1, k − 1)
-have i among them, and C(m − 1, r − 1) = (r/m) C(m, r); so with d_k = f_k − a f_{k−1}
-
-    Σ_{k ≥ 1} C(r − 1, k − 1) max(d_k, 0) ≤ δ m/r,    d_0 = f_0.                              (2)
-
-By f_k = Σ_{j ≤ k} a^{k−j} d_j, and with B_j = P(W ≥ j), w_j = P(W = j) = C(r, j) a^j (1 + a)^{−r},
-
-    1 = Σ_k C(r, k) f_k = Σ_j d_j (1 + a)^r a^{−j} B_j,
-    P(V ≥ v) = Σ_j d_j (1 + a)^r a^{−j} B_{max(j, v)}.
-
-So P(V ≥ v) − β = Σ_{j ≥ 1} d_j (1 + a)^r a^{−j} c_j, c_j = B_{max(j, v)} − β B_j ≥ 0 (and c_0 = 0).
-Only positive d_j help. As C(r − 1, j − 1) = (j/r) C(r, j), the gain of d_j per unit of (2) is
-c_j r/(j w_j): (2) gives at most δ m max_j c_j/(j w_j). For j ≤ v, c_j = β P(W < j); with
-W' ~ Bin(r − 1, a/(1 + a)), j w_j is P(W' = j − 1) times a constant, and P(W < j)/P(W' = j − 1) =
-P(W' ≤ j − 1)/P(W' = j − 1) − a/(1 + a) grows with j, as binomial laws are log-concave. For j ≥ v,
-c_j = (1 − β) B_j, and B_j/(j w_j) falls in the same way. The best j is v, with c_v = β(1 − β): (1)
-is an upper bound. It is attained by d_v and d_0 alone, where these make f at most 1. ∎
-
-The published bound has 2 max_i P(v − i ≤ W < v)/i in place of β(1 − β)/(v w) (Steinke, Nasr and
-Jagielski, "Privacy auditing with one (1) training run", 2023, Theorem 5.2).
-
-Nothing is assumed about how the canaries depend on each other given S: a mechanism may spoil all of
-them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(ε))-DP at every ε, and
-(1) bounds one event {V ≥ v}: the least bound over a set of ε is one too, without any correction.
-So is the one that uses another ε at every count (`verify.audit.curve_bound`): the less is taken.
+An auditor who sees the output guesses some of the coins; more right guesses than a claim allows
+refute it (`verify.audit.one_run_bound`).
 """
 
 from __future__ import annotations
@@ -44,33 +10,31 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import stats
 
 from accountant.errors import InvalidInputError, expected
-from accountant.numbers.exact import exact
-from verify.audit import binomial
-from verify.audit.curve_bound import Curve, curve_bound
-from verify.audit.exact_test import LARGEST_MU, gaussian_delta, last, least
+from verify.audit.exact_test import LARGEST_MU, last, least
 from verify.audit.guarantee import Claim, Guarantee, epsilon_delta, guarantee
+from verify.audit.one_run_bound import (
+    LARGEST_EPSILON,
+    Steps,
+    bound_of_claim,
+    least_bound,
+    points_of,
+    points_of_mu,
+    tail_bound,
+)
 from verify.audit.result import Outcome
 from verify.audit.rows import real_numbers
 from verify.seal import seal
 
 Floats: TypeAlias = NDArray[np.float64]
-Steps: TypeAlias = list[tuple[str, str, bool]]
-"""Points (ε, δ), and whether they are used in the other order: for j = v, v − 1, …; a single one
-may also stand for equation (1)."""
-
-_LARGEST_EPSILON = 60.0
-"""Where bounds of ε end: as many canaries as any machine holds prove no more."""
 _MOST_CANARIES = 1 << 30
 """Where the search for a number of canaries ends: no run holds a billion."""
-_LEAST = 1e-290
-"""Probabilities below it are close to where doubles underflow: they count as so much."""
 _FEWEST = 8
 """Guesses that are worth trying."""
 _SHARES = (1, 2, 4, 16, 64)
@@ -79,8 +43,6 @@ _UNFAIR = 6.0
 """Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
 _IN_A_TEXT = 500
 """Canaries in one text of a certificate, which may have 20,000 characters."""
-_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, _LARGEST_EPSILON, 1500)])
-"""Where δ_μ(ε) is asked for: with fewer, bounds that use many of them lose some per mille each."""
 _NARROW = 1e-6
 """Relative width to which bounds of μ are searched."""
 
@@ -199,55 +161,6 @@ def _written(epsilon: str, delta: str, back: bool) -> dict[str, Any]:
     return {"epsilon": epsilon, "delta": delta, "reversed": back}
 
 
-class _Points(NamedTuple):
-    """Points of a curve, with what they are called where floats are not exact."""
-
-    epsilons: Floats
-    deltas: Floats
-    texts: list[tuple[str, str]] | None
-
-    def step(self, place: int) -> tuple[str, str, bool]:
-        """Return the point at a place of `Curve.of`."""
-        back, at = divmod(place, len(self.epsilons))
-        if self.texts is not None:
-            return *self.texts[at], back > 0
-        return repr(float(self.epsilons[at])), repr(float(self.deltas[at])), back > 0
-
-
-def tail_bound(
-    right: int, guesses: int, canaries: int, epsilon: ArrayLike, delta: ArrayLike
-) -> Floats:
-    """Return max P(V ≥ right) over all (ε, δ)-DP mechanisms, rounded up: equation (1).
-
-    Parameters
-    ----------
-    right
-        v, how many guesses are right at least.
-    guesses, canaries
-        r ≤ m, fixed before the run.
-    epsilon, delta
-        ε ≥ 0, 0 ≤ δ ≤ 1: numbers, or arrays of one length.
-    """
-    eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
-    most = np.atleast_1d(np.asarray(delta, dtype=np.float64))
-    if right <= 0:
-        return np.ones(len(eps))
-    chance, up = special.expit(eps), 1 + binomial.ROUNDING
-    beta = np.minimum(1.0, binomial.at_least(right, guesses, chance) * up)
-    below = np.minimum(1.0, binomial.at_most(right - 1, guesses, chance) * up)
-    mass = binomial.masses(np.array([right]), guesses, chance)[:, 0] / up
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # Where one of them underflows: P(W = j + 1)/P(W = j) is at most this beyond v, so that β/w
-        # is at most that of a geometric series.
-        falling = np.exp(eps) * ((guesses - right) / (right + 1))
-        series = np.where(falling < 1, 1 / (1 - falling), np.inf)
-        odds = np.where(np.minimum(mass, beta) > _LEAST, beta / mass, series)
-        added = np.where(most > 0, canaries / right * most * odds * below * up, 0.0)
-    beta = np.maximum(beta, _LEAST)
-    found: Floats = np.minimum(1.0, beta + np.where(beta < 1, added, 0.0))
-    return found
-
-
 def audit_one_run(
     scores: ArrayLike,
     included: ArrayLike,
@@ -309,8 +222,8 @@ def audit_one_run(
     of_epsilon, of_mu = (max(numbers, key=each.__getitem__) for each in (epsilons, mus))
     p_value, tested = None, []
     if whole is not None:
-        points = _points(whole)
-        found = {r: _least_bound(v, r, m, points, level) for r, v in right.items()}
+        points = points_of(whole)
+        found = {r: least_bound(v, r, m, points, level) for r, v in right.items()}
         best = min(numbers, key=lambda r: found[r][0])
         p_value, tested = min(1.0, len(numbers) * found[best][0]), found[best][1]
     return OneRunResult(
@@ -333,7 +246,7 @@ def audit_one_run(
             tested,
             of_epsilon,
             of_mu,
-            _least_bound(right[of_mu], of_mu, m, _of_mu(mus[of_mu]), level)[1],
+            least_bound(right[of_mu], of_mu, m, points_of_mu(mus[of_mu]), level)[1],
         ),
     )
 
@@ -371,44 +284,6 @@ def canaries_needed(
             "their number times delta. Take a smaller delta."
         )
     return needed
-
-
-def bound_of_claim(
-    right: int, guesses: int, canaries: int, claim: Guarantee, level: float = 0.05
-) -> float:
-    """Return a bound of P(V ≥ right) under a claim, least where it is near a level."""
-    return _least_bound(right, guesses, canaries, _points(claim), level)[0]
-
-
-def _points(claim: Guarantee) -> _Points:
-    """Return points of a claimed curve."""
-    if claim.kind == "gaussian":
-        return _of_mu(math.nextafter(float(exact(claim.parameter, "mu").ball()), math.inf))
-    points = claim.candidates(_LARGEST_EPSILON)
-    texts = [(str(p.epsilon), str(p.delta)) for p in points]
-    deltas = [math.nextafter(float(p.delta), 1.0) if p.delta else 0.0 for p in points]
-    return _Points(np.array([float(p.epsilon) for p in points]), np.array(deltas), texts)
-
-
-def _of_mu(mu: float) -> _Points:
-    deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
-    return _Points(_EPSILONS, deltas, None)
-
-
-def _least_bound(
-    right: int, guesses: int, m: int, points: _Points, level: float
-) -> tuple[float, Steps]:
-    """Return the least bound of P(V ≥ right) along a curve, and the points that it rests on."""
-    bounds = tail_bound(right, guesses, m, points.epsilons, points.deltas)
-    if not len(bounds):
-        return 1.0, [("0", "1", False)]
-    best, places = float(bounds.min()), [int(bounds.argmin())]
-    if len(bounds) > 1 and right > 0:
-        curve = Curve.of(points.epsilons, points.deltas)
-        value, along = curve_bound(right, guesses, m, curve, level)
-        if value < best:
-            best, places = value, along
-    return best, [points.step(place) for place in places]
 
 
 def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -499,13 +374,16 @@ def _epsilon(right: int, guesses: int, m: int, delta: float, level: float) -> fl
     def bound(epsilon: float) -> float:
         return float(tail_bound(right, guesses, m, epsilon, delta)[0])
 
-    return _largest(bound, level, _LARGEST_EPSILON)
+    return _largest(bound, level, LARGEST_EPSILON)
 
 
 def _mu(right: int, guesses: int, m: int, level: float) -> float:
     """Return the largest μ that is refuted; 0 where there is none."""
     return _largest(
-        lambda mu: _least_bound(right, guesses, m, _of_mu(mu), level)[0], level, LARGEST_MU, _NARROW
+        lambda mu: least_bound(right, guesses, m, points_of_mu(mu), level)[0],
+        level,
+        LARGEST_MU,
+        _NARROW,
     )
 
 

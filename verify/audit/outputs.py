@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 Matrix: TypeAlias = NDArray[Any]
 """Shape (runs, width), of a real number format."""
+Sides: TypeAlias = tuple[Matrix, Matrix]
+"""Runs on the first and on the second dataset."""
 
 _WIDEST = 64
 """Entries of a mixed output that are kept; its length counts them all."""
@@ -136,3 +138,11 @@ def _real(entry: Any) -> float:
 def stacked(blocks: Iterable[Matrix]) -> Matrix:
     """Put blocks of rows under each other."""
     return np.concatenate(list(blocks), axis=0)
+
+
+def joined(before: Sides | None, more: Sides) -> Sides:
+    """Return the runs of both sides, earlier ones first."""
+    if before is None:
+        return more
+    first, second = (stacked(parts) for parts in zip(before, more, strict=True))
+    return first, second

@@ -12,14 +12,12 @@ from verify.audit import blocks
 from verify.audit.exact_test import Design
 from verify.audit.features import Proposer
 from verify.audit.learn import choose
-from verify.audit.outputs import Alphabet, Matrix, stacked
+from verify.audit.outputs import Alphabet, Sides, joined
 from verify.audit.plan import Plan, oddities, probe
 from verify.audit.rounds import KeptRounds, Round
 from verify.audit.rule import Histogram, Rule
 from verify.audit.stakes import Guesses, sharpened, stake
 from verify.audit.wording import worded
-
-Sides = tuple[Matrix, Matrix]
 
 _ROUNDS = 3
 """Rounds for each pair in which a pair that failed to fill may be drawn without a bet."""
@@ -36,36 +34,26 @@ _MOST_KEPT = 200_000
 class _Past:
     """The runs of one pair so far, the earliest ones where there are too many."""
 
-    first: Matrix | None = None
-    second: Matrix | None = None
+    sides: Sides | None = None
     rule: Rule | None = None
     learned_at: int = 0
 
     @property
     def size(self) -> int:
         """Runs of the shorter side."""
-        if self.first is None or self.second is None:
-            return 0
-        return min(len(self.first), len(self.second))
+        return 0 if self.sides is None else min(map(len, self.sides))
 
     @property
     def full(self) -> bool:
         """Whether no more runs are kept."""
         return self.size >= _MOST_KEPT
 
-    def add(self, sides: Sides) -> None:
-        """Keep the runs of a round."""
-        first, second = sides
-        self.first = first if self.first is None else stacked([self.first, first])
-        self.second = second if self.second is None else stacked([self.second, second])
-
     def learn(
         self, plan: Plan, proposers: Sequence[Proposer], size: int, alphabet: Alphabet
     ) -> Rule:
         """Choose the rule from the first runs of both sides."""
-        assert self.first is not None
-        assert self.second is not None
-        sides = self.first[:size], self.second[:size]
+        assert self.sides is not None
+        sides = self.sides[0][:size], self.sides[1][:size]
         rule = choose(
             *sides,
             plan.guarantee,
@@ -112,8 +100,8 @@ class Learner:
         """What is odd about the outputs."""
         found = list(self._probed)
         for past in self._past:
-            if past.first is not None and past.second is not None:
-                odd = oddities(past.first, past.second, mixed=self._alphabet.width is not None)
+            if past.sides is not None:
+                odd = oddities(*past.sides, mixed=self._alphabet.width is not None)
                 found += [note for note in odd if note not in found]
         return found
 
@@ -132,7 +120,7 @@ class Learner:
         for number, entry in enumerate(kept.rounds):
             past = self._past[entry.pair]
             if not past.full:
-                past.add(kept.outputs(number))
+                past.sides = joined(past.sides, kept.outputs(number))
         for past, size in zip(self._past, kept.state["learned_at"], strict=True):
             if size:
                 past.learn(self._plan, self._proposers, size, self._alphabet)
@@ -158,11 +146,11 @@ class Learner:
             runs = len(sides[0]) + len(sides[1])
             entry = Round("0", "0", 0.0, 0, 0, runs, "nothing yet", index)
         else:
-            before = _guesses(rule, (past.first, past.second)) if past.size else (0, 0, 1)
+            before = (0, 0, 1) if past.sides is None else _guesses(rule, past.sides)
             entry = _bet(rule, index, before, _guesses(rule, sides))
         if past.full:
             return entry, None
-        past.add(sides)
+        past.sides = joined(past.sides, sides)
         return entry, sides
 
     def _next(self, number: int) -> tuple[Rule | None, int]:
@@ -274,12 +262,9 @@ def _bet(rule: Rule, index: int, before: Guesses, found: Guesses) -> Round:
     )
 
 
-def _guesses(rule: Rule, sides: tuple[Matrix | None, Matrix | None]) -> Guesses:
+def _guesses(rule: Rule, sides: Sides) -> Guesses:
     """Count right guesses, wrong guesses and runs."""
-    first, second = sides
-    if first is None or second is None:
-        return 0, 0, 1
-    return _counted(rule, np.array([rule.histogram(first), rule.histogram(second)]))
+    return _counted(rule, np.array([rule.histogram(side) for side in sides]))
 
 
 def _counted(rule: Rule, histogram: Histogram) -> Guesses:

@@ -169,33 +169,45 @@ def audit_until_refuted(
         errors_are_outputs=errors_are_outputs,
     )
     digest = blocks.digest(plan.digest(), "until refuted", device)
-    kept = KeptRounds(path, digest, plan.seed)
     player: Learner | DevicePlayer
     player = Learner(plan, proposers) if device is None else DevicePlayer(plan, device)
+    return played(plan, player, KeptRounds(path, digest, plan.seed), started, progress)
+
+
+def played(
+    plan: Plan,
+    player: Learner | DevicePlayer,
+    kept: KeptRounds,
+    started: float,
+    progress: Callable[[int, float], None] | None = None,
+) -> SequentialResult:
+    """Play rounds until the claim is refuted, or the runs of the plan or the player's end."""
     player.resume(kept)
-    rounds = kept.rounds
     evidence = Evidence()
-    for entry in rounds:
+    for entry in kept.rounds:
         evidence.add(entry)
-    used = sum(entry.runs for entry in rounds)
-    while used < 2 * samples and evidence.best < 1 / significance:
+    used, most = sum(entry.runs for entry in kept.rounds), 2 * plan.samples
+    enough = 1 / plan.significance
+    while used < most and evidence.best < enough:
         try:
-            entry, outputs = player.play(len(rounds), used, 2 * samples - used)
+            entry, outputs = player.play(len(kept.rounds), used, most - used)
         except MechanismError as error:
             raise MechanismError(f"{error} {kept.described(used // 2)}") from error.__cause__
+        if entry.runs == 0:
+            break
         kept.add(entry, outputs, player.state())
         evidence.add(entry)
         used += entry.runs
         if progress is not None:
             progress(used // 2, evidence.now)
     return SequentialResult(
-        outcome=Outcome.REFUTED if evidence.best >= 1 / significance else Outcome.NOT_REFUTED,
+        outcome=Outcome.REFUTED if evidence.best >= enough else Outcome.NOT_REFUTED,
         target=plan.target.name,
         guarantee=plan.guarantee,
         pairs=plan.pairs,
-        rounds=tuple(rounds),
+        rounds=tuple(kept.rounds),
         evidence=evidence.best,
-        significance=significance,
+        significance=plan.significance,
         seed=plan.seed,
         samples=used // 2,
         seconds=time.perf_counter() - started,

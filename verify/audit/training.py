@@ -1,8 +1,7 @@
 """Training: the runs that choose the event, and the event that they choose.
 
-With a path every block of them is on disk, so that a kill loses at most one: the blocks of a side
-in files of their own, FILE.training-PAIR-SIDE-BLOCK.npz, until both sides of a pair are drawn and
-put into FILE.training-PAIR.npz (PAIR.STAGE for the later stages).
+With a path every block of them is on disk, FILE.training-PAIR.STAGE-SIDE-BLOCK.npz, so that a kill
+loses at most one.
 """
 
 from __future__ import annotations
@@ -11,17 +10,16 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from verify.audit import blocks
-from verify.audit.blocks import TESTING, TRAINING, Blocks, Task
+from verify.audit.blocks import TESTING, TRAINING, Blocks, Prepared, Task
 from verify.audit.features import Proposer
 from verify.audit.learn import choose
-from verify.audit.outputs import Alphabet, Matrix, stacked
+from verify.audit.outputs import Alphabet, Matrix, Sides, joined, stacked
 from verify.audit.plan import Plan, oddities, probe, require_independent
 from verify.audit.rule import Rule
 from verify.audit.target import MechanismError
@@ -49,36 +47,7 @@ _OF_PAIRS = 4
 """One of so many pairs goes on to the next stage of training."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What the training runs gave."""
-
-    rule: Rule
-    pair: int
-    width: int
-    mixed: int | None
-    training: int
-    notes: tuple[str, ...]
-
-    def blocks(self, plan: Plan) -> Blocks:
-        """Return the blocks of the test."""
-        fresh = plan.samples - self.training
-        whole = Task(
-            plan.target,
-            plan.pairs[self.pair],
-            self.rule,
-            self.width,
-            self.mixed,
-            blocks.block_size(fresh, self.width),
-            plan.seed,
-            (TESTING, self.pair),
-            plan.timeout,
-        )
-        return Blocks(whole, fresh)
-
-
-def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Trained:
+def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Prepared:
     """Draw training runs of the pairs and choose.
 
     All pairs share a half of the runs, the quarter of them that promises most half of the rest, and
@@ -90,7 +59,7 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Train
     notes: list[str] = []
     width = probe(plan, alphabet, notes)
     training = left = training_runs(plan, width)
-    sides: dict[int, tuple[Matrix, Matrix]] = {}
+    sides: dict[int, Sides] = {}
     alive, refused, stage, each = list(range(len(plan.pairs))), [], 0, 0
     while True:
         share = left if len(alive) == 1 else left // (2 * len(alive))
@@ -106,11 +75,9 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Train
                 continue
             mixed = alphabet.width is not None
             notes += [note for note in oddities(*more, mixed=mixed) if note not in notes]
-            first, second = _joined(sides.get(index), more)
-            sides[index] = first, second
+            sides[index] = joined(sides.get(index), more)
             rules[index] = choose(
-                first,
-                second,
+                *sides[index],
                 plan.guarantee,
                 runs=plan.samples - training,
                 significance=plan.significance,
@@ -129,14 +96,19 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Train
     if best:  # `probe` looked at the first pair
         require_independent(plan, best, alphabet, notes)
     rule = worded(rules[best], sides[best], alphabet.width, alphabet.names)
-    return Trained(rule, best, width, alphabet.width, training, tuple(notes))
-
-
-def _joined(before: tuple[Matrix, Matrix] | None, more: tuple[Matrix, Matrix]) -> Any:
-    """Return the runs of both sides, earlier ones first."""
-    if before is None:
-        return more
-    return tuple(stacked([old, new]) for old, new in zip(before, more, strict=True))
+    fresh = plan.samples - training
+    whole = Task(
+        plan.target,
+        plan.pairs[best],
+        rule,
+        width,
+        alphabet.width,
+        blocks.block_size(fresh, width),
+        plan.seed,
+        (TESTING, best),
+        plan.timeout,
+    )
+    return Prepared(rule, best, Blocks(whole, fresh), training, tuple(notes))
 
 
 def training_runs(plan: Plan, width: int) -> int:
@@ -179,11 +151,6 @@ class KeptRuns:
         kept = None if self._path is None else blocks.arrays(self._file(name), "audit", *keys)
         return kept[1:] if kept is not None and str(kept[0]) == self._digest else None
 
-    def forget(self, name: str) -> None:
-        """Remove a file that is not needed any more."""
-        if self._path is not None:
-            self._file(name).unlink(missing_ok=True)
-
     def described(self) -> str:
         """Say where the runs are."""
         counted = f"No run of the test was counted yet: {self.runs} training runs were drawn and"
@@ -198,24 +165,19 @@ class KeptRuns:
 
 def _sides(
     plan: Plan, kept: KeptRuns, which: tuple[int, int], runs: int, form: tuple[int, Alphabet]
-) -> tuple[Matrix, Matrix]:
+) -> Sides:
     """Draw training runs of one pair in one stage, or read those that were kept.
 
     The texts that are met become known to the alphabet.
     """
     index, stage = which
-    label = f"{index}.{stage}" if stage else f"{index}"
     size = blocks.block_size(runs, form[0])
     sizes = [min(size, runs - start) for start in range(0, runs, size)]
     texts = form[1].names
-    whole = kept.find(label, "first", "second", "texts")
-    if whole is not None:
-        texts.update(_read(whole[2]))
-        return whole[0], whole[1]
     sides: list[list[Matrix]] = [[], []]
     for side, dataset in enumerate(plan.pairs[index]):
         for number, count in enumerate(sizes):
-            name = f"{label}-{side}-{number}"
+            name = f"{index}.{stage}-{side}-{number}"
             found = kept.find(name, "rows", "texts")
             if found is None:
                 key = (index, number, side, stage) if stage else (index, number, side)
@@ -225,10 +187,6 @@ def _sides(
             texts.update(_read(found[1]))
             sides[side].append(found[0])
     first, second = (stacked(parts) for parts in sides)
-    kept.add(label, first=first, second=second, texts=_written(texts))
-    for side in (0, 1):
-        for number in range(len(sizes)):
-            kept.forget(f"{label}-{side}-{number}")
     return first, second
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,12 @@ import numpy as np
 from accountant.errors import InvalidInputError, expected
 from verify.audit import features
 from verify.audit.guarantee import Claim, guarantee
+from verify.audit.outputs import Sides
 from verify.audit.plan import Plan
-from verify.audit.players import Learner, Sides
-from verify.audit.result import Outcome
-from verify.audit.rounds import Evidence, KeptRounds
+from verify.audit.players import Learner
+from verify.audit.rounds import KeptRounds
 from verify.audit.samples import Named
-from verify.audit.sequential import SequentialResult
+from verify.audit.sequential import SequentialResult, played
 
 _NAME = "one step of training"
 _MOST = 1 << 40
@@ -70,38 +71,18 @@ def audit_training(
     started = time.perf_counter()
     whole, pair = guarantee(claim), ("canary in", "canary out")
     plan = Plan(Named(_NAME), whole, (pair,), _MOST, significance, 0, None)
-    rest, evidence, used = iter(steps), Evidence(), 0
-    player = Learner(plan, (features.plain,), lambda size: _read(rest, size, used))
-    kept = KeptRounds(None, "", 0)
-    player.resume(kept)
-    while evidence.best < 1 / significance:
-        entry, _ = player.play(len(kept.rounds), used, _MOST)
-        if entry.runs == 0:
-            break
-        kept.add(entry, None, {})
-        evidence.add(entry)
-        used += entry.runs
-    if not used:
+    numbered = enumerate(steps)
+    player = Learner(plan, (features.plain,), lambda size: _read(numbered, size))
+    found = played(plan, player, KeptRounds(None, "", 0), started)
+    if not found.rounds:
         raise InvalidInputError("Expected at least one step with its coin.")
-    return SequentialResult(
-        outcome=Outcome.REFUTED if evidence.best >= 1 / significance else Outcome.NOT_REFUTED,
-        target=_NAME,
-        guarantee=whole,
-        pairs=(pair,),
-        rounds=tuple(kept.rounds),
-        evidence=evidence.best,
-        significance=significance,
-        seed=0,
-        samples=used // 2,
-        seconds=time.perf_counter() - started,
-        notes=("the scores and coins of the steps were given",),
-    )
+    return replace(found, notes=("the scores and coins of the steps were given",))
 
 
-def _read(steps: Any, size: int, before: int) -> Sides:
-    """Read so many steps; return the scores with the canary and those without."""
+def _read(steps: Iterator[tuple[int, Any]], size: int) -> Sides:
+    """Read so many numbered steps; return the scores with the canary and those without."""
     sides: tuple[list[float], list[float]] = ([], [])
-    for number, step in enumerate(itertools.islice(steps, size), before):
+    for number, step in itertools.islice(steps, size):
         try:
             score, coin = step
             value = float(score)

@@ -6,6 +6,8 @@ import argparse
 import os
 import secrets
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +162,7 @@ def _audited(
                 ),
                 **arguments,
             )
-        with _Workers(options, mechanism) as executor:
+        with _workers(options) as executor:
             return audit(
                 mechanism,
                 claim,
@@ -260,29 +262,23 @@ def significance(confidence: float) -> float:
     return float(f"{1 - confidence:.12g}")
 
 
-class _Workers:
-    """A pool of processes for a long audit of something that can be sent to them."""
+@contextmanager
+def _workers(options: argparse.Namespace) -> Iterator[Executor | None]:
+    """Hold a pool of processes for a long audit of something that can be sent to them."""
+    count = options.workers or (os.cpu_count() or 1 if options.samples > _MANY else 1)
+    # a graphics card draws its blocks one after the other
+    if count < 2 or options.command or "cuda" in (options.device or ""):
+        yield None
+        return
+    from concurrent.futures import ProcessPoolExecutor
 
-    def __init__(self, options: argparse.Namespace, mechanism: object) -> None:
-        self._count = options.workers or (os.cpu_count() or 1 if options.samples > _MANY else 1)
-        self._executor: Executor | None = None
-        # a graphics card draws its blocks one after the other
-        self._sendable = not options.command and "cuda" not in (options.device or "")
+    from verify.workers import end_with
 
-    def __enter__(self) -> Executor | None:
-        if self._count > 1 and self._sendable:
-            from concurrent.futures import ProcessPoolExecutor
-
-            from verify.workers import end_with
-
-            self._executor = ProcessPoolExecutor(
-                self._count, initializer=end_with, initargs=(os.getpid(),)
-            )
-        return self._executor
-
-    def __exit__(self, *_: object) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(cancel_futures=True)
+    executor = ProcessPoolExecutor(count, initializer=end_with, initargs=(os.getpid(),))
+    try:
+        yield executor
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 COMMAND = Command("audit", "run a mechanism against a claim", _DESCRIPTION, _EPILOG, configure, run)

@@ -11,7 +11,8 @@ from scipy import stats
 
 from accountant.mechanisms import Laplace
 from tests.quick import quick
-from verify.audit import bit_features, bits, boosted, zoo
+from tests.verify.audit import zoo
+from verify.audit import bit_features, bits, boosted
 from verify.audit.auditor import audit
 from verify.audit.bit_features import NOTHING, Undo
 from verify.audit.undo import undone

@@ -27,7 +27,6 @@ from accountant.mechanisms import (
 from tests.quick import quick
 from verify.audit import audit
 from verify.audit.device import Device, alias, law
-from verify.audit.device.laws import SymmetricNoise
 from verify.audit.laws import neighbours
 from verify.checker.audits import audit_problems
 from verify.cli import main
@@ -124,7 +123,7 @@ def test_rare_events_come_from_the_exact_law() -> None:
 @pytest.mark.parametrize("position", [0.0, 1e-9, 0.3, 5.0, 30.0])
 def test_half_lines_of_real_laws_have_their_probability(scale: float, position: float) -> None:
     """The value falls with U, so that the words of a half-line can be counted by halving."""
-    grid, noise = 1 << 53, SymmetricNoise(Laplace(scale=scale).inverse_noise())
+    grid, noise = 1 << 53, law(Laplace(scale=scale), 0).noise
 
     def reaches(uniform: int, sign_bit: int, edge: float) -> bool:
         return bool(noise.draw(FixedWord(uniform, sign_bit), 1, Device("numpy"))[0] >= edge)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accountant.errors import InvalidInputError
-from verify.audit import zoo
+from tests.verify.audit import zoo
 from verify.audit.auditor import audit
 
 LEVEL = 1e-6

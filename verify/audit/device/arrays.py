@@ -11,10 +11,10 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from accountant.errors import InvalidInputError
 Array: TypeAlias = Any
 """An array of the namespace of a device."""
 Namespace: TypeAlias = Any
+Words: TypeAlias = Callable[[int], Array]
+"""A source of independent uniform words of 64 bits, as signed integers: the next so many."""
 
 _MODULES = {
     "numpy": "numpy",
@@ -112,40 +114,22 @@ class Device:
         finally:
             torch.set_num_threads(before)
 
-    def words(self, seed: int, key: tuple[int, ...]) -> BlockWords:
+    def words(self, seed: int, key: tuple[int, ...]) -> Words:
         """Return the source of words of one block and side."""
-        return BlockWords(self, seed, key)
-
-
-class Words(Protocol):
-    """A source of independent uniform words of 64 bits, as signed integers."""
-
-    def __call__(self, count: int) -> Array:
-        """Return the next words."""
-
-
-@final
-class BlockWords:
-    """The words of one block and side."""
-
-    def __init__(self, device: Device, seed: int, key: tuple[int, ...]) -> None:
-        self._device = device
-        if device.is_accelerator:
+        if self.is_accelerator:
             torch = importlib.import_module("torch")
-            self._generator: Any = torch.Generator(device=device.place)
-            self._generator.manual_seed(accelerator_key(seed, key))
-        else:
-            sequence = np.random.SeedSequence(seed, spawn_key=key)
-            self._generator = np.random.Generator(np.random.SFC64(sequence))
+            generator: Any = torch.Generator(device=self.place)
+            generator.manual_seed(accelerator_key(seed, key))
 
-    def __call__(self, count: int) -> Array:
-        """Return the next words."""
-        if self._device.is_accelerator:
-            torch = importlib.import_module("torch")
-            fresh = torch.empty(count, dtype=torch.int64, device=self._device.place)
-            return fresh.random_(-(1 << (_WORD - 1)), None, generator=self._generator)
-        bits = self._generator.integers(0, 1 << _WORD, count, dtype=np.uint64)
-        return self._device.array(bits.view(np.int64))
+            def own(count: int) -> Array:
+                fresh = torch.empty(count, dtype=torch.int64, device=self.place)
+                return fresh.random_(-(1 << (_WORD - 1)), None, generator=generator)
+
+            return own
+        bits = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
+        return lambda count: self.array(
+            bits.integers(0, 1 << _WORD, count, dtype=np.uint64).view(np.int64)
+        )
 
 
 def accelerator_key(seed: int, key: tuple[int, ...]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.errors import InvalidInputError
-from verify.audit.blocks import TESTING, Blocks, side_sizes, time_limit
+from verify.audit.blocks import TESTING, Blocks, Prepared, side_sizes, time_limit
 from verify.audit.device.arrays import Device
 from verify.audit.device.choose import choose
 from verify.audit.device.laws import Law, law
@@ -73,16 +73,6 @@ class DeviceBlock:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """What an audit on a device needs before its first run."""
-
-    rule: Rule
-    pair: int
-    blocks: Blocks
-    notes: tuple[str, ...]
-
-
 def prepare(plan: Plan, name: str, executor: Executor | None) -> Prepared:
     """Choose the pair and the event from the exact laws, and cut the runs into blocks.
 
@@ -123,4 +113,4 @@ def prepare(plan: Plan, name: str, executor: Executor | None) -> Prepared:
         f"drawn by {device.description} from the words of the device {device}",
         f"the probabilities of the event are those of the mechanism within {off:.1g}",
     )
-    return Prepared(rule, index, Blocks(whole, plan.samples), notes)
+    return Prepared(rule, index, Blocks(whole, plan.samples), 0, notes)

@@ -19,10 +19,11 @@ values are rounded: in all below 2⁻⁴⁴ in units of the noise, and 2⁻⁵³
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,28 +66,34 @@ _POLAR, _POLAR_NODES = 40.0, 1601
 """s of the polar form: e^{−40} is below the rounding of a double, steps of 1/20 are exact to it."""
 
 
-class Noise(Protocol):
-    """A law of one number, centred at 0."""
+class SymmetricNoise(ABC):
+    """A symmetric law of one real number."""
 
-    @property
-    def unit(self) -> float:
-        """The scale in which rounding is measured."""
+    whole: ClassVar[bool] = False
+    """Whether the values are integers, drawn exactly."""
+    unit: float
+    """The scale in which rounding is measured."""
 
-    @property
-    def whole(self) -> bool:
-        """Whether the values are integers, drawn exactly."""
-
+    @abstractmethod
     def draw(self, words: Words, size: int, device: Device) -> Array:
         """Return `size` values in float64."""
 
+    @abstractmethod
+    def tail(self, x: Values) -> Values:
+        """Return P(Z ≥ x) for x ≥ 0."""
+
+    @abstractmethod
+    def cuts(self) -> Values:
+        """Return places at which an event may begin or end."""
+
     def upper(self, x: Values) -> Values:
         """Return P(Z ≥ x)."""
+        tail = self.tail(np.abs(x))
+        return np.where(x >= 0, tail, 1 - tail)
 
     def lower(self, x: Values) -> Values:
         """Return P(Z < x)."""
-
-    def cuts(self) -> Values:
-        """Return places at which an event may begin or end."""
+        return self.upper(-x)
 
 
 def uniform(word: Array, device: Device) -> Array:
@@ -102,16 +109,11 @@ def sign(word: Array, device: Device) -> Array:
 
 @final
 @dataclass(frozen=True)
-class SymmetricNoise:
+class DeclaredNoise(SymmetricNoise):
     """A symmetric density that its mechanism declares by its inverse."""
 
     declared: InverseNoise
-    whole: bool = False
-
-    @property
-    def unit(self) -> float:
-        """The scale of the noise."""
-        return float(self.declared.scale)
+    unit: float
 
     def draw(self, words: Words, size: int, device: Device) -> Array:
         """Draw from one word each."""
@@ -120,14 +122,9 @@ class SymmetricNoise:
         magnitude = self.declared.magnitude(device.xp, exponential)
         return sign(word, device) * self.unit * magnitude
 
-    def upper(self, x: Values) -> Values:
+    def tail(self, x: Values) -> Values:
         """Return P(Z ≥ x)."""
-        tail = self.declared.survival(np.abs(x) / self.unit)
-        return np.where(x >= 0, tail, 1 - tail)
-
-    def lower(self, x: Values) -> Values:
-        """Return P(Z < x)."""
-        return self.upper(-x)
+        return self.declared.survival(x / self.unit)
 
     def cuts(self) -> Values:
         """Return places up to the reach of the noise."""
@@ -136,11 +133,10 @@ class SymmetricNoise:
 
 @final
 @dataclass(frozen=True)
-class GaussianNoise:
+class GaussianNoise(SymmetricNoise):
     """N(0, unit²)."""
 
     unit: float
-    whole: bool = False
 
     def draw(self, words: Words, size: int, device: Device) -> Array:
         """Draw two values from two words."""
@@ -150,13 +146,9 @@ class GaussianNoise:
         angle = (2 * math.pi) * uniform(words(half), device)
         return xp.concat([radius * xp.cos(angle), radius * xp.sin(angle)])[:size]
 
-    def upper(self, x: Values) -> Values:
+    def tail(self, x: Values) -> Values:
         """Return P(Z ≥ x)."""
         return np.asarray(special.ndtr(-x / self.unit))
-
-    def lower(self, x: Values) -> Values:
-        """Return P(Z < x)."""
-        return self.upper(-x)
 
     def cuts(self) -> Values:
         """Return places up to 8 standard deviations out."""
@@ -165,13 +157,12 @@ class GaussianNoise:
 
 @final
 @dataclass(frozen=True)
-class StaircaseNoise:
+class StaircaseNoise(SymmetricNoise):
     """Geng and Viswanath's staircase: steps of width `unit`, each lower by e^{−ε}."""
 
     epsilon: float
     gamma: float
     unit: float
-    whole: bool = False
 
     def draw(self, words: Words, size: int, device: Device) -> Array:
         """Draw from two words each: steps and sign, part and place."""
@@ -190,21 +181,16 @@ class StaircaseNoise:
         later = math.exp(-self.epsilon) * (1 - self.gamma)
         return self.gamma / (self.gamma + later)
 
-    def upper(self, x: Values) -> Values:
+    def tail(self, x: Values) -> Values:
         """Return P(Z ≥ x)."""
         ratio, share = math.exp(-self.epsilon), self._inner()
-        steps = np.floor(np.abs(x) / self.unit)
-        place = np.abs(x) / self.unit - steps
+        steps = np.floor(x / self.unit)
+        place = x / self.unit - steps
         first = np.minimum(place / self.gamma, 1.0) if self.gamma > 0 else np.ones_like(place)
         rest = np.maximum(place - self.gamma, 0.0)
         second = rest / (1 - self.gamma) if self.gamma < 1 else rest
         passed = share * first + (1 - share) * second
-        tail = ratio**steps * (1 - (1 - ratio) * passed) / 2
-        return np.where(x >= 0, tail, 1 - tail)
-
-    def lower(self, x: Values) -> Values:
-        """Return P(Z < x)."""
-        return self.upper(-x)
+        return ratio**steps * (1 - (1 - ratio) * passed) / 2
 
     def cuts(self) -> Values:
         """Return the ends of the parts, up to a probability of e^{−36}."""
@@ -215,7 +201,7 @@ class StaircaseNoise:
 
 @final
 @dataclass(frozen=True)
-class RankOneNoise:
+class RankOneNoise(SymmetricNoise):
     """One entry of unit·z·v: z ~ N(0, 1), v uniform on the sphere of R^dimension.
 
     With the direction in polar form, v = (1 + e^{−2s})^{−1/2}, the density of v > 0 is
@@ -224,7 +210,6 @@ class RankOneNoise:
 
     unit: float
     dimension: int
-    whole: bool = False
 
     def draw(self, words: Words, size: int, device: Device) -> Array:
         """Draw whole directions, of which the first entry is kept, and their lengths."""
@@ -235,11 +220,10 @@ class RankOneNoise:
         norms = xp.sqrt(xp.sum(directions * directions, axis=1))
         return self.unit * unit_noise.draw(words, size, device) * directions[:, 0] / norms
 
-    def upper(self, x: Values) -> Values:
+    def tail(self, x: Values) -> Values:
         """Return P(Z ≥ x), by the trapezoidal rule over s."""
-        from_centre = np.abs(x)[:, np.newaxis] / self.unit
-        tail = special.ndtr(-from_centre / self._entries[0]) @ self._entries[1]
-        return np.where(x >= 0, tail, 1 - tail)
+        from_centre = x[:, np.newaxis] / self.unit
+        return np.asarray(special.ndtr(-from_centre / self._entries[0]) @ self._entries[1])
 
     @cached_property
     def _entries(self) -> tuple[Values, Values]:
@@ -248,10 +232,6 @@ class RankOneNoise:
         entry = 1 / np.sqrt(1 + np.exp(-2 * s))
         weight = entry * np.exp((self.dimension - 1) / 2 * special.log_expit(-2 * s))
         return entry, weight / weight.sum()
-
-    def lower(self, x: Values) -> Values:
-        """Return P(Z < x)."""
-        return self.upper(-x)
 
     def cuts(self) -> Values:
         """Return places on both sides of the spike at 0, evenly in their logarithm."""
@@ -265,8 +245,8 @@ class TableNoise:
     """A law on consecutive integers by whole weights that add up to 2⁶⁴."""
 
     table: alias.Table
-    unit: float = 1.0
-    whole: bool = True
+    unit: ClassVar[float] = 1.0
+    whole: ClassVar[bool] = True
 
     def draw(self, words: Words, size: int, device: Device) -> Array:
         """Draw from one word each."""
@@ -291,7 +271,7 @@ class TableNoise:
 class Law:
     """A noise around an answer, which counts with a probability (Poisson subsampling)."""
 
-    noise: Noise
+    noise: SymmetricNoise | TableNoise
     centre: float = 0.0
     present: float = 1.0
     weights: tuple[float, ...] = ()
@@ -361,7 +341,7 @@ def law(mechanism: Mechanism, answer: Any) -> Law:
     """
     declared = mechanism.inverse_noise()
     if declared is not None:
-        return Law(SymmetricNoise(declared), _number(answer))
+        return Law(DeclaredNoise(declared, float(declared.scale)), _number(answer))
     known = {kind.__name__ for kind in law.registry if kind is not object}
     known |= {
         kind.__name__

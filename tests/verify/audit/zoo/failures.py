@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.zoo.case import EPSILON, broken, control
-from verify.audit.zoo.draws import laplace
+from tests.verify.audit.zoo.case import EPSILON, broken, control
+from tests.verify.audit.zoo.draws import laplace
 
 _FOLKLORE = "folklore"
 

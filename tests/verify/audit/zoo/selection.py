@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.zoo.case import EPSILON, broken, control
-from verify.audit.zoo.draws import Array, exponential, geometric, laplace, row
+from tests.verify.audit.zoo.case import EPSILON, broken, control
+from tests.verify.audit.zoo.draws import Array, exponential, geometric, laplace, row
 
 _PAIRS = (((1, 1, 1, 1, 1), (2, 0, 0, 0, 0)), ((2, 0, 0, 0, 0), (1, 1, 1, 1, 1)))
 _CROSS = ((0, 1, 0, 0, 0), (1, 0, 1, 1, 1))

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.zoo.case import EPSILON, broken, control
-from verify.audit.zoo.draws import Array, laplace, row
+from tests.verify.audit.zoo.case import EPSILON, broken, control
+from tests.verify.audit.zoo.draws import Array, laplace, row
 
 _SOURCE = "Lyu, Su, Li 2017, Figure 1, Algorithm {}"
 _UP = (tuple([0] * 6), tuple([1] * 6))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from accountant.mechanisms import RandomizedResponse
-from verify.audit.zoo.case import EPSILON, broken, control
-from verify.audit.zoo.draws import Array, geometric, laplace
+from tests.verify.audit.zoo.case import EPSILON, broken, control
+from tests.verify.audit.zoo.draws import Array, geometric, laplace
 
 _WARNER = "Warner 1965"
 _KEYS = "Korolova, Kenthapadi, Mishra, Ntoulas, WWW 2009"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from accountant.mechanisms import Gaussian, Laplace
-from verify.audit.zoo.case import EPSILON, broken, control
-from verify.audit.zoo.draws import laplace
+from tests.verify.audit.zoo.case import EPSILON, broken, control
+from tests.verify.audit.zoo.draws import laplace
 
 _ZERO = (0.0, 1.0)
 _TENTH = (0.1, 1.1)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from accountant.mechanisms import KaryTree
-from verify.audit.zoo.case import EPSILON, broken, control
-from verify.audit.zoo.draws import Array, geometric, laplace, row
+from tests.verify.audit.zoo.case import EPSILON, broken, control
+from tests.verify.audit.zoo.draws import Array, geometric, laplace, row
 
 _TREE = "Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011"
 _STREAMS = ((0, 0, 0, 0), (1, 0, 0, 0))

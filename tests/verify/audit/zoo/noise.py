@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from accountant.mechanisms import DiscreteGaussian, Staircase, TruncatedGeometric
-from verify.audit.zoo.case import EPSILON, broken, control
-from verify.audit.zoo.draws import geometric, laplace, normal, row
+from tests.verify.audit.zoo.case import EPSILON, broken, control
+from tests.verify.audit.zoo.draws import geometric, laplace, normal, row
 
 _COUNTS = (5, 6)
 _BACK = (6, 5)

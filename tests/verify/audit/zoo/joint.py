@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.zoo.case import EPSILON, broken, control
-from verify.audit.zoo.draws import laplace, normal, row
+from tests.verify.audit.zoo.case import EPSILON, broken, control
+from tests.verify.audit.zoo.draws import laplace, normal, row
 
 _WIDE = 100
 """Entries of a wide output."""

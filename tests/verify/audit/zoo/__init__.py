@@ -4,7 +4,7 @@ Each case is a mechanism that draws the outputs of many runs, its neighbouring d
 and what is true of it: they measure an auditor, and show what it finds.
 """
 
-from verify.audit.zoo import (
+from tests.verify.audit.zoo import (
     counts,
     failures,
     floats,
@@ -14,7 +14,7 @@ from verify.audit.zoo import (
     sparse_vector,
     streams,
 )
-from verify.audit.zoo.case import Case, case, cases
+from tests.verify.audit.zoo.case import Case, case, cases
 
 FAMILIES = (sparse_vector, selection, noise, counts, streams, floats, joint, failures)
 """The modules that register the cases."""

@@ -36,9 +36,9 @@ def _value(pair: Pair, epsilon: ExactReal) -> arb:
 
 
 def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval:
-    """Return the ε of one end as narrow as it comes soon."""
+    """Return the ε of one end as narrow as its own usually is."""
     try:
-        return inverse([pair], delta, min(relative_width, _FINE))
+        return inverse([pair], delta, min(max(relative_width, pair.usual_width), _FINE))
     except UndecidedError as refusal:
         if refusal.interval is None:
             return inverse([pair], delta, relative_width)

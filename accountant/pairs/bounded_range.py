@@ -21,7 +21,10 @@ t − s), two sequences in floats enclose H:
   γ + κv of the second, the sum is (c + c₁v + c₂/v)/(1 − e^{−t}), c₂ = −e^{−t}(α − γ). So between v₀
   and v₁ it is at most the larger end, and |c₂|(v₁ − v₀)²/(4v₀³) more where c₂ < 0.
 
-Every float below has a relative error of less than 2⁻⁴²; each step allows for 2⁻⁴⁰.
+Every float below has a relative error of less than 2⁻⁴²; each step allows for 2⁻⁴⁰. The grid has a
+length T of its own, near t. Where T < t, p(s) at t is p(s − (t − T)) at T, or less where that s is
+negative: so by induction H_T(x) ≤ H_t(x) ≤ H_T(x − k(t − T)). H is asked for at places that are
+farther away than that, to the right for a lower bound, to the left for an upper one.
 """
 
 from __future__ import annotations
@@ -34,12 +37,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 from flint import arb
 
 from accountant.core.pair import MirroredPair, Tails
+from accountant.errors import UndecidedError
 from accountant.mechanisms.selection.exponential import BoundedRangePair
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import Interval, enclose
 from accountant.pairs.two_ends import narrow_enough
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from fractions import Fraction
 
     import numpy as np
@@ -55,6 +60,12 @@ _ROUNDING = 2.0**-40
 """What a step in floats is allowed for, relative."""
 _LEAST = 1e-290
 """Values below which floats lose digits."""
+_SHORTEST, _LONGEST = 1e-100, 1000.0
+"""Lengths t of which floats know all exponentials that are met."""
+_ASIDE = 2.0**-49
+"""Share of kt by which a place, and kT, may be wrong in floats."""
+_DIFFERENCE = 2.0**-10
+"""Absolute error of probabilities, in parts of the relative one of a step."""
 _HALVINGS = 60
 """Of a bracket of ε."""
 
@@ -95,19 +106,25 @@ class _Step:
 class _Grid:
     """The points s of one release, m steps of a gap from 0 to t."""
 
-    length: float
+    gap: float
     m: int
 
     @property
-    def gap(self) -> float:
-        """Return t/m."""
-        return self.length / self.m
+    def length(self) -> float:
+        """Return T = m gap."""
+        return self.gap * self.m
 
     def chance(self, s: Any) -> Any:
         """Return p(s)."""
         import numpy as np
 
         return np.expm1(s - self.length) / np.expm1(-self.length)
+
+    def other(self, s: Any) -> Any:
+        """Return the probability under Q of the loss s − t."""
+        import numpy as np
+
+        return np.expm1(-s) / np.expm1(-self.length)
 
     def after(self, last: _Step, width: int) -> _Step:
         """Return the bounds after one release more, of which so many points are not 0."""
@@ -146,8 +163,7 @@ class _Grid:
         np.copyto(found.below[:width], value, where=better)
         p = chance * wide.p[first] + other * wide.p[second]
         np.copyto(found.p[:width], p, where=better)
-        rest = other * math.exp(self.length)
-        q = math.exp(-s) * (chance * wide.q[first] + rest * wide.q[second])
+        q = math.exp(-s) * chance * wide.q[first] + self.other(s) * wide.q[second]
         np.copyto(found.q[:width], q, where=better)
 
 
@@ -187,27 +203,39 @@ class BoundedRangeProduct(MirroredPair):
 
     @property
     def _grid(self) -> _Grid:
-        most = min(_FINEST, max(_COARSEST, _CELLS // self.count))
-        return _Grid(float(self.length), most)
+        most, length = min(_FINEST, max(_COARSEST, _CELLS // self.count)), float(self.length)
+        if not _SHORTEST <= length <= _LONGEST:
+            raise UndecidedError(
+                f"Several selections with epsilon={self.length} are not followed. Expected it "
+                f"between {_SHORTEST} and {_LONGEST}."
+            )
+        return _Grid(length / most, most)
 
-    def _bounds(self, x: float) -> tuple[float, float]:
-        """Return floats below and above H at x ≥ 0."""
+    @property
+    def _aside(self) -> float:
+        """Return how far a place in floats may be off."""
+        return self.count * float(self.length) * _ASIDE
+
+    def _above(self, x: float) -> float:
+        """Return a float above H at about x ≥ 0."""
         grid = self._grid
-        now = _steps(grid, self.count)[1]
-        cell = min(math.floor(x / grid.gap), self.count * grid.m - 1)
-        share = math.expm1(x - cell * grid.gap) / math.expm1(grid.gap)
+        now, at = _steps(grid, self.count)[1].above, max(x - self._aside, 0.0)
+        cell = min(math.floor(at / grid.gap), self.count * grid.m - 1)
+        share = math.expm1(at - cell * grid.gap) / math.expm1(grid.gap)
         share = min(max(share, 0.0), 1.0)
-        above = (1 - share) * now.above[cell] + share * now.above[cell + 1]
-        return self._event(x)[0], float(above) * (1 + _ROUNDING)
+        left = max(self._aside - x, 0.0)  # H falls by less than what x rises by
+        return float((1 - share) * now[cell] + share * now[cell + 1]) * (1 + _ROUNDING) + left
 
     def _event(self, x: float) -> tuple[float, float, float]:
-        """Return a float below H at x ≥ 0, and about P and Q of the event that shows it."""
+        """Return a float below H at about x ≥ 0, and about P and Q of the event that shows it."""
         import numpy as np
 
-        grid, m = self._grid, self._grid.m
+        grid, m, at = self._grid, self._grid.m, x + self._aside
+        if at >= self.count * grid.length:
+            return 0.0, 0.0, 0.0
         wide = _two_sided(grid, self.count)
-        cell = min(math.floor(x / grid.gap), self.count * m - 1)
-        s = np.arange(m) * grid.gap + min(max(x - cell * grid.gap, 0.0), grid.gap)
+        cell = min(math.floor(at / grid.gap), self.count * m - 1)
+        s = np.arange(m) * grid.gap + min(max(at - cell * grid.gap, 0.0), grid.gap)
         first = m + cell - np.arange(m)
         chance, rest = grid.chance(s), 1 - grid.chance(s)
         value = chance * wide.below[first] + rest * wide.below[first + m]
@@ -215,8 +243,8 @@ class BoundedRangeProduct(MirroredPair):
         low = max(float(value[best]) * (1 - _ROUNDING) - _LEAST, 0.0)
         p, q = (side[first[best] + np.array([0, m])] for side in (wide.p, wide.q))
         both = np.array([chance[best], rest[best]])
-        losses = s[best] - np.array([0, grid.length])
-        return low, float(both @ p), float((both * np.exp(-losses)) @ q)
+        under_q = np.array([chance[best] * np.exp(-s[best]), grid.other(s[best])])
+        return low, float(both @ p), float(under_q @ q)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds, whatever the precision."""
@@ -226,43 +254,42 @@ class BoundedRangeProduct(MirroredPair):
         if epsilon <= -largest:
             return -epsilon.ball().expm1()
         x = abs(float(epsilon))
-        low = self._bounds(math.nextafter(x, math.inf))[0]
-        high = self._bounds(math.nextafter(x, 0.0))[1]
-        found = arb(low).union(arb(min(high, 1.0)))
+        found = arb(self._event(x)[0]).union(arb(min(self._above(x), 1.0)))
         if epsilon.sign >= 0:
             return found
         return -epsilon.ball().expm1() + epsilon.ball().exp() * found
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Return where the two bounds pass δ; raise UndecidedError, with it, where that is wide."""
+        largest = self.max_loss()
+        if (-largest).expm1() + delta.ball() >= 0:
+            return enclose(lambda: arb.log1p(-delta.ball()), relative_width=relative_width)
         level = float(delta)
-        low = self._passed(0, math.nextafter(level, math.inf))
-        high = self._passed(1, math.nextafter(level, 0.0))
-        found = Interval.between(arb(low), arb(high), 20)
+        low = self._passed(lambda x: self._event(x)[0], math.nextafter(level, math.inf))[0]
+        high = self._passed(self._above, math.nextafter(level, 0.0))[1]
+        found = Interval.between(arb(low).max(-largest), arb(high).min(largest), 20)
         return narrow_enough(found, relative_width, "scores of selections are on a grid")
 
-    def _passed(self, which: int, level: float) -> float:
-        """Return an ε at which the lower bound is above δ, or the upper one is not."""
-        low = -math.nextafter(self.count * float(self.length), math.inf)
-        high = -low
+    def _passed(self, bound: Callable[[float], float], level: float) -> tuple[float, float]:
+        """Return two ε next to each other, at one of which a bound is above δ."""
+        high = self.count * float(self.length) * (1 + _ASIDE)
+        low = -high
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            value = self._bounds(abs(middle))[which]
+            value = bound(abs(middle))
             if middle < 0:
-                value = (-math.expm1(middle) + math.exp(middle) * value) * (
-                    1 + (_ROUNDING if which else -_ROUNDING)
-                )
+                value = -math.expm1(middle) + math.exp(middle) * value
             low, high = (middle, high) if value > level else (low, middle)
-        return (low, high)[which]
+        return low - self._aside, high + self._aside
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return those of the event that shows most, of which floats have 30 digits' room."""
+        """Return those of the event that shows most, in floats; a rest 1 − p loses digits."""
         x = float(epsilon)
         _, p, q = self._event(abs(x))
         if x < 0:
             p, q = 1 - q, 1 - p
-        width = self.count * _ROUNDING
-        above, below = (arb(value, value * width + _LEAST) for value in (p, q))
+        near = self.count * _ROUNDING, self.count * _ROUNDING * _DIFFERENCE
+        above, below = (arb(value, value * near[0] + near[1]) for value in (p, q))
         return Tails(above, 1 - above, below, 1 - below)
 
     def renyi(self, order: arb) -> arb:

@@ -217,7 +217,7 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
                 tails = pair.attained(at).tails(at)
                 if tails.q_above > level:
                     most = most.min((1 - tails.p_above * level / tails.q_above).upper())
-                elif tails.q_above < 1:
+                elif tails.q_above <= level and tails.q_above < 1:
                     most = most.min((tails.p_below * (1 - level) / tails.q_below).upper())
         return Interval.between(1 - most, 1 - least) if power else Interval.between(least, most)
 

@@ -507,6 +507,17 @@ def test_claims_on_both_sides_of_delta_are_decided_and_their_certificates_accept
         assert found.taken_as_given == [] or name in GIVEN, text
 
 
+@pytest.mark.parametrize("digits", [16, 17, 30])
+def test_selections_next_to_their_largest_loss_are_bounded_where_floats_are_rounded(
+    digits: int,
+) -> None:
+    t, k = Fraction(486, 7), 3
+    eta = t / 10**digits  # all three selections have the loss t − η/4, with a chance > η/4.1 each
+    law = {"law": "bounded-range-product", "length": t, "count": Fraction(k)}
+    found = hockey_stick(law, k * t - eta)
+    assert reals.ball(found).upper() >= float((eta / Fraction("4.1")) ** 4)
+
+
 @pytest.mark.parametrize("question", ["variance", "mse", "dimension", "mu"])
 @pytest.mark.parametrize(("name", "seed"), CASES)
 def test_questions_have_the_answers_of_the_accountant(name: str, seed: int, question: str) -> None:

@@ -8,7 +8,9 @@ over s in [0, t] of (1 - w) K(z e^{-s}) + w K(z e^{t-s}).
 From below the maximum is taken over s on a grid of t/n. From above the convex K is replaced by its
 chords. In y = e^{-s} their sum is a + by + c/y between two points y0 < y1 of the grid, and a chord
 of c/y is at most |c| (y1 - y0)^2/(4 y0^3) below it, where c < 0: by so much the maximum may exceed
-those at the points. All is in floats, of which e^x has fewer than 2^10 wrong last bits.
+those at the points. All is in floats, of which e^x has fewer than 2^10 wrong last bits. A float T
+is only near t. Of T < t, s at t allows less than s - (t - T) at T, or 0: K_T(e^x) is at most
+K_t(e^x), which is at most K_T(e^{x - k(t - T)}). So x is moved by more than that, outward.
 """
 
 from __future__ import annotations
@@ -33,6 +35,10 @@ _WRONG = 2.0**-40
 """Relative error of one step."""
 _TINY = 1e-290
 """Below it floats lose digits."""
+_MOVED = 2.0**-49
+"""By which share of kt a place is moved: sixteen roundings of it."""
+_SHORTEST, _LONGEST = 1e-100, 1000
+"""Between which floats know the exponentials of t."""
 _Row = list[float]
 
 
@@ -90,15 +96,21 @@ def _rows(t: float, k: int) -> tuple[int, _Row, _Row]:
 
 def _between(pair: Pair, x: float) -> tuple[float, float]:
     """Return bounds at eps = x >= 0: a chord from above, from below chords on both sides go on."""
-    k = int(pair["count"])
-    if k > _MOST_RELEASES:
-        raise UnknownError(f"the composition of {k} exponential mechanisms")
-    t = float(ball(pair["length"]))
+    k, t = int(pair["count"]), float(ball(pair["length"]))
+    if k > _MOST_RELEASES or not _SHORTEST <= t <= _LONGEST:
+        raise UnknownError(f"the composition of {k} exponential mechanisms with epsilon {t}")
     n, low, high = _rows(t, k)
-    cell = min(math.floor(x * n / t), k * n - 1)
-    z = math.expm1(x - cell * t / n) / math.expm1(t / n)
-    z = min(max(z, 0.0), 1.0)
+    moved = k * t * _MOVED
+
+    def place(x: float) -> tuple[int, float]:
+        cell = min(math.floor(x * n / t), k * n - 1)
+        z = math.expm1(x - cell * t / n) / math.expm1(t / n)
+        return cell, min(max(z, 0.0), 1.0)
+
+    cell, z = place(max(x - moved, 0.0))
     above = high[cell] + z * (high[cell + 1] - high[cell])
+    above = above * (1 + _WRONG) + max(moved - x, 0.0)  # 1 at most is the slope in eps
+    cell, z = place(x + moved)
     below, fall = low[cell + 1], math.exp(-t / n)
     if cell + 2 <= k * n:  # the chord to the next point is flatter
         slope = (high[cell + 2] - low[cell + 1]) * fall
@@ -106,7 +118,7 @@ def _between(pair: Pair, x: float) -> tuple[float, float]:
     if cell:
         slope = (low[cell] - high[cell - 1]) / fall
         below = max(below, low[cell] + z * slope)
-    return max(below * (1 - _WRONG), 0.0), above * (1 + _WRONG)
+    return max(below * (1 - _WRONG), 0.0) if x + moved < k * t else 0.0, above
 
 
 def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
@@ -116,9 +128,7 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
         return Fraction(0)
     if epsilon <= -most:
         return 1 - exp(epsilon)
-    x = abs(float(ball(epsilon)))
-    low = _between(pair, math.nextafter(x, math.inf))[0]
-    high = _between(pair, math.nextafter(x, 0.0))[1]
+    low, high = _between(pair, abs(float(ball(epsilon))))
     found = Real(arb(low).union(arb(min(high, 1.0))))
     return found if epsilon >= 0 else 1 - exp(epsilon) + exp(epsilon) * found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 from scipy.stats import binom
 
+import dpassay
 from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError
 from accountant.mechanisms import (
@@ -25,8 +27,11 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     ReportNoisyMax,
 )
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
+from accountant.numbers.solve import fraction
 from accountant.pairs.finite import FinitePair
-from accountant.questions import guarantees, profile
+from accountant.questions import guarantees, profile, tradeoff
 
 SPARE = 1e-9
 """Relative: for sums in floats."""
@@ -98,6 +103,52 @@ def test_no_adaptive_scores_are_worse(data: st.DataObject) -> None:
 
     found = profile.delta(Composed(ExponentialMechanism(t), k), epsilon)
     assert value(k, 1.0, 1.0) <= float(found.upper) * (1 + SPARE)
+
+
+@pytest.mark.parametrize(("length", "count"), [("0.7", 7), ("1/3", 2), ("0.9", 3)])
+@pytest.mark.parametrize("digits", [16, 30])
+def test_next_to_the_largest_loss_bounds_hold_where_floats_are_rounded(
+    length: str, count: int, digits: int
+) -> None:
+    t = Fraction(length)
+    eta = t / 10**digits  # equal scores with the loss t − η/(k + 1), the candidate that rises
+    with ctx.workprec(300):
+        missing = -(-ball(eta / (count + 1))).expm1()
+        least = missing ** (count + 1) / (-(-ball(t)).expm1()) ** count
+        attained = fraction(least.lower())
+    epsilon, several = count * t - eta, Composed(ExponentialMechanism(t), count)
+    assert profile.delta(several, epsilon).upper >= attained
+    assert profile.epsilon(several, attained).upper >= epsilon
+
+
+def test_large_delta_has_the_epsilon_of_every_mechanism() -> None:
+    found = profile.epsilon(Composed(ExponentialMechanism("0.3"), 3), "0.999")
+    assert found.lower <= math.log(0.001) + SPARE
+    assert float(found.upper) == pytest.approx(math.log(0.001), rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [20, 60, 700, 1000])
+@pytest.mark.parametrize("alpha", ["0", "1e-40", "1e-9", "1/2", "1"])
+def test_type_ii_errors_where_tails_are_far_apart(epsilon: int, alpha: str) -> None:
+    several = Composed(ExponentialMechanism(epsilon), 2)
+    found = tradeoff.beta(several, alpha)
+    level, best = float(Fraction(alpha)), 1 - float(Fraction(alpha))
+    for s in np.linspace(0.01, 0.99, 99) * epsilon:
+        p, q = (-math.expm1(s - epsilon), math.exp(-s) - math.exp(-epsilon))
+        if q > level:  # the candidate that rises is selected first; by chance not rejected
+            best = min(best, 1 - p * level / q)
+    assert float(found.lower) <= best * (1 + SPARE)
+    if alpha == "0":
+        assert found == 1
+
+
+@pytest.mark.parametrize("epsilon", ["1e400", "1e5", "1e-320", "1e-400"])
+def test_lengths_that_floats_do_not_know_are_enclosed_widely_or_refused(epsilon: str) -> None:
+    several = Composed(ExponentialMechanism(epsilon), 3)
+    found = profile.delta(several, "1e-401")
+    assert 0 <= found.lower <= found.upper <= 1
+    assert profile.delta(several, 10 * Fraction(epsilon)) == 0
+    assert dpassay.verify(several, epsilon=0, delta="1e-500").verdict.value != "HOLDS"
 
 
 def test_epsilon_and_divergences_of_selections() -> None:

@@ -10,7 +10,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.errors import InvalidInputError
 from accountant.geometry.ball_loss import shape
 from accountant.mechanisms import Composed, KNorm, Laplace
 from accountant.numbers.exact import exact
@@ -140,10 +139,3 @@ def test_two_releases_are_a_mean_of_one_over_the_loss_of_the_other(
 def test_a_million_coordinates() -> None:
     noise = KNorm(2, 10**6, sensitivity=500)
     assert float(profile.delta(noise, "1/10").upper) == pytest.approx(0.0603371861503, rel=1e-10)
-
-
-def test_bad_arguments_are_named() -> None:
-    with pytest.raises(InvalidInputError, match="norm='l3' to be one of 'l1', 'l2', 'linf'"):
-        KNorm(1, 2, norm="l3")
-    with pytest.raises(InvalidInputError, match="dimension"):
-        KNorm(1, 0)

@@ -25,7 +25,6 @@ from accountant.mechanisms import (
     UnaryEncoding,
 )
 from accountant.mechanisms.wrappers.local import LocalReport
-from accountant.notation import parse
 from accountant.questions import guarantees, profile, utility
 
 Report = tuple[int, ...]
@@ -167,21 +166,6 @@ def test_defaults_minimise_the_variance_of_a_count_nearly() -> None:
     assert variance(LocalHashing(2, 50)) == min(hashed)
     subsets = [variance(SubsetSelection(2, 50, size=d)) for d in range(1, 50)]
     assert variance(SubsetSelection(2, 50)) <= min(subsets) * Fraction(101, 100)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("UnaryEncoding(epsilon=0, categories=3)", "epsilon='?0'? > 0"),
-        ("Rappor(flip=1, categories=3)", "flip=1 < 1"),
-        ("Rappor(flip='sqrt(2)/2', categories=3)", "flip"),
-        ("SubsetSelection(epsilon=1, categories=3, size=3)", r"size=3 in 1\.\.2"),
-        ("HadamardResponse(epsilon=1, categories=1)", "categories=1 ≥ 2"),
-    ],
-)
-def test_bad_arguments(text: str, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        parse(text)
 
 
 def test_refusals() -> None:

@@ -15,7 +15,7 @@ from scipy.stats import chisquare, laplace, norm
 
 import dpassay
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import Composed, ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
+from accountant.mechanisms import Composed, ReportNoisyMax
 from accountant.questions import guarantees, profile
 from accountant.questions.least_mu import bounds
 from tests.quick import quick
@@ -117,17 +117,6 @@ def test_questions_agree_with_each_other(candidates: int) -> None:
         assert profile.epsilon(about, 0) == Fraction(1, 2)
         for epsilon, verdict in (("1/2", Verdict.HOLDS), ("0.4999", Verdict.REFUTED)):
             assert dpassay.verify(about, epsilon=epsilon).verdict is verdict
-
-
-def test_noises_of_known_selections() -> None:
-    for at in ("-1/3", "0", "1/2"):
-        for name, kind in (("Gumbel", ExponentialMechanism), ("Exponential", PermuteAndFlip)):
-            for monotone, epsilon in ((False, "2/3"), (True, "1/3")):
-                about = ReportNoisyMax(name, 3, 7, monotone=monotone)
-                assert profile.delta(about, at) == profile.delta(kind(epsilon), at)
-                assert about.exact_rho(None) is None
-        two = profile.delta(ReportNoisyMax("Gaussian", 1, 2), at, relative_width="1e-12")
-        assert two.overlaps(profile.delta(dpassay.Gaussian(1, "sqrt(2)"), at))
 
 
 def test_bounds_with_laplace_noise() -> None:

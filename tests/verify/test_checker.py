@@ -170,6 +170,7 @@ TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
     ("approximate-dp/refuted", put("conclusion", "p > 0"), "conclusion"),
     ("relation/refuted", put("conclusion", "left < right"), "conclusion"),
     ("monotone/supported", put("verdict", "HOLDS"), "verdict"),
+    ("approximate-dp/supported", put("verdict", "HOLDS"), "verdict"),  # a grid is no proof
     ("relation/equal", put("verdict", "REFUTED"), "conclusion"),
     ("relation/equal", put("verdict", "TRUE"), "verdict"),
     # facts that are missing, of the wrong kind, or of another expression

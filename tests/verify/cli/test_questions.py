@@ -216,6 +216,7 @@ def test_estimates_have_keys_of_their_own(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "1\n"
 
 
+@pytest.mark.slow
 def test_a_refusal_does_not_take_the_other_answers(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["profile", "AboveThreshold(2, 4)", "--epsilon", "0.5", "--mu", "--rho", "--json"]
     assert main(asked) == 3

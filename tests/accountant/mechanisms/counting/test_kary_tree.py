@@ -16,6 +16,7 @@ from accountant.mechanisms import (
     DiscreteKaryTree,
     DiscreteLaplace,
     KaryTree,
+    LaplaceVector,
 )
 from accountant.numbers.exact import ExactReal
 from accountant.questions import profile, utility
@@ -31,6 +32,9 @@ TREES = [
 
 @pytest.mark.parametrize("mechanism", TREES, ids=repr)
 def test_errors_agree(mechanism: KaryTree) -> None:
+    """The noise of every vertex has the scale that the profile is that of."""
+    vertices = LaplaceVector(mechanism.scale, [1] * mechanism.tree.height)
+    assert profile.delta(mechanism, "1/4") == profile.delta(vertices, "1/4")
     left = np.array(factorisation(mechanism.tree)[0])
     unit = 2 * float(mechanism.scale) ** 2
     shared = left @ left.T

@@ -56,6 +56,8 @@ def test_loss_distribution_counts_an_atom_below() -> None:
     add = guarantees.loss_survival(table, 0, direction=Direction.ADD)
     assert Fraction(9, 10) in remove
     assert Fraction(1, 2) in add
+    assert Fraction(1, 10) in guarantees.loss_cdf(table, 0, direction=Direction.REMOVE)
+    assert Fraction(1, 2) in guarantees.loss_cdf(table, 0, direction=Direction.ADD)
 
 
 def test_renyi_near_order_one_tends_to_kullback_leibler() -> None:

@@ -275,7 +275,7 @@ def test_bad_tables_have_one_line_each(tmp_path: Path, text: str, message: str) 
 )
 def test_bad_arguments(matrix: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        Channel(matrix)  # type: ignore[arg-type]
+        Channel(matrix)
 
 
 def test_it_has_the_guarantee_and_no_better_one() -> None:

@@ -216,34 +216,6 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
 # ---------------------------------------------------------------- verify
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "options", "verdict", "code"),
-    [
-        ("Gaussian(standard_deviation=3)", ["--epsilon", "1", "--delta", "1e-5"], "REFUTED", 1),
-        ("Gaussian(standard_deviation=4)", ["--epsilon", "1", "--delta", "1e-5"], "HOLDS", 0),
-        ("Laplace(scale=10)", ["--epsilon", "0.1"], "HOLDS", 0),
-        ("Laplace(scale=10)", ["--epsilon", "0.1", "--delta", "0"], "HOLDS", 0),
-        ("Gaussian(standard_deviation=10)", ["--mu", "0.1"], "HOLDS", 0),
-        ("Laplace(scale=2)", ["--rho", "0.1"], "REFUTED", 1),
-        (
-            "CorrelatedGaussian(dimension=9, mu=1)",
-            ["--mu", "1", "--adjacency", "replace-one"],
-            "REFUTED",
-            1,
-        ),
-    ],
-)
-def test_verify_a_mechanism(
-    mechanism: str,
-    options: Sequence[str],
-    verdict: str,
-    code: int,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["verify", mechanism, *options, "--quiet"]) == code
-    assert capsys.readouterr().out == f"{verdict}\n"
-
-
 def test_verify_json_has_the_keys_of_the_contract(
     claims: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,28 +31,6 @@ def changed(text: str, change: Callable[[Data], object]) -> list[tuple[str, str]
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        GAUSSIAN.replace("=1)", "=s)") + '[claims.for_all.s]\nstatement = "s > 0"\ngrid = [1, 2]',
-        RELATION + '[claims.for_all.x]\nstatement = "x > 0"\ngrid = [1, 2]',
-        RELATION + '[claims.for_all.x]\nstatement = "x > 0"\ngrid = [1, 2]\nlow = "0"',
-    ],
-)
-def test_a_grid_is_no_proof(text: str) -> None:
-    found = changed(text, lambda data: data.update(verdict="HOLDS"))
-    assert ("verdict", "cases never prove a claim over whole domains") in found
-
-
-def test_an_unproved_argument_is_no_proof() -> None:
-    def argue(data: Data) -> None:
-        data["verdict"] = "HOLDS"
-        data["claim"] |= {"lemmas": ["nothing"], "argument": "It is clear."}
-
-    text = RELATION + '[claims.for_all.x]\nstatement = "x > 0"\ngrid = [1, 2]'
-    assert changed(text, argue)
-
-
-@pytest.mark.parametrize(
     ("domain", "value"),
     [
         ({"low": "0", "high": "1"}, "4"),

@@ -115,6 +115,7 @@ ALL = [
     "OptimalGroups(groups=5, counts=3, mu=1, adjacency='replace-one')",
     "KnownSizeGaussian(dimension=3, mu=1)",
     "KnownSizeGaussian(dimension=3, mu=1, size_mu=2)",
+    "OneSidedGaussian(bounds=[1, 2, 4], mu=1)",
     "GeneralGaussian(covariance=Isotropic(dimension=3, variance=2), space=L2Ball(dimension=3))",
     "GeneralGaussian(covariance=Diagonal(variances=[1, 0, 4]), space=Box(bounds=[1, 0, 1]))",
     "GeneralGaussian(covariance=Exchangeable(dimension=3, diagonal=2, off_diagonal=-0.5), "
@@ -126,6 +127,9 @@ ALL = [
     "MatrixVariateGaussian(row_covariance=Isotropic(dimension=2, variance=2), "
     "column_covariance=Diagonal(variances=[1, 2]), l2_sensitivity=3)",
 ]
+
+
+DISCRETE = "DiscreteCorrelatedGaussian(dimension=2, mu='3/2', c='3/2')"
 
 
 @pytest.mark.parametrize("text", ALL)
@@ -164,14 +168,23 @@ def test_variances_are_the_diagonal_of_the_covariance_matrix(text: str) -> None:
     assert utility.mean_squared_error(mechanism).relative_width is not None
 
 
-@pytest.mark.parametrize("text", ALL)
-def test_samples_have_the_covariance_matrix(text: str) -> None:
-    # 200000 draws; each entry's z-score is normal to good accuracy, |z| ≤ 6.5 fails with
+@pytest.mark.parametrize(
+    ("text", "released"),
+    [
+        *((text, False) for text in [*ALL, DISCRETE]),
+        *((text, True) for text in [*ALL, DISCRETE] if "variances=[1, 0" not in text),  # no noise
+    ],
+)
+def test_samples_and_releases_have_the_covariance_matrix(text: str, released: bool) -> None:
+    # each entry's z-score is normal to good accuracy, |z| ≤ 6.5 fails with
     # probability 8e-11 each, below 1e-8 over all entries of all mechanisms here.
-    draws = 200_000
-    mechanism = parse(text)
-    noise = mechanism.sample(draws, rng=np.random.default_rng(20240601))
+    draws = 20_000 if released else 200_000
+    mechanism, rng = parse(text), np.random.default_rng(20240601)
     expected = np.array([[float(entry) for entry in row] for row in mechanism.covariance_matrix()])
+    if released:
+        noise = mechanism.release(np.zeros(len(expected), dtype=int), draws, rng=rng)
+    else:
+        noise = mechanism.sample(draws, rng=rng)
     assert noise.shape == (draws, len(expected))
     observed = noise.T @ noise / draws
     diagonal = np.diag(expected)
@@ -181,11 +194,15 @@ def test_samples_have_the_covariance_matrix(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [t for t in ALL if t.startswith(("Corr", "Count", "OptimalE", "Known"))]
+    "text",
+    [
+        *(t for t in ALL if t.startswith(("Corr", "Count", "OptimalE", "Known", "OneSided"))),
+        DISCRETE,
+    ],
 )
 def test_the_adjacency_must_be_named(text: str) -> None:
     mechanism = parse(text)
     with pytest.raises(AdjacencyError, match="adjacency to be named"):
-        guarantees.mu(mechanism)
+        guarantees.rho(mechanism)
     with pytest.raises(AdjacencyError, match="adjacency='add-remove'"):
         profile.delta(mechanism, 1)

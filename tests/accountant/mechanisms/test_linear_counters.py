@@ -143,15 +143,6 @@ def test_profiles() -> None:
         counter.gaussian_mu(None)
 
 
-def test_the_square_root_has_the_profile_of_its_first_column() -> None:
-    """Its outputs tell the measured sums, and all other columns are shorter."""
-    counter = SquareRootFactorization(4, epsilon=1)
-    f = [Fraction(1), Fraction(1, 2), Fraction(3, 8), Fraction(5, 16)]  # C(2j, j)/4ʲ
-    vector = LaplaceVector(scale=sum(f), shifts=[str(entry) for entry in f])
-    for epsilon in ("0", "1/2", "1"):
-        assert profile.delta(counter, epsilon) == profile.delta(vector, epsilon)
-
-
 @pytest.mark.parametrize("times", [2, 3, 5, 8])
 @pytest.mark.parametrize(
     "text",

@@ -75,7 +75,7 @@ def test_few_digits_are_rounded_to_the_safe_side() -> None:
     assert found.achieved["delta"].relative_width < Fraction(1, 10**8)
 
 
-@pytest.mark.parametrize(("sigma", "count"), [("1.5", 10), ("1.1", 1000), ("2", 10**6)])
+@pytest.mark.parametrize(("sigma", "count"), [("1", 1), ("1.5", 10), ("1.1", 1000), ("2", 10**6)])
 def test_the_largest_rate_is_enclosed(sigma: str, count: int) -> None:
     target = EpsilonDelta(1, "1e-5")
     share = largest_sampling_prob(Gaussian(standard_deviation=sigma), target, count)

@@ -153,13 +153,8 @@ audit nowhere.py:noisy --claim 1                        | a module without .py
 audit nothing --claim 1                                 | package.module:callable
 """
 MECHANISMS = """
-Laplace(scale=-1)                             | Expected scale='-1' > 0
 Laplace(scale='nan')                          | Expected scale='nan' to be a number
 Laplace(scale=1e-3x)                          | Expected a mechanism, not 'Laplace(scale=1e-3x)'
-Laplace(scale='1e-3x')                        | Expected scale='1e-3x' to be a number
-Laplas(scale=1)                               | Did you mean 'Laplace'?
-Laplace(scal=1)                               | Did you mean 'scale'?
-Gaussian(sigma=1)                             | Did you mean 'standard_deviation'?
 DiscreteGaussian(sigma=1)                     | Did you mean 'parameter', the square of sigma?
 GaussianMechanism(1)                          | Did you mean 'Gaussian'?
 TopSelections(1, k=5)                         | Did you mean 'selected'?
@@ -168,8 +163,6 @@ AdditiveNoise(exp(-x))                        | words and formulas are text in q
 KNorm(norm=linf)                              | not 'linf'
 SVT(1, 1)                                     | Did you mean 'AboveThreshold'?
 Laplace(scale=open('x'))                      | Unknown mechanism 'open'
-__import__('os').system('true')               | Expected a number, a string, a list or a mechanism
-CountEllipse(dimension=3, sparsity=4, mu=1)   | sparsity
 CorrelatedGaussian(dimension=3, mu=1)         | adjacency='add-remove'
 """
 

@@ -28,66 +28,29 @@ from accountant.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     IntegerNoise,
-    Laplace,
-    Logistic,
-    TruncatedLaplace,
 )
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.pairs.own_density import OwnDensityPair
-from accountant.questions import accuracy, guarantees, profile, tradeoff, utility
+from accountant.questions import accuracy, profile, utility
 from tests.quick import quick
 
 WIDTH = Fraction(1, 10**12)
 FALSE_ALARM = 1e-6
-LOGISTIC = "exp(-x)/(1+exp(-x))**2"
-SAME: list[tuple[str, Mechanism]] = [
-    ("exp(-x**2/2)", Gaussian(1)),
-    ("exp(-abs(x))", Laplace(1)),
-    (LOGISTIC, Logistic(1)),
-    ("exp(-abs(x)) if abs(x) <= 3 else 0", TruncatedLaplace(1, 3)),
-]
 
 
 def narrow(value: Interval, width: Fraction = WIDTH) -> bool:
     return value.relative_width is not None and value.relative_width <= width
 
 
-@pytest.mark.parametrize(("density", "known"), SAME)
-@pytest.mark.parametrize("epsilon", ["0", "1/3", "-2/3", "1", "5/2"])
-def test_known_laws_have_their_profiles(density: str, known: Mechanism, epsilon: str) -> None:
-    for found, exact in (
-        (profile.delta(AdditiveNoise(density), epsilon), profile.delta(known, epsilon)),
-        (
-            profile.delta(AdditiveNoise(density, scale=2), epsilon),
-            profile.delta(AdditiveNoise(density, sensitivity="1/2"), epsilon),
-        ),
-    ):
-        assert narrow(found)
-        assert found.overlaps(exact)
-
-
-@pytest.mark.parametrize(("density", "known"), quick(SAME, 1, 3))
-def test_known_laws_have_their_other_answers(density: str, known: Mechanism) -> None:
-    own = AdditiveNoise(density)
-    for ours, exact in (
-        (profile.epsilon(own, "1/10"), profile.epsilon(known, "1/10")),
-        (tradeoff.beta(own, "1/10"), tradeoff.beta(known, "1/10")),
-        (guarantees.total_variation(own), guarantees.total_variation(known)),
-        (guarantees.renyi(own, 3), guarantees.renyi(known, 3)),
-        (guarantees.renyi(own, 1), guarantees.renyi(known, 1)),
-        (profile.epsilon(own, 0), profile.epsilon(known, 0)),
-        (utility.variance(own)[0], utility.variance(known)[0]),
-        (accuracy.mean_absolute_error(own), accuracy.mean_absolute_error(known)),
-        (utility.quantile(own, "9/10"), utility.quantile(known, "9/10")),
-    ):
-        assert ours.overlaps(exact)
-        assert ours == exact or narrow(ours)
-
-
 @pytest.mark.parametrize(
     ("density", "largest"),
-    [("exp(-abs(x))", "1"), (LOGISTIC, "1"), ("1/cosh(2*x)", "2"), ("exp(-abs(x)**3)", None)],
+    [
+        ("exp(-abs(x))", "1"),
+        ("exp(-x)/(1+exp(-x))**2", "1"),
+        ("1/cosh(2*x)", "2"),
+        ("exp(-abs(x)**3)", None),
+    ],
 )
 def test_a_pure_guarantee_is_exact(density: str, largest: str | None) -> None:
     found = profile.epsilon(AdditiveNoise(density), 0)
@@ -383,23 +346,10 @@ MASSES: list[tuple[str, int, Mechanism]] = [
 
 
 @pytest.mark.parametrize(("mass", "sensitivity", "known"), MASSES)
-def test_masses_of_known_laws_have_their_answers(
+def test_draws_of_masses_are_those_of_known_laws(
     mass: str, sensitivity: int, known: Mechanism
 ) -> None:
     own = AdditiveNoise(mass=mass, sensitivity=sensitivity)
-    assert notation.parse(repr(own)) == own
-    for epsilon in ("0", "1/3", "-1/2", "2"):
-        found = profile.delta(own, epsilon)
-        assert found.overlaps(profile.delta(known, epsilon))
-        assert found.upper == 0 or narrow(found)
-    for ours, exact in (
-        (profile.epsilon(own, "1/100"), profile.epsilon(known, "1/100")),
-        (tradeoff.beta(own, "1/10"), tradeoff.beta(known, "1/10")),
-        (utility.variance(own)[0], utility.variance(known)[0]),
-        (accuracy.mean_absolute_error(own), accuracy.mean_absolute_error(known)),
-        (utility.quantile(own, "9/10"), utility.quantile(known, "9/10")),
-    ):
-        assert ours.overlaps(exact)
     drawn, other = (
         np.sort(each.release(np.zeros(4000, dtype=int), rng=np.random.default_rng(5)))
         for each in (own, known)
@@ -446,19 +396,18 @@ def test_a_density_is_not_released() -> None:
         AdditiveNoise("exp(-abs(x))").release(0.0)
 
 
+DENSITY = AdditiveNoise("exp(-x**2/2)", scale=4), Gaussian(4)
+MASS = AdditiveNoise(mass="exp(-x**2/32)"), DiscreteGaussian(16)
+WITH = Gaussian(3)
 COMPOSED: list[tuple[Mechanism, Mechanism]] = [
-    (AdditiveNoise("exp(-x**2/2)", scale=4), Gaussian(4)),
-    (AdditiveNoise(mass="exp(-x**2/32)"), DiscreteGaussian(16)),
+    *((Composed(own, 8), Composed(known, 8)) for own, known in (DENSITY, MASS)),
+    *((Composed([own, WITH]), Composed([known, WITH])) for own, known in (DENSITY, MASS)),
 ]
 
 
-@pytest.mark.parametrize(("own", "known"), COMPOSED)
+@pytest.mark.parametrize(("own", "known"), quick(COMPOSED, 0, 1))
 def test_compositions_of_known_laws_have_their_answers(own: Mechanism, known: Mechanism) -> None:
-    for ours_made, known_made in (
-        (Composed(own, 8), Composed(known, 8)),
-        (Composed([own, Gaussian(3)]), Composed([known, Gaussian(3)])),
-    ):
-        for question, at in ((profile.epsilon, "1e-5"), (profile.delta, "1")):
-            ours = question(ours_made, at)
-            assert narrow(ours, Fraction(1, 1000))  # atoms of the loss lie between grid points
-            assert ours.overlaps(question(known_made, at))
+    found = profile.delta(own, "1")
+    assert narrow(found, Fraction(1, 1000))  # atoms of the loss lie between grid points
+    assert found.overlaps(profile.delta(known, "1"))
+    assert profile.delta(own, profile.epsilon(known, "1e-5").lower).upper >= Decimal("1e-5")

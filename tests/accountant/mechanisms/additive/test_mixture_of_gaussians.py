@@ -9,26 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant import notation
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.errors import AdjacencyError, InvalidInputError
+from accountant.core.adjacency import Direction
+from accountant.errors import AdjacencyError
 from accountant.mechanisms import Gaussian, MixtureOfGaussians, PoissonSubsampled
 from accountant.questions import profile, utility
 
 THREE = MixtureOfGaussians(1, [0, 1, 2], ["0.2", "0.6", "0.2"])
 BOTH = MixtureOfGaussians("3/2", [1, "sqrt(2)"], ["0.2", "0.8"])  # every loss can be far below 0
-
-
-def test_its_simple_cases_have_their_names() -> None:
-    relation = Adjacency.ADD_REMOVE
-    sampled = MixtureOfGaussians(2, [3, 0, 1], ["0.1", "0.9", 0])
-    assert sampled.worst_case(relation) == PoissonSubsampled(Gaussian(2, 3), "0.1").worst_case(
-        relation
-    )
-    certain = MixtureOfGaussians(2, [3, 3], ["0.1", "0.9"])
-    assert profile.delta(certain, 1, adjacency=relation) == profile.delta(Gaussian(2, 3), 1)
-    nothing = MixtureOfGaussians(2, [0], [1])
-    assert profile.delta(nothing, 0, adjacency=relation).upper == 0
 
 
 def test_losses_have_the_ends_of_their_limits() -> None:
@@ -59,18 +46,9 @@ def test_more_contribution_never_has_less_delta(
 
 
 def test_refusals_and_utility() -> None:
-    assert repr(THREE) == (
-        "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
-        "sampling_probs=['0.2', '0.6', '0.2'])"
-    )
-    assert notation.parse(repr(THREE)) == THREE
     assert str(utility.variance(BOTH)[0]) == "2.25"
     assert THREE.sample(3, rng=np.random.default_rng(1)).shape == (3,)
     with pytest.raises(AdjacencyError, match="add-remove"):
         profile.delta(THREE, 1)
     with pytest.raises(AdjacencyError, match="replace-one"):
         profile.delta(THREE, 1, adjacency="replace-one")
-    with pytest.raises(InvalidInputError, match="sum 1"):
-        MixtureOfGaussians(1, [0, 1], ["0.5", "0.4"])
-    with pytest.raises(InvalidInputError, match="2 entries"):
-        MixtureOfGaussians(1, [0, 1], [1])

@@ -8,9 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant import notation
 from accountant.core.adjacency import Adjacency, Direction
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, UndecidedError
+from accountant.errors import AdjacencyError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
     BoundedCountNoise,
     Composed,
@@ -25,7 +24,7 @@ from accountant.mechanisms import (
 )
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, tradeoff, utility
+from accountant.questions import guarantees, profile, utility
 from tests.accountant.composition.mpmath_route import by_mpmath
 
 SKEWED = IntegerNoise(["1/2", "1/3", "1/6"], lowest=0)
@@ -53,20 +52,6 @@ def brute_force(p: list[Fraction], q: list[Fraction], count: int, factor: Fracti
             Fraction(0),
         )
     return total
-
-
-# Gaussian laws: the closed form
-
-
-@pytest.mark.parametrize("count", [1, 10**3, 10**6, 10**12])
-def test_gaussian_composition_is_the_closed_form_at_any_count(count: int) -> None:
-    many = Composed(Gaussian(standard_deviation=10**6), count)
-    one = Gaussian(standard_deviation=10**6, l2_sensitivity=f"sqrt({count})")
-    assert guarantees.mu(many) == guarantees.mu(one)
-    for epsilon in ("-0.5", "0", "1", "3"):
-        assert profile.delta(many, epsilon) == profile.delta(one, epsilon)
-    assert guarantees.rho(many) == guarantees.rho(one)
-    assert tradeoff.beta(many, "0.01") == tradeoff.beta(one, "0.01")
 
 
 # finite laws: brute force in fractions, and the mpmath route
@@ -154,19 +139,6 @@ def test_count_noise_and_mixed_products_against_mpmath(epsilon: str) -> None:
         assert_close(profile.delta(mechanism, epsilon, adjacency=relation), expected)
 
 
-# Laplace and discrete Gaussian laws
-
-
-def test_laplace_composition_is_the_vector_mechanism() -> None:
-    many = Composed([Laplace(scale=10), Laplace(scale=5)], 3)
-    vector = LaplaceVector(scale=10, shifts=[1, 2, 1, 2, 1, 2])
-    for epsilon in ("-0.2", "0.3", "0.85"):
-        assert profile.delta(many, epsilon) == profile.delta(vector, epsilon)
-    assert profile.delta(Composed([vector, vector], 2), 1) == profile.delta(
-        LaplaceVector(scale=10, shifts=[1, 1, 2, 2] * 6), 1
-    )
-
-
 # additive quantities
 
 
@@ -191,9 +163,6 @@ def test_what_adds_up_has_no_limit() -> None:
     assert guarantees.renyi(mixed, 2).lower > 20_000
 
 
-# laws of the algebra
-
-
 # noise
 
 
@@ -207,18 +176,6 @@ def test_noise_and_error() -> None:
     assert Fraction(4) in utility.mean_squared_error(many)
     with pytest.raises(NotApplicableError, match="coordinates"):
         many.sample(1, rng=np.random.default_rng(7))
-
-
-# input
-
-
-def test_the_mechanism_may_stand_without_its_name() -> None:
-    short = "Composed(PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob=1))"
-    assert notation.parse(short) == Composed(
-        PoissonSubsampled(Gaussian(standard_deviation="1.1"), sampling_prob=1)
-    )
-    with pytest.raises(InvalidInputError, match="given twice"):
-        notation.parse(f"Composed({short}, mechanism={short})")
 
 
 def test_adjacency_that_does_not_fit() -> None:

@@ -15,18 +15,14 @@ import pytest
 from accountant.core.adjacency import Adjacency
 from accountant.errors import AdjacencyError, InvalidInputError
 from accountant.mechanisms import (
-    Channel,
-    Composed,
     HadamardResponse,
     LocalHashing,
-    RandomizedResponse,
     Rappor,
     SubsetSelection,
     UnaryEncoding,
 )
 from accountant.mechanisms.wrappers.local import LocalReport
-from accountant.notation import parse
-from accountant.questions import guarantees, profile, utility
+from accountant.questions import profile, utility
 
 Report = tuple[int, ...]
 CASES = [
@@ -134,29 +130,6 @@ def test_reports_are_drawn_and_estimated(mechanism: LocalReport) -> None:
         assert float(value.lower) == pytest.approx(expected, rel=1e-11, abs=0)
 
 
-def test_known_equalities() -> None:
-    """Subsets of one are randomised response; RAPPOR is a table of rational numbers."""
-    one, other = SubsetSelection("1.3", 6, size=1), RandomizedResponse("1.3", 6)
-    for epsilon in ("-1", "0", "1"):
-        assert profile.delta(one, epsilon).overlaps(profile.delta(other, epsilon))
-    f = Fraction(2, 5)
-    table = [
-        [
-            (1 - f / 2) ** (2 - lies) * (f / 2) ** lies
-            for bits in itertools.product((0, 1), repeat=2)
-            for lies in [sum(b != (j == truth) for j, b in enumerate(bits))]
-        ]
-        for truth in range(2)
-    ]
-    permanent, full = Rappor(f, 7), Channel(table)
-    for times in (1, 40):
-        found = profile.delta(Composed(permanent, times), 3)
-        assert found == profile.delta(Composed(full, times), 3)
-    assert guarantees.rho(permanent) == guarantees.rho(full)
-    # ε = 2 ln((2 − f)/f) = 2 ln 4
-    assert abs(float(profile.epsilon(permanent, 0).lower) - 4 * np.log(2)) < 1e-11
-
-
 def test_defaults_minimise_the_variance_of_a_count_nearly() -> None:
     def variance(mechanism: LocalReport) -> Fraction:
         return Fraction(utility.variance(mechanism)[0].lower)
@@ -167,21 +140,6 @@ def test_defaults_minimise_the_variance_of_a_count_nearly() -> None:
     assert variance(LocalHashing(2, 50)) == min(hashed)
     subsets = [variance(SubsetSelection(2, 50, size=d)) for d in range(1, 50)]
     assert variance(SubsetSelection(2, 50)) <= min(subsets) * Fraction(101, 100)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("UnaryEncoding(epsilon=0, categories=3)", "epsilon='?0'? > 0"),
-        ("Rappor(flip=1, categories=3)", "flip=1 < 1"),
-        ("Rappor(flip='sqrt(2)/2', categories=3)", "flip"),
-        ("SubsetSelection(epsilon=1, categories=3, size=3)", r"size=3 in 1\.\.2"),
-        ("HadamardResponse(epsilon=1, categories=1)", "categories=1 ≥ 2"),
-    ],
-)
-def test_bad_arguments(text: str, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        parse(text)
 
 
 def test_refusals() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from flint import arb
 
-from accountant import notation
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.errors import DpassayError
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled, RandomAllocation
@@ -121,19 +120,6 @@ def test_renyi_divergences_are_moments(order: int) -> None:
         assert found.exp().overlaps(1 + arb(1).expm1() / 5)
     assert found < order / 2
     assert not found < order / 2 - arb(5).log()
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("RandomAllocation(Gaussian(1), steps=0)", "steps"),
-        ("RandomAllocation(Gaussian(1), steps=2, participations=3)", "participations"),
-        ("RandomAllocation(Gaussian(1), steps=nan)", "nan"),
-    ],
-)
-def test_bad_arguments_are_named(text: str, words: str) -> None:
-    with pytest.raises(DpassayError, match=words):
-        notation.parse(text)
 
 
 @pytest.mark.parametrize(

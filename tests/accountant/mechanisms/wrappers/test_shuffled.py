@@ -147,8 +147,6 @@ def test_what_is_refused() -> None:
         many.release([0] * 1000)
     with pytest.raises(InvalidInputError, match="≤ 100"):
         Shuffled(RandomizedResponse("1e9"), 3)
-    with pytest.raises(InvalidInputError, match="users"):
-        Shuffled(RandomizedResponse(1), 0)
     with pytest.raises(AdjacencyError, match="replace-one"):
         profile.delta(Shuffled(RandomizedResponse(1), 3), 1, adjacency=Adjacency.ADD_REMOVE)
     with pytest.raises(NotApplicableError, match="variance"):

@@ -267,19 +267,15 @@ def test_bad_tables_have_one_line_each(tmp_path: Path, text: str, message: str) 
 
 
 @pytest.mark.parametrize(
-    ("matrix", "neighbours", "message"),
+    ("matrix", "message"),
     [
-        ("nowhere.csv", None, "to be rows, or a file of them"),
-        (np.array([[0.5, np.nan], [0.5, 0.5]]), None, r"matrix\[0\]\[1\]=nan to be finite"),
-        (THREE.matrix, [[0, 3]], r"neighbours=\[0, 3\] to be in 0\.\.2"),
-        (THREE.matrix, [[0, 0]], r"neighbours\[0\]=\[0, 0\] to be two different inputs"),
-        (THREE.matrix, [[0]], r"neighbours\[0\]=\[0\] to be a pair"),
-        (THREE.matrix, [], "to be a list of pairs"),
+        ("nowhere.csv", "to be rows, or a file of them"),
+        (np.array([[0.5, np.nan], [0.5, 0.5]]), r"matrix\[0\]\[1\]=nan to be finite"),
     ],
 )
-def test_bad_arguments(matrix: object, neighbours: object, message: str) -> None:
+def test_bad_arguments(matrix: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        Channel(matrix, neighbours)
+        Channel(matrix)
 
 
 def test_it_has_the_guarantee_and_no_better_one() -> None:

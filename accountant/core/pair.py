@@ -141,6 +141,10 @@ class Pair(ABC):
         largest: arb = self.max_loss().max(self.reverse().max_loss())
         return largest**2 / 2
 
+    def rho_beyond(self, order: arb) -> arb:
+        """Return an upper bound of D_a/a for all a ≥ order > 1, from D_a ≤ max L."""
+        return (self.max_loss() / order).min(self.rho_bound())
+
     def estimate_log_delta(self, epsilon: float) -> float | None:
         """Return ln H(ε) in floats, without proof, where a fast way to it is known; else None."""
         return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from flint import acb, arb
+from flint import acb, arb, fmpq
 
 from accountant.density.tree import Node
 from accountant.numbers.interval import ball
+
+_HALF = fmpq(1, 2)
 
 
 def real(node: Node, x: arb) -> arb:
@@ -72,14 +74,15 @@ class Holomorphic:
     """An expression as an integrand of flint: where it must be analytic, NaN where it is not."""
 
     def __init__(self, node: Node) -> None:
-        self._order: list[tuple[str, tuple[int, ...], Fraction]] = []
+        self._order: list[tuple[str, tuple[int, ...], fmpq]] = []
         self._place: dict[Node, int] = {}
         self._add(node)
 
     def _add(self, node: Node) -> int:
         if node not in self._place:
             parts = tuple(map(self._add, node.parts))
-            self._order.append((node.op, parts, node.number))
+            number = fmpq(node.number.numerator, node.number.denominator)
+            self._order.append((node.op, parts, number))
             self._place[node] = len(self._order) - 1
         return self._place[node]
 
@@ -91,7 +94,7 @@ class Holomorphic:
                 case "x":
                     value = x
                 case "num":
-                    value = acb(ball(number))
+                    value = acb(arb(number))
                 case "pi":
                     value = acb.pi()
                 case "add":
@@ -115,14 +118,14 @@ class Holomorphic:
         return values[-1]
 
 
-def _power(base: acb, r: Fraction, analytic: bool) -> acb:
-    if r.denominator == 1:
-        return base ** int(r)
+def _power(base: acb, r: fmpq, analytic: bool) -> acb:
+    if r.q == 1:
+        return base ** int(r.p)
     if r > 0 and not analytic and base.contains(acb(0)):
         size = abs(base).upper()
-        most = (ball(r) * size.log()).exp().upper() if size > 0 else arb(0)
+        most = (arb(r) * size.log()).exp().upper() if size > 0 else arb(0)
         around = arb(0, most)
         return acb(around, around)
-    if r == Fraction(1, 2):
+    if r == _HALF:
         return base.sqrt(analytic=analytic)
-    return (ball(r) * base.log(analytic=analytic)).exp()
+    return (arb(r) * base.log(analytic=analytic)).exp()

@@ -74,13 +74,14 @@ def _whole(law: Law, shift: Fraction, curve: Curve, rest: Callable[[Losses], arb
         raise UndecidedError(
             "A divergence of a density with a kink at an irrational point is not known. Round it."
         )
-    found, value = losses(law, shift, 0), arb(0)
+    value = arb(0)
+    panels: dict[tuple[Fraction, Fraction], arb] = {}
     for doublings in _DOUBLINGS:
         found = losses(law, shift, doublings)
         tails = rest(found)
         if not tails.is_finite():
             continue
-        value = _finite(found, shift, curve) + (
+        value = _finite(found, curve, panels) + (
             tails if tails.contains(arb(0)) else arb(0).union(tails)
         )
         if tails.upper() <= abs(value).lower() * negligible():
@@ -91,20 +92,16 @@ def _whole(law: Law, shift: Fraction, curve: Curve, rest: Callable[[Losses], arb
     return value
 
 
-def _finite(found: Losses, shift: Fraction, curve: Curve) -> arb:
-    whole = arb(0)
-    runs = [run for run in found.runs if isinstance(run, Run)]
-    joined: list[Run] = []
-    for run in runs:
-        if joined and (joined[-1].p, joined[-1].q) == (run.p, run.q) and joined[-1].high == run.low:
-            joined[-1] = Run(joined[-1].low, run.high, 0, run.p, run.q, run.span)
-        else:
-            joined.append(run)
-    t = ball(shift)
-    for run in joined:
-        integrand = partial(_at, curve, run, t)
-        for low, high in _panels(run.low, run.high):
-            whole += integral(integrand, ball(low), ball(high))
+def _finite(found: Losses, curve: Curve, panels: dict[tuple[Fraction, Fraction], arb]) -> arb:
+    """Return the integral up to R; `panels` keeps those of smaller R, which are panels here too."""
+    whole, t = arb(0), ball(found.shift)
+    runs = [run for run in found.stretches if isinstance(run, Run)]
+    cut = [(low, high, run) for run in runs for low, high in _panels(run.low, run.high)]
+    for low, high, run in sorted(cut, key=lambda part: abs(part[0] + part[1])):
+        if (low, high) not in panels:
+            integrand = partial(_at, curve, run, t)
+            panels[low, high] = integral(integrand, ball(low), ball(high), whole)
+        whole += panels[low, high]
     if not whole.is_finite():
         raise UndecidedError("A divergence was not integrated: the density is 0 somewhere inside.")
     return whole
@@ -130,7 +127,7 @@ def _side(found: Losses, right: int) -> tuple[Decay, Run] | None:
     tail = found.tails[right]
     if tail is None:
         return None
-    runs = [run for run in found.runs if isinstance(run, Run)]
+    runs = [run for run in found.stretches if isinstance(run, Run)]
     return tail, runs[-1] if right else runs[0]
 
 

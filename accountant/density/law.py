@@ -20,6 +20,7 @@ from accountant.density.balls import real
 from accountant.density.pieces import Piece, Pieces, pieces, steepest
 from accountant.density.tail import Decay, Tail, TailError, nearer
 from accountant.density.text import read
+from accountant.density.tree import ordered
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers.interval import START_PRECISION, asked_width, ball, bits_of
 from accountant.numbers.precision import cached_property, ctx
@@ -57,9 +58,9 @@ class Law:
 
     @cached_property
     def is_symmetric(self) -> bool:
-        """Whether f(−x) = f(x), by the same terms on both sides."""
+        """Whether f(−x) = f(x), by the same terms on both sides, in any order."""
         return all(
-            (a.low, a.high, a.tree) == (b.low, b.high, b.tree)
+            (a.low, a.high, ordered(a.tree)) == (b.low, b.high, ordered(b.tree))
             for a, b in zip(self.pieces.parts, self.mirrored.pieces.parts, strict=True)
         )
 
@@ -243,16 +244,18 @@ class Law:
         return None
 
 
-def integral(f: Callable[[acb, bool], acb], a: arb, b: arb) -> arb:
+def integral(f: Callable[[acb, bool], acb], a: arb, b: arb, beside: arb | None = None) -> arb:
     """Return ∫ f from a to b, to about as many bits as are asked for.
 
     They are relative to the largest of a few values of |f|: a limit of 0 for the absolute error
-    would bisect without end next to a point where f is 0.
+    would bisect without end next to a point where f is 0. They are relative to `beside`, which the
+    integral is added to, where that is larger.
     """
     places = [a + (b - a) * i / 8 for i in range(1, 8)]
     values = [abs(f(acb(x), False).real) for x in places]
     known = [value.mid() for value in values if value.is_finite()]
     size = functools.reduce(lambda x, y: x.max(y), known, arb(0)) * (b - a)
+    size = size if beside is None else size.max(abs(beside).mid())
     return acb.integral(f, acb(a), acb(b), rel_tol=negligible(), abs_tol=size * negligible()).real
 
 

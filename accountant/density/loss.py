@@ -28,7 +28,7 @@ from accountant.density.sweep import Break, sweep
 from accountant.density.tail import nearer
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from accountant.numbers.precision import cached_property, ctx
 
 ABOVE, BELOW, OPEN = 1, -1, 0
 """Whether the loss exceeds a level on a stretch."""
@@ -86,7 +86,16 @@ class Losses:
             )
         ]
         self.places = _merged([*breaks, *(place.moved(shift) for place in breaks)])
-        self.runs: list[Run | Stretch] = list(self._made())
+        self.stretches: list[Run | Stretch] = list(self._made())
+
+    @cached_property
+    def runs(self) -> list[Run | Stretch]:
+        """The line up to R in order, with the sign of l′ on every run."""
+        return [
+            run
+            for part in self.stretches
+            for run in ([part] if isinstance(part, Stretch) else self._monotone(part))
+        ]
 
     def _made(self) -> Iterator[Run | Stretch]:
         ends = [None, *self.places, None]
@@ -103,7 +112,7 @@ class Losses:
             else:
                 first = -self.reach if a is None else a
                 last = self.reach if b is None else b
-                yield from self._monotone(first, last, p, q)
+                yield Run(first, last, 0, p, q, (0.0, 0.0))
 
     def _piece(self, low: Break | None, high: Break | None, shift: Fraction) -> Piece:
         """Return the piece that holds between two places, moved by the shift."""
@@ -114,7 +123,8 @@ class Losses:
                 return part
         raise UndecidedError("The order of two kinks of a density and its shift is not known.")
 
-    def _monotone(self, low: Fraction, high: Fraction, p: Piece, q: Piece) -> Iterator[Run]:
+    def _monotone(self, whole: Run) -> Iterator[Run]:
+        low, high, p, q = whole.low, whole.high, whole.p, whole.q
         if p.slope.op == q.slope.op == "num":
             rise = p.slope.number - q.slope.number
             way = _UP if rise > 0 else _DOWN if rise < 0 else _FLAT
@@ -160,7 +170,7 @@ class Losses:
 
     def missed(self) -> list[Stretch]:
         """Return the stretches where Q or P has no mass, ABOVE and BELOW, and open kinks."""
-        return [run for run in self.runs if isinstance(run, Stretch)]
+        return [run for run in self.stretches if isinstance(run, Stretch)]
 
     def most(self, *, finite: bool = False) -> arb:
         """Return a ball that contains sup l, or that of the finite losses.

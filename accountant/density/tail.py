@@ -78,6 +78,10 @@ class Tail:
         """Return the sign for all x ≥ A. Raises TailError."""
         return _sign(self.product(node).size)
 
+    def values(self, node: Node) -> arb:
+        """Return a ball of the values at all x ≥ A. Raises TailError where they are unbounded."""
+        return self._sum(self.product(node)).rest
+
     def product(self, node: Node) -> Product:
         """Return the expression as a product. Raises TailError."""
         return self._product(self._of(node))

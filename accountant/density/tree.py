@@ -214,6 +214,21 @@ def mirrored(a: Node) -> Node:
     return at(a, negative(X))
 
 
+def ordered(a: Node) -> Node:
+    """Return the tree with the terms of sums and products in one order, whatever it was."""
+    known: dict[Node, Node] = {}
+
+    def walk(node: Node) -> Node:
+        if node not in known:
+            parts = tuple(map(walk, node.parts))
+            if node.op in ("add", "mul", "logsum"):
+                parts = tuple(sorted(parts, key=hash))
+            known[node] = Node(node.op, parts, node.number)
+        return known[node]
+
+    return walk(a)
+
+
 def derivative(a: Node) -> Node:
     """Return the derivative in x."""
     known: dict[Node, Node] = {}

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _SPARE_BITS = 8
 """Bits of the precision that an integral is not asked for."""
 
+_FLAT = 3
+"""Dimensions up to which the factor (1 − u²)^{(d−3)/2} is not log-concave, or is 1."""
+
 
 @final
 @dataclass(frozen=True)
@@ -86,6 +89,20 @@ class BallNoisePair(MirroredPair):
         from accountant.composition.losses.ball_noise import BallNoiseTransform
 
         return None if self.dimension == 2 else BallNoiseTransform(self.distance, self.dimension)
+
+    def rho_bound(self) -> arb:
+        """Return max(D_1, t²/2m), m = d − 3 + 2/(1 + k), where d > 3.
+
+        However tilted, u = L/t has a density (1 − u²)^{(d−3)/2}(1 − u² + k)e^{yu} on [−1, 1], up to
+        a factor. The second derivative of its logarithm is at most −m, and so its variance is at
+        most 1/m (Brascamp and Lieb 1976). So K(a) = (a − 1)D_a has K″ ≤ t²/m, and
+        D_a ≤ D_1 + (a − 1)t²/2m.
+        """
+        known = super().rho_bound()
+        if self.dimension <= _FLAT:
+            return known
+        m = self.dimension - _FLAT + 2 / (1 + shape(self.distance, self.dimension)[0])
+        return known.min(self.kullback_leibler().max(self.distance.ball() ** 2 / (2 * m)).upper())
 
     def kullback_leibler(self) -> arb:
         """Return 2z² (K_{d/2−1} I_{d/2+1} + K_{d/2} I_{d/2}), as j_ν′ = y j_{ν+1}."""

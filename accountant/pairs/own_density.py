@@ -17,10 +17,12 @@ from typing import ClassVar, Self, final
 from flint import arb
 
 from accountant.core.pair import Pair, Tails
+from accountant.density.curvature import curvatures, steepens
 from accountant.density.divergence import kullback_leibler, renyi
 from accountant.density.law import Law, law, negligible
 from accountant.density.loss import ABOVE, BELOW, OPEN, Stretch, losses
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 
 _DOUBLINGS = (0, 2, 4, 6, 9, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 130, 160, 200)
@@ -148,6 +150,17 @@ class OwnDensityPair(OfDensity):
     def kullback_leibler(self) -> arb:
         """Return ∫ p ln(p/q)."""
         return kullback_leibler(self._law(), self.distance)
+
+    def closed_rho(self) -> arb | None:
+        """Return ∞ where (−ln f)″ tends to ∞ on the right, else None."""
+        return arb.pos_inf() if steepens(self._law()) else None
+
+    def rho_beyond(self, order: arb) -> arb:
+        """Return the least bound by the largest loss and by curvatures."""
+        t, found = ball(self.distance), super().rho_beyond(order)
+        for s, b in curvatures(self._law()):
+            found = found.min(s * t**2 / 2 + 2 * b * t / order)
+        return found.upper()
 
     def max_loss(self) -> arb:
         """Return the supremum of l, ∞ where the slope of ln f is unbounded in the right tail."""

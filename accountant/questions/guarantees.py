@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import heapq
+import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -20,9 +22,11 @@ from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import (
     MAX_PRECISION,
     RELATIVE_WIDTH,
+    START_PRECISION,
     Interval,
     ball,
     enclose,
+    narrowed,
     nonnegative,
     within,
 )
@@ -34,11 +38,15 @@ from accountant.questions.profile import worst_pairs
 
 SEARCHED = Fraction(1, 10**6)
 """Relative width of a ρ that is searched, unless another is asked for."""
-_MAX_SPLITS = 100_000
-"""Ranges of orders that are bounded until a refusal."""
-_RHO_PRECISION = 256
-"""Bits at first of Rényi divergences whose supremum is enclosed."""
-_RHO_SPARE_BITS = 24
+_SPLITS = 1000
+"""Ranges of orders that are split until a refusal."""
+_NEARLY = 1 + 1e-4
+"""Factor of D_a/a up to which larger orders are not tried where their bound does not fall."""
+_FINER = 1 << 8
+"""Share of the width that the divergences are asked for, where they are integrals."""
+_FAR = 1 << 40
+"""An order beyond which D_a/a has to be bounded before a search begins."""
+_RHO_SPARE_BITS = 20
 """Bits of D_2 beyond those of the width: divergences of orders near 1 have fewer than it has."""
 
 
@@ -197,15 +205,15 @@ def rho(
     Of a mechanism with `WorstCase.enveloped` this is only attained: a lower bound. It is
     +∞ where some divergence is infinite. Of Gaussian noise, continuous or discrete, subsampled or
     not, it is the limit of D_a/a at large orders, where the sampling rate no longer counts
-    (`SubsampledPair.closed_rho`); Gaussian releases beside others add their own. Else the losses
-    are bounded, and the supremum is searched by branch and bound: K(a) = (a − 1) D_a is convex with
-    K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
+    (`SubsampledPair.closed_rho`); Gaussian releases beside others add their own. Else the supremum
+    is searched by branch and bound, as far as `Pair.rho_beyond` bounds large orders: K(a) =
+    (a − 1) D_a is convex with K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
 
     Raises
     ------
     UndecidedError
-        If a width is named and not reached: within a fixed number of splits, or as a loss is
-        unbounded otherwise.
+        If a width is named and not reached: within a fixed number of splits, or as no bound of
+        D_a/a at large orders is known.
     """
     pairs = worst_pairs(mechanism, adjacency, None)
     enveloped = mechanism.worst_case(Adjacency.read(adjacency)).enveloped
@@ -242,10 +250,10 @@ def _known(rho: arb | None) -> arb:
 def _rho(pair: Pair, relative_width: Fraction) -> Interval:
     if pair.closed_rho() is not None:
         return enclose(lambda: _known(pair.closed_rho()), relative_width=relative_width)
-    precision = _RHO_PRECISION
+    precision = START_PRECISION
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _RHO_SPARE_BITS
     while precision <= MAX_PRECISION:
-        with ctx.workprec(precision):
+        with ctx.workprec(precision), narrowed(relative_width / _FINER):
             known = _divergence(_apart(pair)[1])(Fraction(2))
             accurate = known.rel_accuracy_bits() >= bits or 2 * precision > MAX_PRECISION
             if known.is_finite() and accurate:
@@ -259,38 +267,46 @@ def _rho(pair: Pair, relative_width: Fraction) -> Interval:
 def _search(pair: Pair, relative_width: Fraction) -> Interval:
     steady, rest = _apart(pair)
     divergence = _divergence(rest)
-    most_loss = sum((count * factor.max_loss() for factor, count in rest), start=arb(0))
-    if not most_loss.is_finite():
+
+    def bound(low: Fraction, high: Fraction | None) -> arb:
+        if high is not None:
+            return _bound(divergence, low, high)
+        return sum((count * pair.rho_beyond(ball(low)) for pair, count in rest), start=arb(0))
+
+    stretch = 1 + ball(relative_width) / 2
+    start, far = Fraction(1), Fraction(_FAR)
+    if not bound(far, None).is_finite():
         raise UndecidedError(
-            "The least rho of an unbounded privacy loss is known for Gaussian and discrete "
-            "Gaussian noise, subsampled or not, alone: no search over finitely many orders bounds "
-            "D_a/a. Ask for a Rényi divergence.",
+            "The least rho of an unbounded privacy loss is not known here: no search over finitely "
+            "many orders bounds D_a/a. Ask for a Rényi divergence.",
             interval=Interval.between(steady + divergence(Fraction(2)) / 2, arb.pos_inf()),
         )
-    stretch = 1 + ball(relative_width) / 2
-    best = divergence(Fraction(1))  # D_a/a tends to KL as a → 1
-    bound = sum((count * factor.rho_bound() for factor, count in rest), start=arb(0))
-    if bound <= best * stretch:  # of small losses
-        return Interval.of_ball(steady + best.union(bound))
-    end = Fraction(2)
-    pieces = [(Fraction(1), end)]
-    for _ in range(_MAX_SPLITS):
-        if not pieces:
-            if most_loss / ball(end) <= best * stretch:  # D_a ≤ max loss beyond `end`
-                return Interval.of_ball(steady + best.union(best * stretch))
-            pieces.append((end, 2 * end))
-            end *= 2
-        low, high = pieces.pop()
-        best = best.max(divergence(high) / ball(high))
-        if not _bound(divergence, low, high) <= best * stretch:
-            middle = (low + high) / 2
-            best = best.max(divergence(middle) / ball(middle))  # both ends of a piece are in `best`
-            pieces += [(low, middle), (middle, high)]
+    best = divergence(start)  # D_a/a tends to KL as a → 1
+    heap = [(0.0, start, None, bound(start, None))]
+    for _ in range(_SPLITS):
+        _, low, high, most = heap[0]
+        if most <= best * stretch:
+            return Interval.of_ball(steady + best.union(most.max(best)))
+        if high is None and most <= best * _NEARLY and not bound(2 * low, high) < most:
+            break
+        heapq.heappop(heap)
+        middle = 2 * low if high is None else (low + high) / 2
+        best = best.max(divergence(middle) / ball(middle))
+        for part in ((low, middle), (middle, high)):
+            known = bound(*part).min(most)
+            heapq.heappush(heap, (_urgency(known), *part, known))
+    found = Interval.between(steady + best, steady + heap[0][3])
     raise UndecidedError(
-        f"rho was not found to relative width {float(relative_width):.1e} within {_MAX_SPLITS} "
-        f"splits; it is at least {Interval.of_ball(best)}. Ask for a larger relative_width.",
-        interval=Interval.between(steady + best, steady + most_loss),  # D_a is at most the largest
+        f"rho was not found to relative width {float(relative_width):.1e} within {_SPLITS} splits; "
+        f"it lies in {found}. Ask for a larger relative_width.",
+        reached=float(found.relative_width or math.inf),
+        interval=found,
     )
+
+
+def _urgency(bound: arb) -> float:
+    """Return a number that is smallest for the largest bound."""
+    return -float(bound.upper().log()) if bound.is_finite() else -math.inf
 
 
 def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
@@ -327,9 +343,9 @@ def _bound(divergence: Callable[[Fraction], arb], low: Fraction, high: Fraction)
         return divergence(high)
     a, b = ball(low), ball(high)
     k_a, k_b = (a - 1) * divergence(low), (b - 1) * divergence(high)
-    s = (k_b - k_a) / (b - a)
-    c = k_a - s * a
-    root = ((c + s) / c).max(arb(0)).sqrt()
+    at_one = (a - 1) * (b - 1) * (divergence(low) - divergence(high)) / (b - a)  # c + s
+    c = at_one - (k_b - k_a) / (b - a)
+    root = (at_one / c).max(arb(0)).sqrt()
     peak = 1 / (1 - root)
     if peak < a:
         return k_a / (a * (a - 1))

@@ -1,20 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
 import pytest
+from flint import arb
 
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.mechanisms import (
+    AdditiveNoise,
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
     KaryTree,
+    KNorm,
     Laplace,
     LaplaceVector,
     PoissonSubsampled,
@@ -24,6 +28,7 @@ from accountant.mechanisms import (
     TruncatedGeometric,
 )
 from accountant.numbers.interval import Interval
+from accountant.pairs.own_density import OwnDensityPair
 from accountant.questions import guarantees, profile
 
 BOUNDED: list[Mechanism] = [
@@ -156,7 +161,7 @@ def test_sampling_gains_no_rho(mechanism: Mechanism, rho: str) -> None:
 
 
 def test_an_unbounded_loss_without_a_known_rho_is_refused_in_words() -> None:
-    mixed = Composed([PoissonSubsampled(Gaussian(1), "0.1"), Laplace(1)], 2)
+    mixed = AdditiveNoise(density="exp(-x**2) if x > 0 else exp(x)/2")
     with pytest.raises(UndecidedError, match=r"least rho of an unbounded privacy loss") as refusal:
         guarantees.rho(mixed, adjacency=BOTH, relative_width="0.1")
     assert "{" not in str(refusal.value)
@@ -164,6 +169,72 @@ def test_an_unbounded_loss_without_a_known_rho_is_refused_in_words() -> None:
     assert found.lower > 0
     assert refusal.value.interval is not None
     assert found.upper == refusal.value.interval.upper == Decimal("Infinity")
+
+
+def test_rho_of_an_unbounded_loss_composed_with_a_bounded_one() -> None:
+    # the Gaussian factors tend to 1/2 each at large orders, the others to 0
+    mixed = Composed([PoissonSubsampled(Gaussian(1), "0.1"), Laplace(1)], 2)
+    found = guarantees.rho(mixed, adjacency=BOTH)
+    assert 1 in found
+    assert narrow(found, Fraction(1, 10**5))
+
+
+@pytest.mark.parametrize(
+    ("density", "log"),
+    [
+        ("exp(-abs(x)**1.5)", lambda x: -(abs(x) ** 1.5)),
+        ("1/cosh(x)", lambda x: -mpmath.log(mpmath.cosh(x))),
+        pytest.param(
+            "(1+x**2/5)**-3",
+            lambda x: -3 * mpmath.log(1 + x * x / 5),
+            marks=pytest.mark.slow,
+        ),
+        ("exp(-x**2-abs(x))", lambda x: -(x**2) - abs(x)),
+    ],
+)
+def test_rho_of_a_density_is_the_supremum_over_orders(
+    density: str, log: Callable[[mpmath.mpf], mpmath.mpf]
+) -> None:
+    found = guarantees.rho(AdditiveNoise(density=density))
+    assert narrow(found, Fraction(2, 10**6))
+    cuts = [-mpmath.inf, -8, 0, 1, 3, 9, 30, mpmath.inf]
+    whole = mpmath.quad(lambda x: mpmath.exp(log(x)), cuts)
+    ratios = []
+    for order in ("1.001", "1.1", "1.5", "1.75", "2", "2.5", "4", "9"):
+        a = mpmath.mpf(order)
+        moment = mpmath.quad(lambda x: mpmath.exp(a * log(x - 1) - (a - 1) * log(x)), cuts)  # noqa: B023
+        ratios.append(mpmath.log(moment / whole) / (a * (a - 1)))
+    assert max(ratios) <= mpmath.mpf(str(found.upper)) * (1 + mpmath.mpf("1e-6"))
+    assert mpmath.mpf(str(found.lower)) <= max(ratios) * mpmath.mpf("1.002")
+
+
+@pytest.mark.parametrize("density", ["exp(-x**4)", "exp(-exp(abs(x)))", "exp(-abs(x)**2.5)"])
+def test_rho_of_a_density_that_falls_faster_than_a_gaussian_is_infinite(density: str) -> None:
+    assert guarantees.rho(AdditiveNoise(density=density)).lower == Decimal("Infinity")
+
+
+@pytest.mark.parametrize(
+    "density", ["exp(-x**2/2)", "exp(-abs(x)**1.5)", "1/cosh(x)", "exp(-x**2-abs(x))"]
+)
+def test_the_curvature_bounds_every_larger_order(density: str) -> None:
+    pair = OwnDensityPair(density, Fraction(1), False)
+    for start in (arb(2), arb(6)):
+        bound = pair.rho_beyond(start)
+        for factor in (1, 2, 5):
+            order = start * factor
+            assert not pair.renyi(order) / order > bound
+    if density == "exp(-x**2/2)":
+        assert bound < arb(1) / 2 * (1 + arb(2) ** -40)
+
+
+@pytest.mark.parametrize("dimension", [4, 30, 10**6])
+def test_rho_of_ball_noise_bounds_divergences(dimension: int) -> None:
+    noise = KNorm(norm="l2", dimension=dimension, scale=2, sensitivity=1)
+    found = guarantees.rho(noise)
+    assert narrow(found, Fraction(1, 10**4))
+    for order in ("1", "1.5", "4"):
+        divergence = guarantees.renyi(noise, order)
+        assert divergence.lower / Decimal(order) <= found.upper
 
 
 def test_rho_of_a_loss_that_takes_many_digits_is_finite() -> None:

@@ -42,6 +42,8 @@ _SPLITS = 1000
 """Ranges of orders that are split until a refusal."""
 _NEARLY = 1 + 1e-4
 """Factor of D_a/a up to which larger orders are not tried where their bound does not fall."""
+_LARGEST = 64
+"""The largest order tried where bounds do not fall: integrals take seconds from there on."""
 _FINER = 1 << 8
 """Share of the width that the divergences are asked for, where they are integrals."""
 _FAR = 1 << 40
@@ -287,11 +289,15 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
         _, low, high, most = heap[0]
         if most <= best * stretch:
             return Interval.of_ball(steady + best.union(most.max(best)))
-        if high is None and most <= best * _NEARLY and not bound(2 * low, high) < most:
+        done = most <= best * _NEARLY or low >= _LARGEST
+        if high is None and done and not bound(2 * low, high) < most:
+            break
+        middle = 2 * low if high is None else (low + high) / 2
+        value = divergence(middle) / ball(middle)
+        if value.is_nan():  # an integral that this precision does not enclose
             break
         heapq.heappop(heap)
-        middle = 2 * low if high is None else (low + high) / 2
-        best = best.max(divergence(middle) / ball(middle))
+        best = best.max(value)
         for part in ((low, middle), (middle, high)):
             known = bound(*part).min(most)
             heapq.heappush(heap, (_urgency(known), *part, known))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from flint import ctx
+from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from verify.checker.arithmetic import UnknownError, compare, hull, narrow, settl
 from verify.checker.facts import mechanism
 from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
 from verify.checker.language import Variables, evaluate, split
+from verify.checker.masses import _by_fraction
 from verify.checker.reals import INFINITE, Real, apply, sqrt
 from verify.expression import Expression, split_relation
 
@@ -199,3 +200,14 @@ def test_trees(name: str) -> None:
         for steps in STEPS if "mse" in name or "height" in name else (1, 2, 5, 13, 40, 81):
             at = [Fraction(number) for number in (*arity, steps)]
             assert FUNCTIONS[name](*at) == functions.FUNCTIONS[name](*at)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "p"), [(60, 100, 0.5), (999, 1000, 0.7), (1, 1000, 1e-4), (1700, 3000, 0.55)]
+)
+def test_the_continued_fraction_of_many_trials_is_the_tail(k: int, n: int, p: float) -> None:
+    """It is taken of many trials alone; of few it must meet Arb's incomplete beta function."""
+    exact = arb(p).beta_lower(k, n - k + 1, 1)
+    rest = _by_fraction(n - k + 1, n, 1 - arb(p)) if k < (n + 1) * p else None
+    found = _by_fraction(k, n, arb(p)) if rest is None else 1 - rest
+    assert found.overlaps(exact) and found.rel_accuracy_bits() > 30

@@ -210,4 +210,5 @@ def test_the_continued_fraction_of_many_trials_is_the_tail(k: int, n: int, p: fl
     exact = arb(p).beta_lower(k, n - k + 1, 1)
     rest = _by_fraction(n - k + 1, n, 1 - arb(p)) if k < (n + 1) * p else None
     found = _by_fraction(k, n, arb(p)) if rest is None else 1 - rest
-    assert found.overlaps(exact) and found.rel_accuracy_bits() > 30
+    assert found.overlaps(exact)
+    assert found.rel_accuracy_bits() > 30

@@ -140,6 +140,7 @@ def test_ends_farther_apart_than_half_are_an_answer(epsilon: str) -> None:
     assert 0 < found.lower < found.upper < Decimal("1.7") * found.lower
 
 
+@pytest.mark.slow
 def test_beta_of_choices_has_two_ends() -> None:
     """A table: the least β of fixed choices is near both ends, and not below the lower one."""
     found = tradeoff.beta(Composed(SKEW, 2), "0.1", adjacency="replace-one")

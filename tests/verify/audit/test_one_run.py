@@ -14,6 +14,7 @@ from scipy import optimize, sparse, stats
 
 from accountant.errors import InvalidInputError
 from accountant.numbers.precision import ctx
+from tests.quick import quick
 from tests.verify.forge import sealed
 from verify import checker
 from verify.audit import audit_one_run, canaries_needed
@@ -115,7 +116,7 @@ def test_the_bound_where_masses_underflow() -> None:
     assert list(tail_bound(0, 9, 9, [0.0, 1.0], 0.0)) == [1, 1]
 
 
-@pytest.mark.parametrize("missed", [0, 1, 7, 60, 300])
+@pytest.mark.parametrize("missed", quick([0, 1, 7, 60, 300], 0))
 def test_the_bound_is_that_of_many_digits(missed: int) -> None:
     """Where β is below what doubles hold and P(W = v) just above it, nothing is refuted by that."""
     r, m = 1250, 20_000

@@ -108,6 +108,7 @@ def test_every_mechanism_is_listed() -> None:
         "Guaranteed",
         "HadamardResponse",
         "IntegerNoise",
+        "KNorm",  # is simulated only
         "LaplaceThreshold",
         "LocalHashing",
         "MixtureOfGaussians",
@@ -126,6 +127,7 @@ def test_every_mechanism_is_listed() -> None:
         "TruncatedGeometric",
         "TruncatedLaplace",
         "UnaryEncoding",
+        "TopSelections",  # as the exponential mechanism
     }
 
 

@@ -141,7 +141,7 @@ def test_floats_are_those_of_the_balls(loss: Transform, c: Fraction) -> None:
 
 @settings(max_examples=40)
 @given(
-    st.sampled_from(LOSSES),
+    st.sampled_from([loss for loss in LOSSES if getattr(loss, "cut", None) is None]),
     st.sampled_from([*LINES, Fraction(-1, 4), Fraction(40)]),
     st.floats(0.01, 9.0),
     st.floats(1e-3, 3.0),
@@ -150,7 +150,10 @@ def test_floats_are_those_of_the_balls(loss: Transform, c: Fraction) -> None:
 def test_no_point_of_a_line_exceeds_its_bounds(
     loss: Transform, c: Fraction, turns: float, width: float, share: float
 ) -> None:
-    """In floats, which are those of balls; a frequency of 1 turns by one standard deviation."""
+    """In floats, which are those of balls; a frequency of 1 turns by one standard deviation.
+
+    Lines of laws that are cut are formed in balls alone.
+    """
     floats, decay = loss.estimate(), loss.decay(c)
     t = turns / math.sqrt(floats.cumulants(float(c))[2])
     end = t * (1 + width)

@@ -18,6 +18,7 @@ from accountant.mechanisms import Guaranteed, RandomizedResponse, Shuffled
 from accountant.numbers.exact import exact
 from accountant.pairs.shuffled_reports import ShuffledReports
 from accountant.questions import profile
+from tests.quick import quick
 
 
 def both(epsilon0: Fraction, k: int, users: int, epsilon: Fraction) -> tuple[float, float]:
@@ -122,16 +123,20 @@ def test_no_delta_is_below_zero() -> None:
 
 @pytest.mark.parametrize(
     ("response", "claimed", "verdict", "outcome"),
-    [
-        ("RandomizedResponse(1)", ("0.06", "1e-6"), "HOLDS", "VALID"),
-        ("RandomizedResponse(1)", ("0.02", "1e-6"), "REFUTED", "VALID"),
-        ("RandomizedResponse(1, 4)", ("0.999", "0"), "REFUTED", "VALID"),
-        ("RandomizedResponse(1, 4)", ("1", "0"), "HOLDS", "VALID"),
-        ("RandomizedResponse(1, 4)", ("0.02", "1e-6"), "REFUTED", "CONDITIONAL"),
-        ("Guaranteed(1)", ("0.06", "1e-6"), "HOLDS", "CONDITIONAL"),
-        ("Guaranteed(1)", ("0.02", "1e-6"), "REFUTED", "CONDITIONAL"),
-        ("Guaranteed(1)", ("0.045", "1e-6"), "UNDECIDED", None),
-    ],
+    quick(
+        [
+            ("RandomizedResponse(1)", ("0.06", "1e-6"), "HOLDS", "VALID"),
+            ("RandomizedResponse(1)", ("0.02", "1e-6"), "REFUTED", "VALID"),
+            ("RandomizedResponse(1, 4)", ("0.999", "0"), "REFUTED", "VALID"),
+            ("RandomizedResponse(1, 4)", ("1", "0"), "HOLDS", "VALID"),
+            ("RandomizedResponse(1, 4)", ("0.02", "1e-6"), "REFUTED", "CONDITIONAL"),
+            ("Guaranteed(1)", ("0.06", "1e-6"), "HOLDS", "CONDITIONAL"),
+            ("Guaranteed(1)", ("0.02", "1e-6"), "REFUTED", "CONDITIONAL"),
+            ("Guaranteed(1)", ("0.045", "1e-6"), "UNDECIDED", None),
+        ],
+        3,
+        7,
+    ),
 )
 def test_claims_and_their_certificates(
     response: str, claimed: tuple[str, str], verdict: str, outcome: str | None

@@ -72,7 +72,7 @@ def test_coarse_moments_contain_fine_ones(sigma: str, steps: int) -> None:
         coarse = mean(sigma, steps).on_line(PERIOD, 20, bits)
         for one, other in zip(coarse, fine, strict=True):
             assert one.contains(other) or one.overlaps(other)
-            assert float(one.real.rad()) < 2.0 ** (7 - bits)
+            assert float(one.real.rad()) < 2.0 ** (9 - bits)
 
 
 def test_moments_fall_as_the_proof_says() -> None:

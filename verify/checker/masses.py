@@ -84,8 +84,8 @@ def _series(v: Any, first: Any, power: int, bits: int) -> Real:
     raise UnknownError("a discrete Gaussian law of so large a parameter")
 
 
-_MANY = 100_000
-"""Trials from which on Arb's incomplete beta function takes long, and at 10¹² has no digit."""
+_MANY = 1000
+"""Trials from which on Arb's incomplete beta function takes longer; at 10¹² it has no digit."""
 _MOST_STEPS = 5000
 """Convergents: some hundreds are enough where the tail is of use."""
 _NEAR = arb(2) ** -100

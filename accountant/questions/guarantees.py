@@ -40,7 +40,7 @@ SEARCHED = Fraction(1, 10**6)
 """Relative width of a ρ that is searched, unless another is asked for."""
 _SPLITS = 1000
 """Ranges of orders that are split until a refusal."""
-_NEARLY = 1 + 1e-4
+_NEARLY = 1 + 1e-9
 """Factor of D_a/a up to which larger orders are not tried where their bound does not fall."""
 _LARGEST = 64
 """The largest order tried where bounds do not fall: integrals take seconds from there on."""
@@ -289,7 +289,7 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
         _, low, high, most = heap[0]
         if most <= best * stretch:
             return Interval.of_ball(steady + best.union(most.max(best)))
-        done = most <= best * _NEARLY or low >= _LARGEST
+        done = most <= best * _NEARLY or (low >= _LARGEST and most > 2 * best)
         if high is None and done and not bound(2 * low, high) < most:
             break
         middle = 2 * low if high is None else (low + high) / 2

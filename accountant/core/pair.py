@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -63,6 +64,11 @@ class Pair(ABC):
     """The name in `law`, where that is the default."""
     grid_width: ClassVar[Fraction] = GRID_WIDTH
     """Relative width that a grid of several releases reaches within about a second."""
+
+    @property
+    def largest_order(self) -> float:
+        """Order from which on a Rényi divergence takes seconds; ∞ where it is a closed form."""
+        return math.inf
 
     @abstractmethod
     def hockey_stick(self, epsilon: ExactReal) -> arb:

@@ -34,6 +34,7 @@ class BallNoisePair(MirroredPair):
 
     law_name = "ball-noise"
     grid_width: ClassVar = Fraction(1, 200)
+    largest_order: ClassVar = 1 << 20
     """A cell of a grid is an integral, which takes a millisecond."""
 
     distance: ExactReal

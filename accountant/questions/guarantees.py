@@ -38,12 +38,10 @@ from accountant.questions.profile import worst_pairs
 
 SEARCHED = Fraction(1, 10**6)
 """Relative width of a ρ that is searched, unless another is asked for."""
-_SPLITS = 1000
-"""Ranges of orders that are split until a refusal."""
-_NEARLY = 1 + 1e-9
-"""Factor of D_a/a up to which larger orders are not tried where their bound does not fall."""
-_LARGEST = 64
-"""The largest order tried where bounds do not fall: integrals take seconds from there on."""
+_SPLITS, _COSTLY_SPLITS = 100_000, 1000
+"""Ranges of orders that are split until a refusal: of closed forms, and of integrals."""
+_NEARLY = 1 + 1e-4
+"""Factor of D_a/a up to which larger orders are not tried where divergences are integrals."""
 _FINER = 1 << 8
 """Share of the width that the divergences are asked for, where they are integrals."""
 _FAR = 1 << 40
@@ -276,8 +274,8 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
         return sum((count * pair.rho_beyond(ball(low)) for pair, count in rest), start=arb(0))
 
     stretch = 1 + ball(relative_width) / 2
-    start, far = Fraction(1), Fraction(_FAR)
-    if not bound(far, None).is_finite():
+    start, largest = Fraction(1), min(pair.largest_order for pair, _ in rest)
+    if not bound(Fraction(_FAR), None).is_finite():
         raise UndecidedError(
             "The least rho of an unbounded privacy loss is not known here: no search over finitely "
             "many orders bounds D_a/a. Ask for a Rényi divergence.",
@@ -285,12 +283,13 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
         )
     best = divergence(start)  # D_a/a tends to KL as a → 1
     heap = [(0.0, start, None, bound(start, None))]
-    for _ in range(_SPLITS):
+    costly = largest < math.inf
+    splits = _COSTLY_SPLITS if costly else _SPLITS
+    for _ in range(splits):
         _, low, high, most = heap[0]
         if most <= best * stretch:
             return Interval.of_ball(steady + best.union(most.max(best)))
-        done = most <= best * _NEARLY or (low >= _LARGEST and most > 2 * best)
-        if high is None and done and not bound(2 * low, high) < most:
+        if high is None and (low >= largest or (costly and most <= best * _NEARLY)):
             break
         middle = 2 * low if high is None else (low + high) / 2
         value = divergence(middle) / ball(middle)
@@ -303,7 +302,7 @@ def _search(pair: Pair, relative_width: Fraction) -> Interval:
             heapq.heappush(heap, (_urgency(known), *part, known))
     found = Interval.between(steady + best, steady + heap[0][3])
     raise UndecidedError(
-        f"rho was not found to relative width {float(relative_width):.1e} within {_SPLITS} splits; "
+        f"rho was not found to relative width {float(relative_width):.1e} within {splits} splits; "
         f"it lies in {found}. Ask for a larger relative_width.",
         reached=float(found.relative_width or math.inf),
         interval=found,

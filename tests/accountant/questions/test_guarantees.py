@@ -16,6 +16,7 @@ from accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
+    ExponentialMechanism,
     Gaussian,
     KaryTree,
     KNorm,
@@ -241,3 +242,21 @@ def test_rho_of_a_loss_that_takes_many_digits_is_finite() -> None:
     found = guarantees.rho(RandomizedResponse(epsilon="1e300"))
     assert Decimal("0.99999e300") < found.lower <= Decimal("1e300") <= found.upper
     assert found.upper < Decimal("1.00001e300")
+
+
+@pytest.mark.parametrize("epsilon", ["1/100", "1/1000"])
+def test_rho_is_told_from_a_bound_that_is_nearly_met(epsilon: str) -> None:
+    """ε²/8 is 1e-6 and 1e-8 above: many ranges of orders are needed."""
+    size = Fraction(epsilon)
+    found = guarantees.rho(
+        ExponentialMechanism(epsilon=size), relative_width=Fraction(1, 10**6) * size
+    )
+    assert Fraction(found.lower) > size**2 / 8 * (1 - size**2)
+    assert Fraction(found.upper) < size**2 / 8
+
+
+def test_rho_of_two_mixtures_ends_soon_between_two_bounds() -> None:
+    """Integrals of large orders take seconds or have no digit: neither is waited for."""
+    found = guarantees.rho(PoissonSubsampled(Gaussian(2, 3), "0.1"), adjacency="replace-one")
+    assert found.lower > 1  # it is at least 9/8
+    assert found.upper <= Decimal("4.5") * Decimal("1.000001")

@@ -101,13 +101,13 @@ class Mechanism(Drawable, Description, ABC):
         """Return the sampler that releases real answers on one fixed lattice.
 
         By default by inversion of `inverse_noise`, for every entry of an answer. Raises
-        NotApplicableError for a mechanism that does not add real noise to an answer.
+        NotApplicableError for a mechanism without one.
         """
         declared = self.inverse_noise()
         if declared is None:
             raise NotApplicableError(
-                f"{type(self).__name__} does not add continuous noise to a real answer: it has no "
-                "lattice sampler. Integer mechanisms have `release`; `sample` simulates the noise."
+                f"{type(self).__name__} has no release of real answers here: no lattice sampler is "
+                "known for its noise. `sample` simulates the noise in floats, for tests only."
             )
         from accountant.release.lattice import LatticeSampler
         from accountant.release.lattice_noise import InvertedNoise

@@ -260,7 +260,7 @@ def test_bad_shapes_and_mechanisms() -> None:
         KaryTree(2, 2, 1).release([0, 1, 1], rng=rng)
     with pytest.raises(NotApplicableError, match="inner"):
         PoissonSubsampled(Gaussian(1), "0.1").release(1, rng=rng)
-    with pytest.raises(NotApplicableError, match="no lattice sampler"):
+    with pytest.raises(NotApplicableError, match="no lattice sampler is known"):
         Tabulated(["1/2", "1/2"], ["1/3", "2/3"]).release(1, rng=rng)
     with pytest.raises(InvalidInputError, match="scale of the noise of coordinate 1"):
         GeneralGaussian(Matrix([[1, 0], [0, 0]]), L2Ball(2, 1)).lattice_sampler()

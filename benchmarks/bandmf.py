@@ -1,4 +1,4 @@
-"""BandMF at its published settings: JAX-Privacy, which has its authors' program, and ours.
+"""BandMF at settings in the manner of its paper: JAX-Privacy, which has its authors' program, and ours.
 
     python -P benchmarks/bandmf.py --peer-python PYTHON
 

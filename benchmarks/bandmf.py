@@ -1,4 +1,4 @@
-"""BandMF at settings in the manner of its paper: JAX-Privacy, which has its authors' program, and ours.
+"""BandMF at settings in the manner of its paper: its authors' program (JAX-Privacy), and ours.
 
     python -P benchmarks/bandmf.py --peer-python PYTHON
 

@@ -92,6 +92,27 @@ MECHANISMS = {
     "flips": times("PermuteAndFlip(epsilon=1)", 4),
     "maxima": times("ReportNoisyMax(noise='Laplace', scale=2, candidates=5)", 4),
     "normal-maxima": times("ReportNoisyMax(noise='Gaussian', scale=4, candidates=5)", 4),
+    **{
+        f"max-{name}-{k}": f"ReportNoisyMax(noise='{name}', scale=2, candidates={k})"
+        for name, k in (
+            ("Gaussian", 3),
+            ("Gaussian", 40),
+            ("Laplace", 2),
+            ("Laplace", 5),
+            ("Gumbel", 5),
+            ("Exponential", 5),
+        )
+    },
+    "max-rising": "ReportNoisyMax(noise='Gaussian', scale=1, candidates=6, monotone=True)",
+    **{
+        name: f"Shuffled({one}, users={users})"
+        for name, one, users in (
+            ("shuffled", "RandomizedResponse(1)", 10_000),
+            ("shuffled-4", "RandomizedResponse(1, 4)", 10_000),
+            ("shuffled-few", "RandomizedResponse('1/2', 3)", 3),
+            ("shuffled-any", "Guaranteed(1)", 10_000),
+        )
+    },
     "streams": times("AboveThreshold(threshold_scale=2, query_scale=4)", 4),
     "logistic": "Logistic(scale=2)",
     "truncated": "TruncatedLaplace(scale=2, bound=20)",
@@ -214,6 +235,24 @@ HOLDS    dp    maxima          -    1 0.5
 REFUTED  dp    maxima          -    1 0.1
 HOLDS    dp    normal-maxima   -    1 0.3
 REFUTED  dp    normal-maxima   -    1 0.01
+HOLDS    dp    max-Gaussian-3  -    1/2 0.15058
+REFUTED  dp    max-Gaussian-3  -    1/2 0.15057
+REFUTED  dp    max-Gaussian-3  -    0 0.3
+REFUTED  dp    max-rising      -    1/2 0.2      slow
+HOLDS    dp    max-Gaussian-40 -    1/2 0.39     given slow
+HOLDS    dp    max-Laplace-2   -    1/2 0.05724
+REFUTED  dp    max-Laplace-2   -    1/2 0.05723
+HOLDS    dp    max-Laplace-5   -    1/2 0.14     given slow
+HOLDS    dp    max-Gumbel-5    -    1/2 0.0775
+REFUTED  dp    max-Exponential-5 -  1/2 0.2211
+HOLDS    dp    shuffled        -    0.06 1e-6    slow
+REFUTED  dp    shuffled        -    0.02 1e-6    slow
+REFUTED  pure  shuffled-4      -    0.999        slow
+HOLDS    dp    shuffled-4      -    1 0
+REFUTED  dp    shuffled-4      -    0.02 1e-6    given slow
+HOLDS    pure  shuffled-few    -    1/2
+HOLDS    dp    shuffled-any    -    0.06 1e-6    given slow
+REFUTED  dp    shuffled-any    -    0.02 1e-6    given slow
 HOLDS    dp    streams         -    1/2 0.8
 REFUTED  dp    streams         -    1/2 0.001
 HOLDS    pure  logistic        -    1/2
@@ -365,6 +404,7 @@ FORGED: list[tuple[str, Callable[[Data], Data]]] = [
     ("rho training both 3000", _in_claim(rho="2905")),
     ("rho laplace both 0.36789", _in_claim(rho="0.3678")),
     ("rho laplace-samples both 0.0958", _in_claim(rho="0.0956")),
+    ("dp shuffled-4 - 1 0", _in_claim(epsilon="0.0001")),
 ]
 
 

@@ -18,7 +18,6 @@ from accountant.mechanisms import Guaranteed, RandomizedResponse, Shuffled
 from accountant.numbers.exact import exact
 from accountant.pairs.shuffled_reports import ShuffledReports
 from accountant.questions import profile
-from tests.quick import quick
 
 
 def both(epsilon0: Fraction, k: int, users: int, epsilon: Fraction) -> tuple[float, float]:
@@ -121,33 +120,6 @@ def test_no_delta_is_below_zero() -> None:
     assert dpassay.delta(Shuffled(Guaranteed(1), 1000), "1/2").lower == 0
 
 
-@pytest.mark.parametrize(
-    ("response", "claimed", "verdict", "outcome"),
-    quick(
-        [
-            ("RandomizedResponse(1)", ("0.06", "1e-6"), "HOLDS", "VALID"),
-            ("RandomizedResponse(1)", ("0.02", "1e-6"), "REFUTED", "VALID"),
-            ("RandomizedResponse(1, 4)", ("0.999", "0"), "REFUTED", "VALID"),
-            ("RandomizedResponse(1, 4)", ("1", "0"), "HOLDS", "VALID"),
-            ("RandomizedResponse(1, 4)", ("0.02", "1e-6"), "REFUTED", "CONDITIONAL"),
-            ("Guaranteed(1)", ("0.06", "1e-6"), "HOLDS", "CONDITIONAL"),
-            ("Guaranteed(1)", ("0.02", "1e-6"), "REFUTED", "CONDITIONAL"),
-            ("Guaranteed(1)", ("0.045", "1e-6"), "UNDECIDED", None),
-        ],
-        3,
-        7,
-    ),
-)
-def test_claims_and_their_certificates(
-    response: str, claimed: tuple[str, str], verdict: str, outcome: str | None
-) -> None:
-    epsilon, delta = claimed
-    mechanism = f"Shuffled({response}, 10000)"
-    finding, certificate = dpassay.certify(mechanism, epsilon=epsilon, delta=delta)
-    assert finding.verdict.value == verdict
-    if certificate is None:
-        assert outcome is None
-        return
-    assert dpassay.check(certificate).outcome.value == outcome
-    certificate["claim"]["epsilon"] = "0.0001" if verdict == "HOLDS" else "3"
-    assert dpassay.check(certificate).outcome.value == "INVALID"
+def test_between_both_ends_nothing_is_decided() -> None:
+    found = dpassay.verify("Shuffled(Guaranteed(1), 10000)", epsilon="0.045", delta="1e-6")
+    assert found.verdict.value == "UNDECIDED"

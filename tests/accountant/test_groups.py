@@ -10,6 +10,7 @@ import pytest
 
 import dpassay
 from accountant.schemes import SCHEMES, TRUNCATED
+from tests.near import narrow
 
 DELTA = "1e-5"
 
@@ -43,8 +44,7 @@ def test_one_batch_an_epoch_is_a_gaussian_release_of_all_records(sampling: str) 
     exact = dpassay.epsilon("Composed(Gaussian(2, 3), 4)", DELTA)
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper <= exact.upper * (1 + Decimal("1e-8"))
-    assert found.relative_width is not None
-    assert found.relative_width < 1e-8
+    assert narrow(found, 1e-8)
 
 
 def test_batches_that_are_never_cut_are_those_of_poisson() -> None:

@@ -15,6 +15,7 @@ from accountant.errors import UndecidedError
 from accountant.notation import parse
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
+from tests.near import narrow
 
 FROZEN = Path(__file__).parents[2] / "benchmarks" / "oracle.json"
 ANSWERED = [entry for entry in json.loads(FROZEN.read_text("utf-8")) if "refused" not in entry]
@@ -56,5 +57,4 @@ def test_answers_are_the_frozen_ones(entry: dict[str, Any]) -> None:
         width = SIX_DIGITS
         found = ask(relative_width=width)
     assert found.overlaps(Interval(Decimal(entry["lower"]), Decimal(entry["upper"])))
-    assert found.relative_width is not None
-    assert found.relative_width <= width
+    assert narrow(found, width)

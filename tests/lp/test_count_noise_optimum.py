@@ -19,6 +19,7 @@ from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
 from lp.program import ONE, ZERO, Coefficient, Program, Row
 from lp.search import Search, first_magnitude
+from tests.near import narrow
 
 
 @pytest.mark.parametrize("e", [2, 3, 9])
@@ -37,8 +38,7 @@ def test_the_enclosure_is_narrow_where_delta_is_tiny(support: int) -> None:
     problem = CountNoiseProblem(epsilon="2.2", eta="1/2", support=support)
     delta = optimal_count_noise(problem).delta
     assert delta.lower > 0
-    assert delta.relative_width is not None
-    assert delta.relative_width <= Fraction(1, 10**12 if support > 16 else 10**30)
+    assert narrow(delta, Fraction(1, 10**12 if support > 16 else 10**30))
 
 
 def by_linear_program(e: float, eta: float, support: int, count: int, first: int = 1) -> float:
@@ -142,16 +142,14 @@ def test_it_is_the_simplex_optimum_exactly(ratio: str, eta: str, support: int) -
 @pytest.mark.parametrize("support", [3, 16, 64])
 def test_its_certificate_is_narrow_for_every_size(epsilon: str, eta: str, support: int) -> None:
     delta, _ = by_formula(CountNoiseProblem(epsilon=epsilon, eta=eta, support=support), 100)
-    assert delta.relative_width is not None
-    assert delta.relative_width < Fraction(1, 10**29)
+    assert narrow(delta, Fraction(1, 10**29))
 
 
 @pytest.mark.parametrize("support", [32, 64])
 def test_an_optimum_that_floating_point_cannot_follow(support: int) -> None:
     # δ* ~ 6e-20 does not depend on D beyond the regime, while E^D ~ 1e61
     found = optimal_count_noise(CountNoiseProblem(epsilon="2.2", eta="0.8", support=support))
-    assert found.delta.relative_width is not None
-    assert found.delta.relative_width <= Fraction(1, 10**12)
+    assert narrow(found.delta, Fraction(1, 10**12))
     assert found.delta.upper > 0
 
 

@@ -24,6 +24,7 @@ from lp.integer_noise import (
 from lp.integer_problem import IntegerNoiseProblem
 from lp.problem import to_fmpq
 from lp.solve import InfeasibleError
+from tests.near import narrow
 from verify.cli import main
 
 
@@ -154,8 +155,7 @@ def test_least_error_probability_of_any_support_is_that_of_half_lines(epsilon: s
         ratio = mpmath.exp(mpmath.mpf(epsilon))
         least = 1 - (ratio - 1 + 2 * mpmath.mpf("1e-6")) / (ratio + 1)
         assert mpmath.mpf(str(found.value.lower)) <= least <= mpmath.mpf(str(found.value.upper))
-    assert found.value.relative_width is not None
-    assert found.value.relative_width < Fraction(1, 10**30)
+    assert narrow(found.value, Fraction(1, 10**30))
 
 
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from accountant.numbers.interval import enclose
 from accountant.questions import utility
 from lp.shape_problem import GaussianShapeProblem, vertices
 from lp.shapes import GaussianShape, optimal_gaussian_shape, shape_bound
+from tests.near import narrow
 from verify.cli import main
 
 ONE = ExactReal.of_rational(1)
@@ -127,8 +128,7 @@ def test_bad_problems(arguments: tuple[Any, ...], error: type[Exception], messag
 def test_balls_need_isotropic_noise(objective: str) -> None:
     found = _solve(L2Ball(3, "sqrt(2)"), objective=objective)
     assert (6 if objective == "total" else 2) in found.value
-    assert found.value.relative_width is not None
-    assert found.value.relative_width < Fraction(1, 10**7)
+    assert narrow(found.value, Fraction(1, 10**7))
 
 
 def test_groups_cost_what_each_of_them_costs() -> None:

@@ -16,6 +16,7 @@ from lp.count_noise import Solution, optimal_count_noise
 from lp.integer_noise import optimal_integer_noise
 from lp.integer_problem import IntegerNoiseProblem
 from lp.problem import CountNoiseProblem
+from tests.near import narrow
 
 
 def solve(**options: Any) -> Solution:
@@ -92,8 +93,7 @@ def test_the_accountant_finds_the_same_delta(
     epsilon: str, eta: str, support: int, last: int
 ) -> None:
     found = solve(epsilon=epsilon, eta=eta, support=support, max_count=last)
-    assert found.delta.relative_width is not None
-    assert found.delta.relative_width <= Fraction(1, 10**12)
+    assert narrow(found.delta, Fraction(1, 10**12))
     reached = [
         profile.delta(found.neighbours(n), epsilon, adjacency=None)
         for n in range(1, min(last, len(found.laws) + 2))

@@ -12,6 +12,7 @@ from flint import ctx
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import Laplace
 from accountant.questions import profile
+from tests.near import narrow
 from verify import checker, document, exact
 from verify.certificate import certify
 from verify.claim import Claim
@@ -67,8 +68,7 @@ def test_epsilon_at_a_delta_next_to_one(nines: int) -> None:
     with mpmath.workdps(60):
         true = -nines * mpmath.log(10)
         assert mpmath.mpf(str(found.lower)) <= true <= mpmath.mpf(str(found.upper))
-    assert found.relative_width is not None
-    assert found.relative_width <= Fraction(1, 10**30)
+    assert narrow(found, Fraction(1, 10**30))
 
 
 def test_the_worst_case_is_the_infinite_one() -> None:

@@ -12,6 +12,7 @@ from accountant.mechanisms import (
 )
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
+from tests.near import narrow
 
 NINE = Fraction(1, 10**9)
 BOTH = Adjacency.ADD_REMOVE
@@ -36,7 +37,6 @@ def test_discrete_gaussian_noise_of_an_irrational_parameter_lies_between_neighbo
         return profile.delta(noise, 1, relative_width=NINE)
 
     found = ask("sqrt(2)")
-    assert found.relative_width is not None
-    assert found.relative_width <= NINE
+    assert narrow(found, NINE)
     ends = ask("1.41421356"), ask("1.41421357")
     assert min(e.lower for e in ends) < found.lower <= found.upper < max(e.upper for e in ends)

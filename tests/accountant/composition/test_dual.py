@@ -10,6 +10,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.notation import parse
 from accountant.questions.tradeoff import beta, power
+from tests.near import narrow
 from tests.quick import quick
 
 COARSE, MIDDLE, FINE = (Fraction(1, 10**digits) for digits in (6, 10, 12))
@@ -33,8 +34,7 @@ def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
         for width in (COARSE, MIDDLE):
             found = ask(mechanism, level, adjacency=BOTH, relative_width=width)
             assert found.overlaps(fine)
-            assert found.relative_width is not None
-            assert found.relative_width <= width
+            assert narrow(found, width)
 
 
 def test_atoms_on_a_grid() -> None:

@@ -17,6 +17,7 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.notation import parse
 from accountant.pairs.gaussian import GaussianPair
 from accountant.questions import guarantees, profile, utility
+from tests.near import narrow
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 Vector = tuple[int, ...]
@@ -140,8 +141,7 @@ def test_the_profile_is_that_of_a_gaussian_with_the_same_mu(text: str) -> None:
         assert isinstance(pair, GaussianPair)
         assert len(mechanism.worst_case(relation).reason) > 30
         mu = guarantees.mu(mechanism, adjacency=relation)
-        assert mu.relative_width is not None
-        assert mu.relative_width <= Fraction(1, 10**30)
+        assert narrow(mu, Fraction(1, 10**30))
         scalar = Gaussian(1, Fraction(mu.lower) if mu.lower == mu.upper else Fraction(mu.upper))
         mine = profile.delta(
             mechanism, "0.5", adjacency=relation, relative_width=Fraction(1, 10**20)

@@ -32,6 +32,7 @@ from accountant.numbers.interval import Interval, enclose
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.questions import guarantees, profile, utility
 from tests.accountant.composition.mpmath_route import by_mpmath
+from tests.near import mpf, narrow
 from tests.quick import quick
 
 CLOSE = mpmath.mpf("1e-29")
@@ -150,12 +151,7 @@ def test_divergences_are_those_of_the_densities(text: str) -> None:
                 known = reference.renyi(exact(order), digits)
             close = mpmath.mpf("1e-25" if digits >= 35 else "1e-15")
             assert abs(mpf(found) - known) <= close * known
-        assert found.relative_width is not None
-        assert found.relative_width <= Fraction(1, 10**25)
-
-
-def mpf(value: Interval) -> mpmath.mpf:
-    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
+        assert narrow(found, Fraction(1, 10**25))
 
 
 @pytest.mark.parametrize(

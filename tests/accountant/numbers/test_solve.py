@@ -12,6 +12,7 @@ from accountant.errors import UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
+from tests.near import narrow
 
 WIDTH = Fraction(1, 10**30)
 
@@ -36,8 +37,7 @@ def test_linear_root(at: Fraction) -> None:
     root = find(lambda x: ExactReal.of_rational(at).ball() - x.ball())
     assert at in root
     if at:
-        assert root.relative_width is not None
-        assert root.relative_width <= WIDTH
+        assert narrow(root, WIDTH)
 
 
 @given(st.integers(-300, 300))
@@ -51,8 +51,7 @@ def test_a_jump_is_found() -> None:
     third = Fraction(1, 3)
     root = find(lambda x: arb(1 if x < ExactReal.of_rational(third) else -1))
     assert third in root
-    assert root.relative_width is not None
-    assert root.relative_width <= WIDTH
+    assert narrow(root, WIDTH)
 
 
 def test_infinite_values_are_no_obstacle() -> None:
@@ -72,8 +71,7 @@ def test_a_root_right_beside_a_pole() -> None:
 
     root = find(logarithm)
     assert Fraction(root.lower) <= 1 - Fraction(1, 10**299) <= Fraction(root.upper)
-    assert root.relative_width is not None
-    assert root.relative_width <= WIDTH
+    assert narrow(root, WIDTH)
 
 
 def test_bracket_directions_and_floor() -> None:
@@ -153,8 +151,7 @@ def test_the_width_that_is_asked_for_is_reached_or_refused(share: str, width: Fr
         assert Fraction(share) > Fraction(1, 2) or width == 2
     else:
         assert at in found
-        assert found.relative_width is not None
-        assert found.relative_width <= width
+        assert narrow(found, width)
 
 
 def test_a_good_guess_is_proved_by_few_signs() -> None:
@@ -164,8 +161,7 @@ def test_a_good_guess_is_proved_by_few_signs() -> None:
     found = solve.beside(function, near, relative_width=width)
     assert found is not None
     assert function.calls == 2
-    assert found.relative_width is not None
-    assert found.relative_width <= width
+    assert narrow(found, width)
     moved = solve.beside(function, near * (1 + Fraction(1, 10**5)), relative_width=width)
     assert moved is not None
     assert moved.overlaps(found)

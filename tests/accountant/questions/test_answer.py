@@ -14,6 +14,7 @@ from accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, en
 from accountant.numbers.solve import root
 from accountant.questions.answer import answer, best, joined, largest, smallest
 from accountant.questions.estimate import Estimate
+from tests.near import narrow
 
 WHOLE = Interval(Decimal(0), Decimal(1))
 SAMPLE = dpassay.PoissonSubsampled(dpassay.Gaussian(standard_deviation="0.6"), "0.001")
@@ -90,8 +91,7 @@ def test_few_releases_of_a_rare_sample_are_answered() -> None:
     """By default from a grid, and by inversion where a finer width is named."""
     releases = dpassay.Composed(SAMPLE, 2)
     found = dpassay.delta(releases, 3, adjacency="add-remove")
-    assert found.relative_width is not None
-    assert found.relative_width <= GRID_WIDTH
+    assert narrow(found, GRID_WIDTH)
     finer = dpassay.delta(releases, 3, adjacency="add-remove", relative_width=COMPOSED_WIDTH)
     assert found.lower <= finer.lower <= finer.upper <= found.upper
     assert str(finer).startswith("8.87063444")

@@ -28,9 +28,9 @@ from accountant.mechanisms import (
     Tabulated,
     TruncatedGeometric,
 )
-from accountant.numbers.interval import Interval
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.questions import guarantees, profile
+from tests.near import mpf, narrow
 
 BOUNDED: list[Mechanism] = [
     Laplace("0.5"),
@@ -41,14 +41,6 @@ BOUNDED: list[Mechanism] = [
     LaplaceVector(2, [1, "1/2", 3]),
     Tabulated(["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"]),
 ]
-
-
-def mpf(value: Interval) -> mpmath.mpf:
-    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
-
-
-def narrow(value: Interval, width: Fraction = Fraction(1, 10**30)) -> bool:
-    return value.relative_width is not None and value.relative_width <= width
 
 
 def test_loss_distribution_counts_an_atom_below() -> None:
@@ -70,7 +62,7 @@ def test_renyi_near_order_one_tends_to_kullback_leibler() -> None:
     for mechanism in BOUNDED:
         near = guarantees.renyi(mechanism, 1 + Fraction(1, 10**20))
         at = guarantees.renyi(mechanism, 1)
-        assert narrow(near)
+        assert narrow(near, Fraction(1, 10**30))
         assert at.lower <= near.upper
         assert float(near.upper - at.lower) < 1e-18
 
@@ -82,7 +74,7 @@ def test_gaussian_guarantees_are_closed_forms() -> None:
     assert guarantees.renyi(mechanism, 1).overlaps(guarantees.rho(mechanism))
     mu = guarantees.mu(mechanism)
     assert Fraction(mu.lower) ** 2 <= Fraction(3, 4) <= Fraction(mu.upper) ** 2
-    assert narrow(mu)
+    assert narrow(mu, Fraction(1, 10**30))
 
 
 @pytest.mark.parametrize("mechanism", BOUNDED, ids=lambda m: type(m).__name__)
@@ -124,8 +116,7 @@ def test_rho_of_tiny_losses_is_half_the_sum_of_their_squares(
     """Its digits take more than 256 bits; as ε tanh(ε/2) < ρ ≤ ε²/2, this is what it is."""
     found = guarantees.rho(mechanism)
     assert abs(Fraction(found.lower) / Fraction(rho) - 1) < Fraction(1, 10**6)
-    assert found.relative_width is not None
-    assert found.relative_width <= Fraction(1, 10**6)
+    assert narrow(found, Fraction(1, 10**6))
 
 
 def test_rho_is_infinite_with_an_infinite_loss() -> None:

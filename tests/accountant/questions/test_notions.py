@@ -14,6 +14,7 @@ from accountant.mechanisms import Gaussian, Laplace
 from accountant.numbers.exact import Number, exact
 from accountant.numbers.interval import Interval, ball, enclose
 from accountant.questions import guarantees, notions, profile, tradeoff
+from tests.near import narrow
 
 CASES = [
     (2, "0.5", "1e-3"),
@@ -43,8 +44,7 @@ def test_budget_is_the_least_divergence_of_two_outcomes(
     # the grid of ln q has step 6e-5: its least value is above the true one by O(step²)
     assert float(found.lower) <= least * (1 + 1e-12)
     assert least <= float(found.upper) * (1 + 1e-7)
-    assert found.relative_width is not None
-    assert found.relative_width < Fraction(1, 10**30)
+    assert narrow(found, Fraction(1, 10**30))
 
 
 def test_budget_where_the_whole_event_is_certain() -> None:
@@ -108,8 +108,7 @@ def test_power_is_the_largest_of_two_outcomes(order: str, divergence: str, alpha
     found = notions.power_of_renyi(order, divergence, alpha)
     assert largest <= float(found.upper)
     assert float(found.lower) <= largest + 1e-6
-    assert found.relative_width is not None
-    assert found.relative_width < Fraction(1, 10**18)
+    assert narrow(found, Fraction(1, 10**18))
 
 
 def test_no_attack_beats_the_power_of_its_divergence() -> None:
@@ -140,8 +139,7 @@ def test_orders_near_one_whose_worst_pair_nearly_has_no_other_outcome() -> None:
     with ctx.workprec(200):
         known = 2 - (-arb("0.99895")).log1p()
         assert ball(Fraction(found.lower)) <= known <= ball(Fraction(found.upper))
-    assert found.relative_width is not None
-    assert found.relative_width < Fraction(1, 10**10)
+    assert narrow(found, Fraction(1, 10**10))
     delta = notions.delta_of_zcdp("10", "2")
     other = notions.delta_of_renyi("1.01", "10.1", "2")
     assert Decimal("0.9") < delta.lower < delta.upper < other.upper < 1

@@ -12,6 +12,7 @@ from accountant.errors import AdjacencyError, InvalidInputError
 from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse, Staircase, Tabulated
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
+from tests.near import narrow
 
 WIDTH = Fraction(1, 10**30)
 SMOOTH: list[Mechanism] = [Gaussian(1), Gaussian("0.001"), Gaussian(100), Laplace("0.5")]
@@ -19,15 +20,11 @@ BOUNDED: list[Mechanism] = [Laplace("0.5"), Staircase("2", "0.3"), RandomizedRes
 INFINITE = Interval(Decimal("Infinity"), Decimal("Infinity"))
 
 
-def narrow(value: Interval, width: Fraction = WIDTH) -> bool:
-    return value.relative_width is not None and value.relative_width <= width
-
-
 def test_delta_of_ten_to_the_minus_thousand() -> None:
     epsilon = profile.epsilon(Gaussian(1), "1e-1000")
     assert str(epsilon.lower).startswith("68.2232603009469428214358217043")
     delta = profile.delta(Gaussian(1), "68.22326030094694282143582170432")
-    assert narrow(delta)
+    assert narrow(delta, WIDTH)
     assert delta.lower.adjusted() in (-1000, -1001)
     log = profile.log_delta(Gaussian(1), "68.22326030094694282143582170432")
     assert log.lower < -1000 * Decimal(10).ln() + Decimal("1e-20")
@@ -40,9 +37,9 @@ def test_logarithm_and_complement_agree_with_delta(mechanism: Mechanism, epsilon
     delta = profile.delta(mechanism, epsilon)
     rest = profile.delta_complement(mechanism, epsilon)
     log = profile.log_delta(mechanism, epsilon)
-    assert narrow(delta)
-    assert narrow(rest)
-    assert narrow(log) or log.upper == 0
+    assert narrow(delta, WIDTH)
+    assert narrow(rest, WIDTH)
+    assert narrow(log, WIDTH) or log.upper == 0
     assert Fraction(delta.lower) + Fraction(rest.lower) <= 1
     assert Fraction(delta.upper) + Fraction(rest.upper) >= 1
     with mpmath.workdps(60):

@@ -22,6 +22,7 @@ from accountant.numbers.exact import ExactReal, exact
 from accountant.questions import profile
 from accountant.questions.profile_threshold import Limit
 from accountant.questions.threshold import FINEST, threshold, to_zero
+from tests.near import narrow
 from tests.quick import quick
 
 BOTH = Adjacency.ADD_REMOVE
@@ -71,16 +72,14 @@ def test_few_digits_are_rounded_to_the_safe_side() -> None:
     exact_delta = profile.delta(found.whole, 1, adjacency=BOTH, relative_width=NARROW)
     assert found.achieved["delta"].lower <= exact_delta.upper
     assert exact_delta.lower <= found.achieved["delta"].upper
-    assert found.achieved["delta"].relative_width is not None
-    assert found.achieved["delta"].relative_width < Fraction(1, 10**8)
+    assert narrow(found.achieved["delta"], Fraction(1, 10**8))
 
 
 @pytest.mark.parametrize(("sigma", "count"), [("1", 1), ("1.5", 10), ("1.1", 1000), ("2", 10**6)])
 def test_the_largest_rate_is_enclosed(sigma: str, count: int) -> None:
     target = EpsilonDelta(1, "1e-5")
     share = largest_sampling_prob(Gaussian(standard_deviation=sigma), target, count)
-    assert share.largest.relative_width is not None
-    assert share.largest.relative_width <= NARROW
+    assert narrow(share.largest, NARROW)
     assert share.safe <= Fraction(share.largest.lower)
     for end, met in ((share.largest.lower, True), (share.largest.upper, False)):
         value = profile.delta(
@@ -165,8 +164,7 @@ def test_the_profile_keeps_below_and_hardly_less_noise_does_not(
     found = calibrate(
         "Gaussian", target, adjacency=BOTH, count=count, sampling_prob=q, relative_width=SIX_DIGITS
     )
-    assert found.least.relative_width is not None
-    assert found.least.relative_width <= SIX_DIGITS
+    assert narrow(found.least, SIX_DIGITS)
     ratio = found.achieved["ratio"]
     assert ratio.upper == 1
     assert ratio.lower > Fraction(999, 1000)

@@ -29,6 +29,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
+from tests.near import mpf, narrow
 
 LEVELS = ["1e-300", "1e-5", "0.03", "0.3", "1/2", "0.7", "0.999999", 1 - Fraction(1, 10**300)]
 WIDTH = Fraction(1, 10**30)
@@ -42,22 +43,14 @@ KINDS: list[Mechanism] = [
 ]
 
 
-def narrow(value: Interval) -> bool:
-    return value.relative_width is not None and value.relative_width <= WIDTH
-
-
-def mpf(value: Interval) -> mpmath.mpf:
-    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
-
-
 @pytest.mark.parametrize("mechanism", KINDS, ids=str)
 @pytest.mark.parametrize("alpha", LEVELS, ids=lambda a: str(a)[:10])
 def test_beta_and_power_are_narrow_and_add_to_one(
     mechanism: Mechanism, alpha: str | Fraction
 ) -> None:
     beta, power = tradeoff.beta(mechanism, alpha), tradeoff.power(mechanism, alpha)
-    assert narrow(beta)
-    assert narrow(power)
+    assert narrow(beta, WIDTH)
+    assert narrow(power, WIDTH)
     assert Fraction(beta.lower) + Fraction(power.lower) <= 1
     assert Fraction(beta.upper) + Fraction(power.upper) >= 1
     assert Fraction(power.upper) >= exact(alpha).rational  # type: ignore[operator]  # rational
@@ -101,7 +94,7 @@ def test_ends() -> None:
 
 def test_a_value_far_below_any_float() -> None:
     beta = tradeoff.beta(Gaussian("0.001"), "0.5")
-    assert narrow(beta)
+    assert narrow(beta, WIDTH)
     assert beta.lower.adjusted() == -217151
     assert str(beta.lower).startswith("2.290646146545498410643109081138")
 
@@ -112,10 +105,10 @@ def test_levels_on_a_plateau() -> None:
     for alpha, beta in (("1/6", Fraction(1, 2)), ("1/2", Fraction(1, 6))):
         value = tradeoff.beta(table, alpha)
         assert beta in value
-        assert narrow(value)
+        assert narrow(value, WIDTH)
         power = tradeoff.power(table, alpha)
         assert 1 - beta in power
-        assert narrow(power)
+        assert narrow(power, WIDTH)
 
 
 def test_the_worse_direction_counts() -> None:

@@ -26,11 +26,12 @@ from accountant.mechanisms import (
     TruncatedGeometric,
 )
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.interval import enclose
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.finite_losses import finite
 from accountant.questions import profile
+from tests.near import narrow
 from tests.quick import quick
 
 NARROW = Fraction(1, 10**9)
@@ -51,10 +52,6 @@ def small(pair: Pair) -> FinitePair:
     found = finite(pair)
     assert found is not None
     return found
-
-
-def narrow(found: Interval, width: Fraction) -> bool:
-    return found.relative_width is not None and found.relative_width <= width
 
 
 COIN, GEOMETRIC = RandomizedResponse(epsilon="0.1"), DiscreteLaplace(scale=10, sensitivity=3)

@@ -16,8 +16,9 @@ from accountant.composition.exact.laplace_product_sums import _Integral
 from accountant.composition.product import Product
 from accountant.core.pair import Tails
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.interval import enclose
 from tests.accountant.composition.mpmath_route import by_mpmath
+from tests.near import mpf
 from tests.quick import quick
 
 CASES: list[tuple[list[Number], list[str]]] = [
@@ -29,10 +30,6 @@ CASES: list[tuple[list[Number], list[str]]] = [
 
 def product(distances: Sequence[Number]) -> Product:
     return of_distances([exact(distance) for distance in distances])
-
-
-def mpf(value: Interval) -> mpmath.mpf:
-    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
 
 
 def all_four(tails: Tails) -> list[arb]:

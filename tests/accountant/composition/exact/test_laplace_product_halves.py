@@ -22,8 +22,9 @@ from accountant.composition.exact.laplace_product_sums import (
 from accountant.composition.grid.product import GRID
 from accountant.mechanisms import LaplaceVector
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.interval import enclose
 from accountant.questions import profile
+from tests.near import narrow
 from tests.quick import quick
 
 NARROW = Fraction(1, 10**9)
@@ -35,10 +36,6 @@ def different(count: int, scale: int) -> LaplaceVector:
     sizes = [Fraction(round(chosen.random() * 10**9), 10**9) for _ in range(count)]
     norm = Fraction(round(float(sum(size**2 for size in sizes)) ** 0.5 * 10**6), 10**6)
     return LaplaceVector(scale, [size / norm for size in sizes])
-
-
-def narrow(found: Interval) -> bool:
-    return found.relative_width is not None and found.relative_width <= NARROW
 
 
 @pytest.mark.parametrize("epsilon", ["-0.4", "0", "0.2", "0.9"])
@@ -75,7 +72,7 @@ def test_equal_shifts_and_ties_are_counted_as_in_one_sum(
 def test_many_different_shifts_to_nine_digits(epsilon: str) -> None:
     mechanism = different(24, 3)
     found = profile.delta(mechanism, epsilon, relative_width=NARROW)
-    assert narrow(found)
+    assert narrow(found, NARROW)
     grid, width = mechanism.pair().asked(GRID), Fraction(1, 100)
     rough = enclose(lambda: grid.hockey_stick(exact(epsilon)), relative_width=width)
     assert found.overlaps(rough)
@@ -87,7 +84,7 @@ def test_epsilon_of_many_different_shifts() -> None:
     mechanism = different(24, 3)
     for target in ("1e-5", "1e-20"):
         found = profile.epsilon(mechanism, target, relative_width=NARROW)
-        assert narrow(found)
+        assert narrow(found, NARROW)
         ends = [
             profile.delta(mechanism, str(end), relative_width=Fraction(1, 10**6))
             for end in (found.lower, found.upper)
@@ -99,4 +96,4 @@ def test_forty_shifts_on_a_grid_to_nine_digits() -> None:
     found = profile.delta(
         LaplaceVector(1, [t * Fraction(1, 9) for t in range(1, 41)]), 3, relative_width=NARROW
     )
-    assert narrow(found)
+    assert narrow(found, NARROW)

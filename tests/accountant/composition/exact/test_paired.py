@@ -19,6 +19,7 @@ from accountant.mechanisms import Composed, DiscreteGaussian, PoissonSubsampled,
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile
+from tests.near import narrow
 from tests.quick import quick
 
 RELATION = Adjacency.ADD_REMOVE
@@ -102,8 +103,7 @@ def test_epsilon_is_between_two_sums(
     """These were refused, where a rare loss is as likely as what a tilt shows of many."""
     steps = Composed(sampled(str(parameter), share), count)
     found = profile.epsilon(steps, f"1e{log_delta}", adjacency=RELATION, relative_width=WIDTH)
-    assert found.relative_width is not None
-    assert found.relative_width <= WIDTH
+    assert narrow(found, WIDTH)
     target = mpmath.mpf(10) ** log_delta
     ends = [
         by_all_outcomes(parameter, share, count, str(end), reach=reach)

@@ -19,6 +19,7 @@ from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
 from tests.accountant.composition.two_releases import two_releases
+from tests.near import narrow
 from tests.quick import quick
 
 BOTH = (Direction.REMOVE, Direction.ADD)
@@ -53,8 +54,7 @@ def test_two_releases_against_an_integral_over_the_first_outcome() -> None:
         )
         expected = two_releases("2", "0.3", "0.5", mixed_first=direction is Direction.REMOVE)
         assert near(found, float(expected), 1e-9)
-        assert found.relative_width is not None
-        assert found.relative_width < NARROW
+        assert narrow(found, NARROW)
 
 
 def test_the_setting_of_the_issue() -> None:
@@ -65,8 +65,7 @@ def test_the_setting_of_the_issue() -> None:
     )
     reference = Decimal("2.4147996886841946736957519530346214e-7")
     assert abs(value.lower - reference) < Decimal("1e-40")
-    assert value.relative_width is not None
-    assert value.relative_width < width
+    assert narrow(value, width)
 
 
 @settings(max_examples=5)
@@ -128,8 +127,7 @@ def test_epsilon_is_the_inverse_of_delta() -> None:
     for end, above in ((epsilon.lower, True), (epsilon.upper, False)):
         value = profile.delta(mechanism, end, adjacency="add-remove")
         assert (value.upper >= Decimal("1e-8")) if above else (value.lower <= Decimal("1e-8"))
-    assert epsilon.relative_width is not None
-    assert epsilon.relative_width <= NARROW
+    assert narrow(epsilon, NARROW)
 
 
 def test_the_trade_off_function_and_the_tails_fit() -> None:
@@ -138,8 +136,7 @@ def test_the_trade_off_function_and_the_tails_fit() -> None:
         mechanism, "0.05", adjacency="add-remove", relative_width=Fraction(1, 10**6)
     )
     assert 0 < beta.lower <= beta.upper < Decimal("0.95")
-    assert beta.relative_width is not None
-    assert beta.relative_width <= Fraction(1, 10**6)
+    assert narrow(beta, Fraction(1, 10**6))
     for pair in pairs(mechanism):
         for epsilon in ("-0.5", "0", "0.5"):
             at = exact(epsilon)

@@ -37,6 +37,7 @@ from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.accountant.composition.two_releases import two_releases
+from tests.near import narrow
 from tests.quick import quick
 
 WIDTH = Fraction(1, 10**9)
@@ -119,8 +120,7 @@ def test_epsilon_is_enclosed(
     mechanism = Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
     found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=WIDTH)
     assert str(found).startswith(epsilon)
-    assert found.relative_width is not None
-    assert found.relative_width <= WIDTH
+    assert narrow(found, WIDTH)
 
 
 @pytest.mark.parametrize(("parts", "epsilon"), CASES)
@@ -184,8 +184,7 @@ def test_a_delta_above_that_of_zero_has_an_epsilon_below_zero(
     mechanism = Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), 2)
     found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=WIDTH)
     assert found.upper < 0
-    assert found.relative_width is not None
-    assert found.relative_width <= WIDTH
+    assert narrow(found, WIDTH)
     ends = []
     with mp.workdps(30):
         for end in (found.lower, found.upper):

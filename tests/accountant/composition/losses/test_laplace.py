@@ -30,6 +30,7 @@ from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile, tradeoff
+from tests.near import narrow
 from tests.quick import quick
 
 NARROW = Fraction(1, 10**9)
@@ -59,8 +60,7 @@ def test_the_contour_agrees_with_the_exact_expansion(epsilon: str) -> None:
     one, other = delta(many("0.1", 2000), epsilon), enclose(expanded, relative_width=FINE)
     assert one.overlaps(other)
     for found in (one, other):
-        assert found.relative_width is not None
-        assert found.relative_width <= FINE
+        assert narrow(found, FINE)
 
 
 @pytest.mark.parametrize("count", [10**6, 10**9, 10**12])
@@ -73,8 +73,7 @@ def test_any_count_is_enclosed_to_nine_digits(distance: str, count: int, target:
     at_low, at_high = (profile.delta(mechanism, end, relative_width=NARROW) for end in (low, high))
     assert at_high.lower <= Decimal(target) <= at_low.upper
     for interval in (found, at_low, at_high):
-        assert interval.relative_width is not None
-        assert interval.relative_width <= NARROW
+        assert narrow(interval, NARROW)
 
 
 @pytest.mark.parametrize("distance", ["0.001", "0.1", "1"])
@@ -116,8 +115,7 @@ def test_counts_add_and_vectors_are_compositions() -> None:
     found = [profile.delta(one, 4850672, relative_width=FINE) for one in (both, whole, vector)]
     assert found[0] == found[1]
     assert found[1].overlaps(found[2])
-    assert found[2].relative_width is not None
-    assert found[2].relative_width <= FINE
+    assert narrow(found[2], FINE)
 
 
 MIXED: list[tuple[list[Mechanism], int, str]] = [
@@ -138,19 +136,16 @@ def test_mixed_lists_agree_with_the_grid(
     width = Fraction(1, 50)
     other = profile.delta(mechanism, epsilon, method="grid", relative_width=width)
     assert one.overlaps(other)
-    assert one.relative_width is not None
-    assert one.relative_width <= NARROW
+    assert narrow(one, NARROW)
 
 
 def test_the_trade_off_function_and_the_complement_of_many_releases() -> None:
     mechanism = Composed(Laplace(scale=10), 10**9)
     beta = tradeoff.beta(mechanism, "1e-3", relative_width=NARROW)
-    assert beta.relative_width is not None
-    assert beta.relative_width <= NARROW
+    assert narrow(beta, NARROW)
     rest = profile.delta_complement(mechanism, 4830000, relative_width=FINE)
     whole = profile.delta(mechanism, 4830000, relative_width=FINE)
-    assert rest.relative_width is not None
-    assert rest.relative_width <= FINE
+    assert narrow(rest, FINE)
     assert abs(rest.lower + whole.lower - 1) < Decimal("1e-29")
 
 

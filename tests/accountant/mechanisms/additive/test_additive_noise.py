@@ -33,14 +33,11 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.questions import accuracy, profile, utility
+from tests.near import narrow
 from tests.quick import quick
 
 WIDTH = Fraction(1, 10**12)
 FALSE_ALARM = 1e-6
-
-
-def narrow(value: Interval, width: Fraction = WIDTH) -> bool:
-    return value.relative_width is not None and value.relative_width <= width
 
 
 @pytest.mark.parametrize(
@@ -105,7 +102,7 @@ def test_profiles_agree_with_quadrature(density: str, knots: list[float]) -> Non
     for epsilon in (0.0, 0.4):
         sides = [by_quadrature(density, t, epsilon, knots) for t in (0.75, -0.75)]
         found = profile.delta(AdditiveNoise(density, sensitivity="3/4"), epsilon)
-        assert narrow(found)
+        assert narrow(found, WIDTH)
         # the quadrature of mpmath has about fifteen digits here
         assert abs(mpmath.mpf(str(found.upper)) - max(sides)) <= mpmath.mpf("1e-12")
 
@@ -180,7 +177,7 @@ def test_the_worst_shift_is_found(
     """No shift of a grid is worse than the answer, whose own shift attains it."""
     noise = AdditiveNoise(density, sensitivity=distance)
     found = profile.delta(noise, epsilon)
-    assert narrow(found)
+    assert narrow(found, WIDTH)
     farthest = Fraction(distance)
     worst = abs(noise_shift(noise, epsilon))
     assert (worst < farthest) is inside
@@ -214,7 +211,7 @@ def test_slabs_have_their_closed_form() -> None:
 def test_epsilon_of_several_modes_is_where_delta_is_met() -> None:
     noise = AdditiveNoise("linear((-1,0),(0,1),(1,1/2),(2,1),(3,0))")
     found = profile.epsilon(noise, "0.3")
-    assert narrow(found)
+    assert narrow(found, WIDTH)
     assert profile.delta(noise, found.upper).lower <= Decimal("0.3")
     assert profile.delta(noise, found.lower).upper >= Decimal("0.3") * (1 - Decimal("1e-11"))
 

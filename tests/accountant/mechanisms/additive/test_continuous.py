@@ -22,14 +22,14 @@ from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import profile
 from accountant.release.lattice_noise import InvertedNoise
+from tests.near import mpf, narrow
 
 
 def test_tails_beyond_every_float() -> None:
     # erfc of an inexact ball loses its accuracy at such arguments unless its ends are taken
     pair = Gaussian("1e-9").worst_case(None).remove[0]
     below = enclose(lambda: pair.tails(exact(1)).p_below)
-    assert below.relative_width is not None
-    assert below.relative_width <= Fraction(1, 10**30)
+    assert narrow(below, Fraction(1, 10**30))
     assert below.lower.adjusted() == -54286810237906488
 
 
@@ -37,10 +37,6 @@ def test_delta_is_far_below_one_coordinate_with_the_whole_distance() -> None:
     vector = profile.delta(LaplaceVector(100, [1] * 100), "0.5")
     whole = profile.delta(Laplace(100, 100), "0.5")
     assert vector.upper * 1000 < whole.lower
-
-
-def mpf(value: Interval) -> mpmath.mpf:
-    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
 
 
 def test_the_doubles_of_a_release_are_within_their_bound() -> None:
@@ -143,8 +139,7 @@ def test_the_full_shift_is_the_worst(law: tuple[str, str, str]) -> None:
 def test_optimal_gamma_beats_its_neighbours(epsilon: str) -> None:
     for cost in ("absolute", "variance"):
         best = optimal_gamma(epsilon, cost)
-        assert best.relative_width is not None
-        assert best.relative_width <= Fraction(1, 10**30)
+        assert narrow(best, Fraction(1, 10**30))
 
         def value(gamma: Fraction, cost: str = cost) -> Interval:
             mechanism = Staircase(epsilon, gamma)

@@ -10,6 +10,7 @@ from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import ball, enclose
 from accountant.questions import profile
+from tests.near import narrow
 
 PARAMETERS = [
     ("2.18", "0.8", 6),
@@ -127,8 +128,7 @@ def test_its_own_delta_has_the_closed_form(epsilon: str, eta: str, support: int)
     found = profile.delta(mechanism, epsilon)
     closed = enclose(lambda: law.count_noise_true_delta(exact(epsilon), exact(eta), support))
     assert found.overlaps(closed)
-    assert found.relative_width is not None
-    assert found.relative_width <= Fraction(1, 10**30)
+    assert narrow(found, Fraction(1, 10**30))
 
 
 def test_equal_masses_are_decided() -> None:

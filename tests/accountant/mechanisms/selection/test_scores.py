@@ -27,8 +27,8 @@ from accountant.mechanisms import (
     ReportNoisyMax,
     TopSelections,
 )
-from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
+from tests.near import mpf
 from verify.audit import audit
 from verify.checker.facts import mechanism
 from verify.verdict import Verdict
@@ -202,10 +202,6 @@ def test_what_is_refused() -> None:
 
 
 # ---------------------------------------------------------------- the exponential mechanism
-
-
-def mpf(value: Interval) -> mpmath.mpf:
-    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
 
 
 @pytest.mark.parametrize("epsilon", ["1/5", "1", "4"])

@@ -14,10 +14,11 @@ from accountant.errors import NotApplicableError
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
 from accountant.mechanisms.shapes.discrete_correlated import DiscreteCorrelatedGaussian
 from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.interval import enclose
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.questions import guarantees, profile, utility
+from tests.near import mpf
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 PAIRS = [
@@ -28,21 +29,17 @@ PAIRS = [
 ]
 
 
-def middle(interval: Interval) -> mpmath.mpf:
-    return (mpmath.mpf(str(interval.lower)) + mpmath.mpf(str(interval.upper))) / 2
-
-
 @pytest.mark.parametrize("pair", PAIRS)
 def test_renyi_divergence_is_the_sum_over_all_outcomes(pair: DiscreteGaussianProductPair) -> None:
     with mpmath.workdps(60):
         for order in ("1.5", "2", "3"):
-            value = middle(enclose(lambda a=order: pair.renyi(exact(a).ball())))  # type: ignore[misc]
+            value = mpf(enclose(lambda a=order: pair.renyi(exact(a).ball())))  # type: ignore[misc]
             other = pair.reference().renyi(exact(order), 50)
             assert abs(value - other) <= mpmath.mpf("1e-28")
         expected = pair.reference().integrate(
             lambda p, q: p * mpmath.log(p / q) if p and q else mpmath.mpf(0), None
         )
-        assert abs(middle(enclose(pair.kullback_leibler)) - expected) <= mpmath.mpf("1e-28")
+        assert abs(mpf(enclose(pair.kullback_leibler)) - expected) <= mpmath.mpf("1e-28")
 
 
 @given(

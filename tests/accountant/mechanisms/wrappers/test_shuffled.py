@@ -18,6 +18,7 @@ from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableEr
 from accountant.mechanisms import Composed, Guaranteed, Laplace, RandomizedResponse, Shuffled
 from accountant.numbers.exact import exact
 from accountant.questions import guarantees, profile
+from tests.near import narrow
 from verify.checker.facts import mechanism
 from verify.checker.mechanisms import pairs
 from verify.checker.reals import UnknownError
@@ -52,8 +53,7 @@ def test_all_datasets_are_covered(k: int, users: int, epsilon0: str, epsilon: st
         true = worst(k, users, epsilon0, epsilon)
         assert mpf(str(found.lower)) * (1 - mpf(10) ** -25) <= true
         assert true <= mpf(str(found.upper)) * (1 + mpf(10) ** -25)
-    assert found.relative_width is not None
-    assert found.relative_width < 1e-11
+    assert narrow(found, 1e-11)
 
 
 @given(st.integers(1, 30), st.fractions("1/10", 4, max_denominator=50))

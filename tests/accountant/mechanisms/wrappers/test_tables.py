@@ -31,6 +31,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
+from tests.near import mpf, narrow
 
 SKEWED = Tabulated(["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"])
 WITH_ZEROS = Tabulated(["1/3", "2/3", 0], [0, "1/3", "2/3"])
@@ -76,15 +77,10 @@ def test_trade_off_is_the_exact_linear_program(first: list[int], data: st.DataOb
     value = tradeoff.beta(Tabulated(p, q), alpha, direction=Direction.REMOVE)
     assert 1 - power in value
     if power != 1:
-        assert value.relative_width is not None
-        assert value.relative_width <= Fraction(1, 10**30)
+        assert narrow(value, Fraction(1, 10**30))
     else:
         assert value.upper == 0
     assert power in tradeoff.power(Tabulated(p, q), alpha, direction=Direction.REMOVE)
-
-
-def mpf(value: Interval) -> mpmath.mpf:
-    return (mpmath.mpf(str(value.lower)) + mpmath.mpf(str(value.upper))) / 2
 
 
 @pytest.mark.parametrize("epsilon", ["0.2", "1", "30"])
@@ -100,8 +96,7 @@ def test_profile_is_the_sum_over_the_reports(epsilon: str, categories: int) -> N
             terms = [max(a - factor * b, mpmath.mpf(0)) for a, b in zip(p, q, strict=True)]
             expected = sum(terms) / (odds + categories - 1)
             assert abs(mpf(delta) - expected) <= mpmath.mpf("1e-30") * expected
-        assert delta.relative_width is not None
-        assert delta.relative_width <= Fraction(1, 10**30)
+        assert narrow(delta, Fraction(1, 10**30))
 
 
 def test_no_information_at_zero() -> None:
@@ -144,8 +139,7 @@ def test_random_responses_are_one_pair_and_compose_exactly() -> None:
     # odds 3 : 1 of the true category: e^epsilon = 3, which is not rational
     near = profile.delta(Composed(RandomizedResponse(exact("1.0986122886681098"), 4), 10), 1)
     assert abs(Fraction(found.lower) - Fraction(near.lower)) < Fraction(1, 10**14)
-    assert found.relative_width is not None
-    assert found.relative_width < Fraction(1, 10**9)
+    assert narrow(found, Fraction(1, 10**9))
 
 
 def test_several_worst_pairs_compose_to_an_enclosure_of_every_choice() -> None:

@@ -1,4 +1,4 @@
-"""Engines by name: each encloses what the others enclose; refusals name what applies."""
+"""Engines by name, and values beside tails: each encloses what the others enclose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from accountant.mechanisms import (
     MixtureOfGaussians,
     PoissonSubsampled,
 )
+from accountant.notation import parse
 from accountant.questions.methods import applicable, pairs_of
+from accountant.questions.tradeoff import beta, power
+from tests.near import narrow
+from tests.quick import quick
 
 BOTH = "add-remove"
 STEP = PoissonSubsampled(Gaussian(standard_deviation=1), "1/4")
@@ -101,3 +105,33 @@ def test_an_unknown_engine_is_named() -> None:
 def test_former_names_are_answered_with_the_new_ones(old: str, new: str) -> None:
     with pytest.raises(InvalidInputError, match=f"method='{old}' is now method='{new}'"):
         dpassay.delta(Composed(STEP, 8), 1, adjacency=BOTH, method=old)
+
+
+COARSE, MIDDLE, FINE = (Fraction(1, 10**digits) for digits in (6, 10, 12))
+
+
+def sampled(sigma: str, q: str, count: int) -> Composed:
+    return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
+
+
+LEVELS: list[tuple[Mechanism, str]] = [
+    (sampled("0.8", "0.01", 1000), "1e-3"),
+    (sampled("2", "0.1", 300), "1/2"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "level"), quick(LEVELS, 1))
+def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
+    for ask in (beta, power):
+        fine = ask(mechanism, level, adjacency=BOTH, relative_width=FINE)
+        for width in (COARSE, MIDDLE):
+            found = ask(mechanism, level, adjacency=BOTH, relative_width=width)
+            assert found.overlaps(fine)
+            assert narrow(found, width)
+
+
+def test_atoms_on_a_grid() -> None:
+    """At ±700 nothing is cut off that a float tells: the laws are those of Laplace noise."""
+    known = beta(parse("Composed(Laplace(scale='6.6'), 5)"), "0.01")
+    cut = parse("Composed(TruncatedLaplace(scale='6.6', bound=700), 5)")
+    assert beta(cut, "0.01", relative_width=COARSE).overlaps(known)

@@ -1,4 +1,4 @@
-"""Exported privacy-loss distributions and tables."""
+"""Loss distributions for other libraries: the exact profile lies between both ends."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import math
 
 import pytest
+from flint import arb
 
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError
@@ -16,12 +17,14 @@ from accountant.mechanisms import (
     IntegerNoise,
     Laplace,
     PoissonSubsampled,
+    Staircase,
 )
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.quick import quick
 from verify.exact import verify
 from verify.foreign import loss, profile_table
+from verify.foreign.discretised import discretise, reach
 from verify.foreign.table import read_grid
 from verify.verdict import Verdict
 
@@ -105,3 +108,25 @@ def test_a_table_has_both_ends() -> None:
 def test_wrong_grids_are_named(text: str) -> None:
     with pytest.raises(InvalidInputError, match="A:B:N"):
         read_grid(text)
+
+
+STAIRCASE = Staircase(epsilon=1, gamma="1/3")
+
+
+def test_one_release_is_bracketed_everywhere() -> None:
+    (pair,) = STAIRCASE.worst_case(None).remove
+    low, high = reach(pair, -60)
+    laws = discretise(pair, high, (high - low) / 64, -64, 0)
+    for law in (laws.above, laws.below):
+        assert not sum(law.masses, start=arb(0)) + law.infinity > 1
+    for eps in ("-1/2", "0", "1/3", "9/10"):
+        sums = []
+        for law in (laws.above, laws.below):
+            total = law.infinity
+            for i, mass in enumerate(law.masses):
+                loss = arb(str(float(high))) + (law.first + i) * float((high - low) / 64)
+                total += mass * (1 - (exact(eps).ball() - loss - law.shift).exp()).max(arb(0))
+            sums.append(float(total))
+        true = float(pair.hockey_stick(exact(eps)))
+        assert sums[1] - 1e-9 <= true <= sums[0] + 1e-9
+        assert sums[0] - sums[1] < 1e-2

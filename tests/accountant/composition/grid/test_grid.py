@@ -1,16 +1,24 @@
-"""Two-sided discretisation: it contains the exact value wherever another engine knows it."""
+"""The two-sided grid: against exact values, and the laws that are listed for it."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
 
+from accountant.composition.grid import survival
 from accountant.composition.grid.bracket import POINTS, bounds
+from accountant.composition.grid.product import GRID
 from accountant.composition.product import Product
 from accountant.core.adjacency import Direction
 from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
     Composed,
@@ -23,6 +31,8 @@ from accountant.mechanisms import (
     Tabulated,
 )
 from accountant.numbers.exact import exact
+from accountant.numbers.precision import ctx
+from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.questions import methods, profile
 from tests.quick import quick
 
@@ -119,3 +129,86 @@ def test_losses_beyond_all_grids_are_refused(count: int) -> None:
     for ask, at in ((profile.delta, "0.2"), (profile.epsilon, "1e-5")):
         with pytest.raises(UndecidedError):
             ask(many, at, method="grid", relative_width="1e-3")
+
+
+LOSSES = np.array([-40.0, -3.0, -0.26, -0.25, 0.0, 0.1, 0.25, 1.0, 1.75, 7.0, 60.0, 500.0])
+
+
+@pytest.mark.parametrize(("parameter", "shift"), [("1/3", 1), ("2", 1), ("20", 3), ("90000", 1)])
+def test_tails_are_those_of_balls(parameter: str, shift: int) -> None:
+    pair = DiscreteGaussianPair(exact(parameter), shift)
+    known = survival.discrete_gaussian(float(Fraction(parameter)), shift)
+    assert known is not None
+    tail = known(LOSSES)
+    with ctx.workprec(256):
+        for i, loss in enumerate(LOSSES):
+            at = exact(Fraction(float(loss)))
+            true = pair.tails(at)
+            above_q = true.q_above * at.ball().exp()
+            assert abs(true.p_above - tail.above_p[i]) <= tail.error_p[i]
+            assert abs(above_q - tail.above_q[i]) <= tail.error_q[i]
+            gap = true.p_above - above_q
+            assert gap <= tail.above_p[i] - tail.above_q[i] + tail.error_p[i] + tail.error_q[i]
+    body = (tail.above_p > 1e-9) & (LOSSES > -5)
+    assert np.all(tail.error_p[body] <= 1e-11 * tail.above_p[body])
+
+
+def test_a_law_too_wide_for_a_table_is_left_to_balls() -> None:
+    assert survival.discrete_gaussian(1e9, 1) is None
+
+
+Masses = tuple[list[Fraction], list[Fraction]]
+
+
+def table(p: str, q: str) -> Masses:
+    return [Fraction(each) for each in p.split()], [Fraction(each) for each in q.split()]
+
+
+def hockey_stick(tables: list[Masses], epsilon: Fraction) -> float:
+    """Sum over all joint outcomes."""
+    factor, found = math.exp(epsilon), 0.0
+    for outcome in itertools.product(*[list(zip(*each, strict=True)) for each in tables]):
+        p, q = (math.prod(side) for side in zip(*outcome, strict=True))
+        found += max(float(p) - factor * float(q), 0.0)
+    return found
+
+
+def assert_bounded(tables: list[Masses], epsilon: Fraction) -> None:
+    factors: dict[Pair, int] = {}
+    for each in tables:
+        pair = Tabulated(*each).worst_case(None).remove[0]
+        factors[pair] = factors.get(pair, 0) + 1
+    low, high = bounds(Product(tuple(factors.items()), GRID), exact(epsilon), 4096)
+    slack = arb("1e-12")  # of the sum in doubles
+    truth = arb(hockey_stick(tables, epsilon))
+    assert low - slack <= truth <= high + slack
+
+
+@pytest.mark.parametrize(
+    ("tables", "epsilon"),
+    [
+        # Q alone has an outcome: a large loss is no sign of a large sum
+        ([table("2/3 1/3 0", "1/9 4/9 4/9")] * 2, "-3/8"),
+        # all losses are positive: that of the large one itself counts once
+        ([table("2/3 0 1/3", "2/5 1/2 1/10")] * 2, "9/8"),
+        # the window begins above epsilon
+        ([table("1/3 2/3", "6/11 5/11")] * 2, "-1"),
+        # all sums are 0, the losses are not
+        ([table("1/2 1/2 0", "1/4 1/2 1/4")] * 3, "1/4"),
+        ([table("1/3 2/3", "1 0"), table("0 1", "2/3 1/3")] * 2, "-5/8"),
+        ([table("1 0", "1/2 1/2")] * 2, "5/8"),
+    ],
+)
+def test_a_short_window_bounds_what_it_leaves_out(tables: list[Masses], epsilon: str) -> None:
+    assert_bounded(tables, Fraction(epsilon))
+
+
+laws = st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any)
+
+
+@given(st.lists(st.tuples(laws, laws), min_size=1, max_size=2), st.fractions(-1, 3))
+def test_bounds_contain_the_sum(weights: list[tuple[list[int], list[int]]], eps: Fraction) -> None:
+    tables = [
+        ([Fraction(x, sum(p)) for x in p], [Fraction(x, sum(q)) for x in q]) for p, q in weights
+    ]
+    assert_bounded(tables * 2, eps)

@@ -1,0 +1,290 @@
+"""Training runs: schemes of sampling, batches that are cut, and groups of records."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+import dpassay
+from accountant.numbers.exact import exact
+from accountant.pairs.shuffled_batches import ShuffledBatches
+from accountant.schemes import SCHEMES, TRUNCATED
+from tests.near import narrow
+
+DELTA = "1e-5"
+
+
+def test_random_allocation_is_that_mechanism_composed_over_epochs() -> None:
+    run = dpassay.dpsgd(2, 10, 45, epochs=1, delta=DELTA, sampling="random-allocation")
+    assert repr(run.mechanism) == (
+        "RandomAllocation(mechanism=Gaussian(standard_deviation=2), steps=4)"
+    )
+    alone = dpassay.epsilon(run.mechanism, DELTA, adjacency="add-remove")
+    assert run.epsilon.overlaps(alone)
+    assert "45/10 is not whole" in str(run)
+    longer = dpassay.dpsgd(2, 10, 10, epochs="1.5", delta=DELTA, sampling="random-allocation")
+    assert "2 epochs, parts counted as whole ones, of 1 step each" in str(longer)
+    twice = dpassay.epsilon("Composed(Gaussian(2), 2)", DELTA)
+    assert longer.epsilon.overlaps(twice)  # in one step of one, that is, always
+
+
+@pytest.mark.parametrize("settings", [{"epochs": 3}, {"steps": 7}, {"steps": 9}])
+def test_shuffled_batches_are_no_worse_than_a_release_per_epoch(settings: dict[str, int]) -> None:
+    run = dpassay.dpsgd(1, 10, 30, delta=DELTA, sampling="shuffle", **settings)
+    whole = dpassay.epsilon("Composed(Gaussian(1), 3)", DELTA)
+    assert run.epsilon.upper == whole.upper
+    done = 2 if settings == {"steps": 7} else 3
+    below, _ = ShuffledBatches(exact(1), 10, 30, done).lower(exact(DELTA))
+    assert 0 < float(run.epsilon.lower) <= float(run.epsilon.upper)
+    assert float(run.epsilon.lower) >= float(below) * (1 - 1e-15)
+    assert "Lower end" in str(run)
+
+
+def test_where_there_is_one_batch_both_ends_meet() -> None:
+    run = dpassay.dpsgd(1, 10, 10, epochs=1, delta=DELTA, sampling="shuffle")
+    assert narrow(run.epsilon, Fraction(1, 10**3))
+
+
+@pytest.mark.parametrize(("size", "epochs"), [(40, 1), (47, 1), (40, 3)])
+def test_the_event_of_the_lower_end_has_its_probabilities(size: int, epochs: int) -> None:
+    """Simulated with real permutations: 10^5 runs, false alarm below 1e-6 (five deviations)."""
+    sigma, batch, runs, k, c = 0.8, 10, 100_000, 2 if epochs > 1 else 1, 1.5
+    shuffled = ShuffledBatches(exact("0.8"), batch, size, epochs)
+    rng = np.random.default_rng(size + epochs)
+    full = size // batch
+    for own, shift in ((1, 2), (0, 1)):
+        each = shuffled._exceeds(Fraction(c), shift)
+        expected = float(shuffled._tail(each, k, below=False))
+        seen = np.zeros(runs, dtype=int)
+        for _ in range(epochs):
+            place = rng.integers(0, size, runs) // batch  # of the record in a random order
+            sums = np.full((runs, full), -float(batch))
+            inside = place < full
+            sums[np.flatnonzero(inside), place[inside]] += 1 + own
+            noisy = sums + sigma * rng.standard_normal((runs, full))
+            seen += noisy.max(axis=1) > c - batch
+        found = np.mean(seen >= k)
+        assert abs(found - expected) < 5 * math.sqrt(expected * (1 - expected) / runs)
+
+
+@pytest.mark.parametrize(("epsilon", "epochs"), [("1", 1), ("6", 20)])
+def test_noise_for_a_budget_with_random_allocation_uses_it(epsilon: str, epochs: int) -> None:
+    run = dpassay.dpsgd_noise(
+        epsilon, 10, 60, epochs=epochs, delta=DELTA, sampling="random-allocation"
+    )
+    assert 1 - 1e-7 <= float(run.epsilon.upper) / float(epsilon) <= 1
+
+
+def test_the_table_of_schemes_has_every_answer() -> None:
+    table = dpassay.training_schemes(10, 20, epochs=1, noise_multiplier=2, delta=DELTA)
+    for run in table.runs:
+        alone = dpassay.dpsgd(2, 10, 20, epochs=1, delta=DELTA, sampling=run.sampling)
+        assert run.epsilon == alone.epsilon
+        assert f"{run.sampling}: {run.assumptions[0]}" in str(table)
+    with pytest.raises(dpassay.InvalidInputError, match="one of noise_multiplier"):
+        dpassay.training_schemes(10, 20, epochs=1, delta=DELTA)
+
+
+def test_several_epochs_of_very_few_steps_lie_between_one_and_known_steps() -> None:
+    few = dpassay.dpsgd(1, 30, 90, epochs=3, delta=DELTA, sampling="random-allocation")
+    one = dpassay.dpsgd(1, 30, 90, epochs=1, delta=DELTA, sampling="random-allocation")
+    each = dpassay.epsilon("Composed(Gaussian(1), 3)", DELTA)
+    assert one.epsilon < few.epsilon < each
+    assert narrow(few.epsilon, Fraction(1, 10**9))
+
+
+WHERE: dict[str, Any] = {"sampling": "truncated-poisson", "delta": "1e-5"}
+
+
+def test_a_limit_that_is_never_reached_changes_nothing() -> None:
+    cut = dpassay.dpsgd("1.1", 3, 30, epochs=2, truncated_batch_size=31, **WHERE)
+    whole = dpassay.dpsgd("1.1", 3, 30, epochs=2, delta="1e-5")
+    assert cut.epsilon == whole.epsilon
+    assert "of more than 31 records 31 are kept" in str(cut)
+
+
+def test_a_limit_that_is_hardly_ever_reached_costs_nearly_nothing() -> None:
+    cut = dpassay.dpsgd("1.1", 256, 60000, epochs=30, truncated_batch_size=400, **WHERE)
+    whole = dpassay.dpsgd("1.1", 256, 60000, epochs=30, delta="1e-5")
+    assert cut.epsilon.overlaps(whole.epsilon)
+    assert narrow(cut.epsilon, Fraction(1, 10**5))
+    named = dpassay.epsilon(cut.mechanism, "1e-5", adjacency="add-remove")
+    assert named.lower > cut.epsilon.upper  # no untruncated run of sensitivity 1
+
+
+def hockey_stick(
+    first: dict[float, float], second: dict[float, float], sigma: float, epsilon: float
+) -> float:
+    """Return it between two mixtures of normal laws with deviation sigma."""
+
+    def density(law: dict[float, float], x: float) -> float:
+        return sum(float(norm.pdf(x, at, sigma)) * mass for at, mass in law.items())
+
+    def excess(x: float) -> float:
+        return max(0.0, density(first, x) - math.exp(epsilon) * density(second, x))
+
+    ends = [*first, *second]
+    low, high = min(ends) - 12 * sigma, max(ends) + 12 * sigma
+    return quad(excess, low, high, limit=500, points=sorted(set(ends)), epsabs=1e-12)[0]
+
+
+def cut_sums(
+    common: int, q: float, most: int, other: float, new: float | None
+) -> dict[float, float]:
+    """Return the law of the sum of a cut batch: `common` gradients, and a new record's."""
+    law: dict[float, float] = {}
+    for j in range(common + 1):
+        mass = math.comb(common, j) * q**j * (1 - q) ** (common - j)
+        alone = min(j, most) * other
+        taken = 0.0 if new is None else q * min(1.0, most / (j + 1))
+        law[alone] = law.get(alone, 0.0) + mass * (1 - taken)
+        if new is not None:
+            together = min(j, most - 1) * other + new
+            law[together] = law.get(together, 0.0) + mass * taken
+    return law
+
+
+@pytest.mark.slow
+@settings(max_examples=10, deadline=None)
+@given(
+    size=st.integers(2, 8),
+    most=st.integers(1, 8),
+    sigma=st.sampled_from(["0.7", "1.5", "4"]),
+    other=st.sampled_from([-1.0, 0.0, 1.0]),
+    delta=st.sampled_from(["0.1", "0.01", "1e-4"]),
+)
+def test_no_small_dataset_is_above_and_zeros_are_not_below(
+    size: int, most: int, sigma: str, other: float, delta: str
+) -> None:
+    """δ of one step, by quadrature; to 1e-9, as its absolute error is below 1e-10."""
+    batch = max(1, size // 2)
+    run = dpassay.dpsgd(
+        sigma,
+        batch,
+        size,
+        steps=1,
+        delta=delta,
+        sampling="truncated-poisson",
+        truncated_batch_size=most,
+    )
+    q = batch / size
+    with_new = cut_sums(size, q, most, other, 1.0)
+    without = cut_sums(size, q, most, other, None)
+    above = max(
+        hockey_stick(with_new, without, float(sigma), float(run.epsilon.upper)),
+        hockey_stick(without, with_new, float(sigma), float(run.epsilon.upper)),
+    )
+    assert above <= float(delta) + 1e-9
+    if other == 0 and run.epsilon.lower > 0:
+        below = hockey_stick(with_new, without, float(sigma), float(run.epsilon.lower))
+        assert below >= float(delta) * (1 - 1e-9) - 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("limit", "peer"), [(256, "8.92767807"), (330, "1.63860953")])
+def test_the_upper_end_is_near_that_of_a_peer(limit: int, peer: str) -> None:
+    """`PLDAccountant().compose(TruncatedSubsampledGaussianDpEvent(60000, 256/60000, limit, 1.1),
+    7032).get_epsilon(1e-5)` of dp-accounting 0.6.0, an upper bound of another kind."""
+    cut = dpassay.dpsgd("1.1", 256, 60000, epochs=30, truncated_batch_size=limit, **WHERE)
+    assert cut.epsilon.lower < Decimal(peer)
+    assert cut.epsilon.upper < Decimal(peer) * Decimal("1.002")
+
+
+def test_what_does_not_fit_is_one_line() -> None:
+    with pytest.raises(dpassay.InvalidInputError, match="Expected truncated_batch_size with"):
+        dpassay.dpsgd(1, 10, 100, epochs=1, **WHERE)
+    with pytest.raises(dpassay.InvalidInputError, match="Expected sampling='truncated-poisson'"):
+        dpassay.dpsgd(1, 10, 100, epochs=1, delta="1e-5", truncated_batch_size=20)
+    with pytest.raises(dpassay.InvalidInputError, match="truncated_batch_size=0 ≥ 1"):
+        dpassay.dpsgd(1, 10, 100, epochs=1, truncated_batch_size=0, **WHERE)
+
+
+def test_noise_for_a_budget() -> None:
+    found = dpassay.dpsgd_noise(1, 10, 100, epochs=1, truncated_batch_size=60, **WHERE)
+    assert Decimal("0.99") <= found.epsilon.upper <= 1
+
+
+def run(
+    sampling: str, group: int, *, batch: int = 10, size: int = 100, epochs: int = 3
+) -> dpassay.Training:
+    return dpassay.dpsgd(
+        2,
+        batch,
+        size,
+        epochs=epochs,
+        delta=DELTA,
+        sampling=sampling,
+        group=group,
+        truncated_batch_size=40 if sampling == TRUNCATED else None,
+    )
+
+
+@pytest.mark.parametrize("sampling", SCHEMES)
+def test_larger_groups_are_less_private_at_both_ends(sampling: str) -> None:
+    found = [run(sampling, group).epsilon for group in (1, 2, 3)]
+    for fewer, more in pairwise(found):
+        assert fewer.lower <= more.lower <= more.upper
+        assert fewer.upper < more.upper
+
+
+@pytest.mark.parametrize("sampling", ["random-allocation", "shuffle"])
+def test_one_batch_an_epoch_is_a_gaussian_release_of_all_records(sampling: str) -> None:
+    found = run(sampling, 3, size=10, epochs=4).epsilon
+    exact = dpassay.epsilon("Composed(Gaussian(2, 3), 4)", DELTA)
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper <= exact.upper * (1 + Decimal("1e-8"))
+    assert narrow(found, 1e-8)
+
+
+def test_batches_that_are_never_cut_are_those_of_poisson() -> None:
+    uncut = dpassay.dpsgd(
+        2, 10, 100, epochs=3, delta=DELTA, sampling=TRUNCATED, group=3, truncated_batch_size=103
+    )
+    assert uncut.epsilon.overlaps(run("poisson", 3).epsilon)
+
+
+def test_two_records_of_one_direction_are_between_the_ends() -> None:
+    """δ at both ends for parallel gradients, from 4·10⁵ runs: five deviations, 1e-6."""
+    steps, mu, runs = 10, 0.5, 400_000
+    found = run("random-allocation", 2, epochs=1)
+    rng = np.random.default_rng(23)
+    z = rng.standard_normal((runs, steps))
+    for _ in range(2):
+        z[np.arange(runs), rng.integers(0, steps, runs)] += mu
+    tilted = np.exp(mu * z - mu**2 / 2)
+    apart = tilted.sum(axis=1) ** 2 - (tilted**2).sum(axis=1)  # ordered pairs of steps
+    ratio = (apart + np.exp(2 * mu * z - 2 * mu**2).sum(axis=1)) / steps**2
+    event = np.maximum(1 - np.exp(float(found.epsilon.upper)) / ratio, 0)
+    assert event.mean() <= float(DELTA) + 5 * event.std() / np.sqrt(runs)
+    assert found.epsilon.lower < found.epsilon.upper
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "without-replacement" else ())
+        for name in SCHEMES
+    ],
+)
+def test_the_noise_for_a_group_is_enough(sampling: str) -> None:
+    found = dpassay.dpsgd_noise(
+        3,
+        10,
+        100,
+        epochs=1,
+        delta=DELTA,
+        sampling=sampling,
+        group=2,
+        truncated_batch_size=60 if sampling == TRUNCATED else None,
+    )
+    assert Decimal("2.9") < found.epsilon.upper <= 3

@@ -229,7 +229,10 @@ def run(
     )
 
 
-@pytest.mark.parametrize("sampling", SCHEMES)
+@pytest.mark.parametrize(
+    "sampling",
+    [pytest.param(s, marks=[pytest.mark.slow] * (s == "without-replacement")) for s in SCHEMES],
+)
 def test_larger_groups_are_less_private_at_both_ends(sampling: str) -> None:
     found = [run(sampling, group).epsilon for group in (1, 2, 3)]
     for fewer, more in pairwise(found):

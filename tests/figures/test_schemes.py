@@ -11,6 +11,7 @@ from figures import schemes
 from verify.cli import main
 
 
+@pytest.mark.slow
 def test_epsilon_against_epochs_is_what_each_run_has(tmp_path: Path) -> None:
     table = dpassay.training_schemes(10, 40, epochs=3, noise_multiplier=4, delta="1e-5")
     drawn = schemes.compute(table)
@@ -26,13 +27,17 @@ def test_epsilon_against_epochs_is_what_each_run_has(tmp_path: Path) -> None:
     assert "batches of 10 of 40, noise multiplier 4" in figure.axes[0].get_title(loc="left")
 
 
-def test_the_command_draws_with_schemes_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["training", "--noise-multiplier", "4", "--batch", "10", "--size", "20"]
-    words += ["--epochs", "1", "--delta", "1e-5"]
-    file = tmp_path / "epochs.png"
-    assert main([*words, "--plot", str(file)]) == 2
+WORDS = ["training", "--noise-multiplier", "4", "--batch", "10", "--size", "20"]
+WORDS += ["--epochs", "1", "--delta", "1e-5"]
+
+
+def test_schemes_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS, "--plot", str(tmp_path / "epochs.png")]) == 2
     assert "Expected --schemes with --plot" in capsys.readouterr().err
-    assert main([*words, "--schemes", "--plot", str(file)]) == 0
+
+
+@pytest.mark.slow
+def test_the_command_draws(tmp_path: Path) -> None:
+    file = tmp_path / "epochs.png"
+    assert main([*WORDS, "--schemes", "--plot", str(file)]) == 0
     assert file.stat().st_size > 1000

@@ -34,6 +34,7 @@ THREE = (
     "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
     "sampling_probs=['0.5', '0.3', '0.2'])"
 )
+POSITIONS = "BridgedTree(steps=12, arities=[3, 2, 2], {}, contributions=3)"
 MECHANISMS = {
     "coins": times(COIN.format("0.1"), 100),
     "many-coins": times(COIN.format("0.001"), "10**12"),
@@ -113,6 +114,9 @@ MECHANISMS = {
             ("shuffled-any", "Guaranteed(1)", 10_000),
         )
     },
+    "tree-laplace": POSITIONS.format("epsilon=2"),
+    "tree-normal": POSITIONS.format("mu=1"),
+    "root-normal": "SquareRootFactorization(steps=40, mu=1, contributions=4)",
     "streams": times("AboveThreshold(threshold_scale=2, query_scale=4)", 4),
     "logistic": "Logistic(scale=2)",
     "truncated": "TruncatedLaplace(scale=2, bound=20)",
@@ -253,6 +257,14 @@ REFUTED  dp    shuffled-4      -    0.02 1e-6    given slow
 HOLDS    pure  shuffled-few    -    1/2
 HOLDS    dp    shuffled-any    -    0.06 1e-6    given slow
 REFUTED  dp    shuffled-any    -    0.02 1e-6    given slow
+HOLDS    pure  tree-laplace    -    2
+REFUTED  pure  tree-laplace    -    1.99
+HOLDS    dp    tree-laplace    -    1 0.6
+REFUTED  dp    tree-laplace    -    1 0.07       slow
+HOLDS    mu    tree-normal     -    0.8
+REFUTED  mu    tree-normal     -    0.79
+HOLDS    mu    root-normal     -    0.86
+REFUTED  mu    root-normal     -    0.85
 HOLDS    dp    streams         -    1/2 0.8
 REFUTED  dp    streams         -    1/2 0.001
 HOLDS    pure  logistic        -    1/2
@@ -264,6 +276,8 @@ HOLDS    dp    matrix          -    1 0.9
 REFUTED  dp    matrix          -    1 1e-4
 HOLDS    dp    matrix-sample   both 1 1/2
 """
+"""Randomised response of the largest loss of tree-laplace has δ(1) = 0.557, three positions of it
+0.0738; μ of tree-normal is √(17/27), of 3·1 + 2² + 1² + 3², over 3·3²."""
 
 
 @cache

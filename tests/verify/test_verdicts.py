@@ -247,3 +247,16 @@ def test_an_undefined_side_is_undecided(left: str) -> None:
     finding, certificate = certify(claim(RELATION + f'claim = "{left} < 1"'))
     assert finding.verdict is Verdict.UNDECIDED
     assert certificate is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "delta"),
+    [
+        ("BridgedTree(steps=12, arities=[3, 2, 2], epsilon=2, contributions=3)", "1", "0.2"),
+        ("ReportNoisyMax('Laplace', 2, 5)", "1/2", "0.12"),
+        ("Shuffled(Guaranteed(1), 10000)", "0.045", "1e-6"),
+    ],
+)
+def test_between_two_ends_nothing_is_decided(mechanism: str, epsilon: str, delta: str) -> None:
+    claim = ApproximateDP(id="x", mechanism=mechanism, epsilon=epsilon, delta=delta)
+    assert verify(claim).verdict is Verdict.UNDECIDED

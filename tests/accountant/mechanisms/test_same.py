@@ -80,7 +80,7 @@ ROWS = [
     pytest.param(
         *(part.strip().replace("RAPPOR", RAPPOR).replace("LOGISTIC", LOGISTIC)
           for part in line.split(" | ")),
-        marks=[pytest.mark.slow] * ("LOGISTIC" in line),
+        marks=[pytest.mark.slow] * ("LOGISTIC" in line or "1/10'), 20)" in line),
     )
     for line in SAME.strip().splitlines()
 ]  # fmt: skip

@@ -27,6 +27,7 @@ from accountant.pairs.allocation_sum import AllocationSum
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.mean_lognormal import MeanLognormal
 from accountant.pairs.random_allocation import RandomAllocationPair
+from tests.quick import quick
 
 PERIOD = Fraction(6)
 
@@ -212,7 +213,7 @@ def mean_below(mu: float, shifted: tuple[int, ...], level: float) -> float:
 
 
 @pytest.mark.parametrize("mixed_first", [True, False])
-@pytest.mark.parametrize(("sigma", "taken", "epsilon"), [("1", 2, "1/2"), ("2", 2, "1")])
+@pytest.mark.parametrize(("sigma", "taken", "epsilon"), quick([("1", 2, "1/2"), ("2", 2, "1")], 0))
 def test_probabilities_of_three_steps_are_integrals(
     sigma: str, taken: int, epsilon: str, *, mixed_first: bool
 ) -> None:

@@ -79,7 +79,7 @@ def test_private_noise_is_not_accused(name: str) -> None:
             case,
             case.claim,
             pairs=[pair],
-            samples=10_000,
+            samples=5000,
             significance=LEVEL,
             seed=3,
             proposers=(bits.propose,),
@@ -133,6 +133,7 @@ def test_nothing_is_undone_where_bits_are_random() -> None:
             assert found.factor == 1  # a constant may seem to tell where it cancels the value
 
 
+@pytest.mark.slow
 def test_a_constant_of_its_own_does_not_hide_a_sum() -> None:
     """(3.7 + x + noise)/37: nothing but the right factor shows what the bits tell."""
 

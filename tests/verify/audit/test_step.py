@@ -116,6 +116,7 @@ def test_half_of_the_noise_shows_before_the_training_ends() -> None:
     assert again.outcome is checker.Outcome.CONDITIONAL, again.problems
 
 
+@pytest.mark.slow
 def test_steps_that_are_as_private_as_claimed_are_seldom_accused() -> None:
     """Of 12 trainings at 5 % more than 4 are accused with probability below 2e-4."""
     accused = sum(audit_training(_steps(2.0, 300, i), {"mu": "1/2"}).refuted for i in range(12))

@@ -138,7 +138,7 @@ def test_a_failure_that_depends_on_the_data_is_an_output() -> None:
         failing,
         (1, "1e-3"),
         pairs=[(1, 0)],
-        samples=20_000,
+        samples=10_000,
         seed=1,
         significance=1e-6,
         errors_are_outputs=True,

@@ -66,7 +66,7 @@ def test_no_search_finds_worse_scores(noise: str, k: int, s: int, t: str, epsilo
         assert -found.fun <= upper + SPARE[noise]
 
 
-@pytest.mark.parametrize("candidates", quick([2, 3, 5, 10, 100], 0, 3))
+@pytest.mark.parametrize("candidates", quick([2, 3, 5, 10, 100], 0))
 def test_questions_agree_with_each_other(candidates: int) -> None:
     for noise in ("Gaussian", "Laplace", "Exponential", "Gumbel"):
         about = ReportNoisyMax(noise, 4, candidates)
@@ -98,9 +98,6 @@ def test_bounds_with_laplace_noise() -> None:
         assert 0.1039 < float(found.lower) < float(found.upper) < 0.1471
         assert float(found.upper) >= last
         last = float(found.upper)
-    assert dpassay.verify(ReportNoisyMax("Laplace", 2, 5), epsilon="1/2", delta="0.12").verdict is (
-        Verdict.UNDECIDED
-    )
 
 
 def test_rho_and_mu_with_gaussian_noise() -> None:

@@ -153,6 +153,7 @@ def test_two_participations_are_between_both_ends(*, remove: bool) -> None:
     assert found.upper < 2 * found.lower
 
 
+@pytest.mark.slow
 def test_both_ends_of_several_participations_are_near() -> None:
     """ε of 2 steps of 1000 to half a per cent, and β."""
     two = RandomAllocation(Gaussian(1), 1000, 2)

@@ -18,6 +18,7 @@ from accountant.mechanisms import Guaranteed, RandomizedResponse, Shuffled
 from accountant.numbers.exact import exact
 from accountant.pairs.shuffled_reports import ShuffledReports
 from accountant.questions import profile
+from tests.quick import quick
 
 
 def both(epsilon0: Fraction, k: int, users: int, epsilon: Fraction) -> tuple[float, float]:
@@ -70,7 +71,7 @@ def test_no_randomiser_is_above_the_bound_by_clones(seed: int, epsilon0: float) 
                 assert gap <= most * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("users", "epsilon0", "epsilon"), [(1000, 2, 0.35), (3000, 1, 0.01)])
+@pytest.mark.parametrize(("users", "epsilon0", "epsilon"), [(1000, 2, 0.35), (1500, 1, 0.01)])
 def test_sums_in_floats(users: int, epsilon0: float, epsilon: float) -> None:
     """Of two categories: clones one by one, and all others alike, with no recurrence."""
     odds, x = math.exp(epsilon0), math.exp(epsilon)
@@ -101,8 +102,12 @@ def test_next_to_the_loss_of_one_report() -> None:
     ("mechanism", "apart"),
     [
         (Shuffled(RandomizedResponse(2), 10_000), 1.32),
-        (Shuffled(RandomizedResponse(1, 3), 10_000), 1.3),
-        (Shuffled(Guaranteed(1), 10_000), 1.45),
+        *quick(
+            [
+                (Shuffled(RandomizedResponse(1, 3), 10_000), 1.3),
+                (Shuffled(Guaranteed(1), 10_000), 1.45),
+            ]
+        ),
     ],
     ids=str,
 )
@@ -118,8 +123,3 @@ def test_epsilon_has_two_ends(mechanism: Shuffled, apart: float) -> None:
 
 def test_no_delta_is_below_zero() -> None:
     assert dpassay.delta(Shuffled(Guaranteed(1), 1000), "1/2").lower == 0
-
-
-def test_between_both_ends_nothing_is_decided() -> None:
-    found = dpassay.verify("Shuffled(Guaranteed(1), 10000)", epsilon="0.045", delta="1e-6")
-    assert found.verdict.value == "UNDECIDED"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -34,7 +35,6 @@ from verify.claims import ApproximateDP
 from verify.value import to_ball
 
 BOTH = ("add-remove", "replace-one")
-ROOT = ", c='sqrt(3)'"
 Draw = Callable[[random.Random], str]
 
 
@@ -95,13 +95,6 @@ def ellipse(name: str) -> Draw:
     return draw
 
 
-def local(name: str, own: tuple[str, ...]) -> Draw:
-    def draw(rng: random.Random) -> str:
-        return f"{name}(epsilon={rational(rng)}, categories={rng.randint(3, 9)}{rng.choice(own)})"
-
-    return draw
-
-
 def counter(
     name: str, more: Callable[[random.Random], str] = lambda rng: "", most: int = 40
 ) -> Draw:
@@ -136,10 +129,6 @@ def kary(name: str) -> Draw:
         return f"{name}({shape}, epsilon={rational(rng)})"
 
     return draw
-
-
-def law(rng: random.Random) -> str:
-    return f"IntegerNoise(probabilities={simplex(rng, 4)}, lowest=-2, sensitivity=2)"
 
 
 def declared(name: str) -> Draw:
@@ -189,112 +178,102 @@ def matrix_mechanism(rng: random.Random) -> str:
 
 TAKEN = ("AdditiveNoise",)
 """Mechanisms of which the checker has 15 digits: their own tests compare those."""
+# KNorm in ℓ2, other variants of AboveThreshold and other noises of ReportNoisyMax have fewer digits
+# or bounds: their own tests compare those.
+DRAWN = """
+any  | BoundedCountNoise(epsilon={r 0 30}, eta='{1..19}/20', support={1..7})
+any  | Composed(Gaussian(standard_deviation={r}), count=3)
+both | CorrelatedGaussian(dimension={1..40}, mu={r}, release_size={?}{|, c=2|, c='sqrt(3)'})
+both | DiscreteCorrelatedGaussian(dimension={1..3}, mu={1..3}, c={1|2|3/2})
+any  | DiscreteGaussian(parameter={r}, sensitivity={1..3})
+any  | DiscreteLaplace(scale={r}, sensitivity={1..3})
+any  | DisjointGroupsGaussian(groups={1..3}, dimension={1..30}, mu={r}, \
+adjacency='{add-remove|replace-one}', as_printed={?})
+any  | EllipticalGaussian(sensitivities=[1, 'sqrt(2)', 3], mu={r})
+any  | Gaussian(standard_deviation={r}, l2_sensitivity='sqrt(2)')
+add  | GaussianThreshold(standard_deviation={r}, threshold={r})
+any  | Guaranteed(epsilon={r 0}, delta='1/{2..99}')
+any  | IntegerNoise(probabilities={s 4}, lowest=-2, sensitivity=2)
+both | KnownSizeGaussian(dimension={1..9}, mu={r}{|, size_mu=3})
+any  | Laplace(scale={r}, l1_sensitivity={r})
+add  | LaplaceThreshold(scale={r}, threshold={r})
+any  | LaplaceVector(scale={r}, shifts=[1, -2, {1..5}])
+any  | MatrixVariateGaussian(row_covariance={c 3}, column_covariance={c 2}, l2_sensitivity={r})
+add  | MixtureOfGaussians(standard_deviation={r 5}, sensitivities=[0, 1, 2], sampling_probs={s 3})
+any  | OptimalGroups(groups={1..9}, counts={1..30}, mu={r}, adjacency='{add-remove|replace-one}')
+add  | PartitionSelection(epsilon={r}, delta='1/{2..99}')
+both | PoissonSubsampled(Gaussian(standard_deviation={r 5}), sampling_prob='1/{2..20}')
+one  | RandomizedResponse(epsilon={r 0}, categories={2..6})
+any  | RankOneGaussian(dimension={3..6}, sigma_star={r})
+last | SampledWithoutReplacement(Laplace(scale={r}), sample_size={1..4}, population={4..9})
+one  | Shuffled(RandomizedResponse(epsilon={r}, categories={2..3}), users={1..5})
+any  | Staircase(epsilon={r}, gamma='{0..10}/10', sensitivity={r})
+one  | Channel(matrix=[{s 3}, {s 3}, {s 3}]{|, neighbours=[[0, 2]]|, neighbours=[[0, 1], [2, 1]]})
+one  | HadamardResponse(epsilon={r}, categories={3..9})
+one  | LocalHashing(epsilon={r}, categories={3..9}{|, buckets=2|, buckets=5})
+one  | SubsetSelection(epsilon={r}, categories={3..9}{|, size=1|, size=2})
+one  | UnaryEncoding(epsilon={r}, categories={3..9}{|, optimised=True})
+one  | Rappor(flip='{1..8}/9', categories={2..9})
+any  | Tabulated(p={s 4}, q={s 4})
+any  | TruncatedGeometric(scale={r}, low=0, high=9, sensitivity=2)
+any  | KNorm(scale={r}, dimension={1..4}, sensitivity={r}, norm='{l1|linf}')
+any  | Skellam(variance={r}, sensitivity={1..4})
+any  | AboveThreshold(threshold_scale={r}, query_scale={r 0}, count={1..4}, variant='endless')
+any  | ReportNoisyMax(noise='{Gumbel|Exponential}', scale={r}, candidates={2..9}, \
+monotone={True|False})
+any  | TruncatedLaplace(scale={r}, bound=40, sensitivity={r 1})
+"""
+RELATIONS: dict[str, tuple[str | None, ...]] = {
+    "any": (None, *BOTH), "both": BOTH, "add": BOTH[:1], "one": (None, BOTH[1]), "last": BOTH[1:],
+}  # fmt: skip
+
+
+def drawing(template: str) -> Draw:
+    """Fill {r}ationals, {s}implices, {c}ovariances, {low..high}, {?} yes or no, and {one|other}."""
+
+    def fill(place: str, rng: random.Random) -> str:
+        if "|" in place:
+            return rng.choice(place.split("|"))
+        if ".." in place:
+            return str(rng.randint(*map(int, place.split(".."))))
+        kind, *numbers = place.split()
+        given = [int(number) for number in numbers]
+        match kind:
+            case "r":
+                return rational(rng, *given)
+            case "s":
+                return str(simplex(rng, *given))
+            case "c":
+                return covariance(rng, *given)
+        return str(rng.random() < 0.5)
+
+    return lambda rng: re.sub(r"{(.*?)}", lambda found: fill(found[1], rng), template)
+
+
 SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
-    "BinaryTree": (counter("BinaryTree"), (None, *BOTH)),
-    "BoundedCountNoise": (
-        lambda r: (
-            f"BoundedCountNoise(epsilon={rational(r, 0, 30)}, eta='{r.randint(1, 19)}/20', "
-            f"support={r.randint(1, 7)})"
-        ),
-        (None, *BOTH),
-    ),
+    **{name: (declared(name), (None, *BOTH)) for name in BY_MECHANISM if name not in TAKEN},
+    **{
+        text.partition("(")[0]: (drawing(text), RELATIONS[known.strip()])
+        for known, _, text in (line.partition("| ") for line in DRAWN.strip().splitlines())
+    },
+    **{
+        name: (counter(name), (None, *BOTH))
+        for name in ("BinaryTree", "HonakerTree", "SmoothBinary")
+    },
     "BridgedTree": (
         counter("BridgedTree", lambda r: f", arities=[3, 4, 4], pooled={r.randint(0, 2)}"),
         (None, *BOTH),
     ),
-    "Composed": (lambda r: f"Composed(Gaussian(standard_deviation={rational(r)}), count=3)",
-                 (None, *BOTH)),
-    "CorrelatedGaussian": (
-        lambda r: (
-            f"CorrelatedGaussian(dimension={r.randint(1, 40)}, mu={rational(r)}, "
-            f"release_size={r.random() < 0.5}{r.choice(['', ', c=2', ROOT])})"
-        ),
-        BOTH,
-    ),
-    "CountEllipse": (ellipse("CountEllipse"), BOTH),
-    "DelannoyCounter": (counter("DelannoyCounter", lambda r: f", levels={r.randint(1, 5)}"),
-                        (None, *BOTH)),
-    "DiscreteCorrelatedGaussian": (
-        lambda r: (
-            f"DiscreteCorrelatedGaussian(dimension={r.randint(1, 3)}, mu={r.randint(1, 3)}, "
-            f"c={r.choice(['1', '2', '3/2'])})"
-        ),
-        BOTH,
-    ),
-    "DiscreteGaussian": (
-        lambda r: f"DiscreteGaussian(parameter={rational(r)}, sensitivity={r.randint(1, 3)})",
+    "DelannoyCounter": (
+        counter("DelannoyCounter", lambda r: f", levels={r.randint(1, 5)}"),
         (None, *BOTH),
     ),
-    "DiscreteKaryTree": (kary("DiscreteKaryTree"), (None, *BOTH)),
-    "DiscreteLaplace": (
-        lambda r: f"DiscreteLaplace(scale={rational(r)}, sensitivity={r.randint(1, 3)})",
-        (None, *BOTH),
-    ),
-    "DisjointGroupsGaussian": (
-        lambda r: (
-            f"DisjointGroupsGaussian(groups={r.randint(1, 3)}, dimension={r.randint(1, 30)}, "
-            f"mu={rational(r)}, adjacency='{r.choice(BOTH)}', as_printed={r.random() < 0.5})"
-        ),
-        (None, *BOTH),
-    ),
-    "EllipticalGaussian": (
-        lambda r: f"EllipticalGaussian(sensitivities=[1, 'sqrt(2)', 3], mu={rational(r)})",
-        (None, *BOTH),
-    ),
-    "Gaussian": (
-        lambda r: f"Gaussian(standard_deviation={rational(r)}, l2_sensitivity='sqrt(2)')",
-        (None, *BOTH),
-    ),
-    "GaussianThreshold": (
-        lambda r: f"GaussianThreshold(standard_deviation={rational(r)}, threshold={rational(r)})",
-        ("add-remove",),
-    ),
+    # of more than twenty different shifts the sums over all signs are not formed
+    "SquareRootFactorization": (counter("SquareRootFactorization", most=18), (None, *BOTH)),
+    **{name: (kary(name), (None, *BOTH)) for name in ("DiscreteKaryTree", "KaryTree")},
+    **{name: (ellipse(name), BOTH) for name in ("CountEllipse", "OptimalEllipse")},
     "GeneralGaussian": (general, (None, *BOTH)),
-    "Guaranteed": (lambda r: f"Guaranteed(epsilon={rational(r, 0)}, delta='1/{r.randint(2, 99)}')",
-                   (None, *BOTH)),
-    "HonakerTree": (counter("HonakerTree"), (None, *BOTH)),
-    "IntegerNoise": (law, (None, *BOTH)),
-    "KaryTree": (kary("KaryTree"), (None, *BOTH)),
-    "KnownSizeGaussian": (
-        lambda r: (
-            f"KnownSizeGaussian(dimension={r.randint(1, 9)}, mu={rational(r)}"
-            f"{r.choice(['', ', size_mu=3'])})"
-        ),
-        BOTH,
-    ),
-    "Laplace": (lambda r: f"Laplace(scale={rational(r)}, l1_sensitivity={rational(r)})",
-                (None, *BOTH)),
-    "LaplaceThreshold": (
-        lambda r: f"LaplaceThreshold(scale={rational(r)}, threshold={rational(r)})",
-        ("add-remove",),
-    ),
-    "LaplaceVector": (
-        lambda r: f"LaplaceVector(scale={rational(r)}, shifts=[1, -2, {r.randint(1, 5)}])",
-        (None, *BOTH),
-    ),
     "MatrixMechanism": (matrix_mechanism, (None, *BOTH)),
-    "MatrixVariateGaussian": (
-        lambda r: (
-            f"MatrixVariateGaussian(row_covariance={covariance(r, 3)}, "
-            f"column_covariance={covariance(r, 2)}, l2_sensitivity={rational(r)})"
-        ),
-        (None, *BOTH),
-    ),
-    "MixtureOfGaussians": (
-        lambda r: (
-            f"MixtureOfGaussians(standard_deviation={rational(r, 5)}, sensitivities=[0, 1, 2], "
-            f"sampling_probs={simplex(r, 3)})"
-        ),
-        ("add-remove",),
-    ),
-    "OptimalEllipse": (ellipse("OptimalEllipse"), BOTH),
-    "OptimalGroups": (
-        lambda r: (
-            f"OptimalGroups(groups={r.randint(1, 9)}, counts={r.randint(1, 30)}, "
-            f"mu={rational(r)}, adjacency='{r.choice(BOTH)}')"
-        ),
-        (None, *BOTH),
-    ),
     "OneSidedGaussian": (
         lambda r: (
             f"OneSidedGaussian(bounds=[{', '.join(rational(r) for _ in range(r.randint(1, 5)))}], "
@@ -302,105 +281,7 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         ),
         BOTH,
     ),
-    "PartitionSelection": (
-        lambda r: f"PartitionSelection(epsilon={rational(r)}, delta='1/{r.randint(2, 99)}')",
-        ("add-remove",),
-    ),
-    "PoissonSubsampled": (
-        lambda r: (
-            f"PoissonSubsampled(Gaussian(standard_deviation={rational(r, 5)}), "
-            f"sampling_prob='1/{r.randint(2, 20)}')"
-        ),
-        BOTH,
-    ),
-    "RandomizedResponse": (
-        lambda r: f"RandomizedResponse(epsilon={rational(r, 0)}, categories={r.randint(2, 6)})",
-        (None, "replace-one"),
-    ),
-    "RankOneGaussian": (
-        lambda r: f"RankOneGaussian(dimension={r.randint(3, 6)}, sigma_star={rational(r)})",
-        (None, *BOTH),
-    ),
-    "SampledWithoutReplacement": (
-        lambda r: (
-            f"SampledWithoutReplacement(Laplace(scale={rational(r)}), "
-            f"sample_size={r.randint(1, 4)}, population={r.randint(4, 9)})"
-        ),
-        ("replace-one",),
-    ),
-    "Shuffled": (
-        lambda r: (
-            f"Shuffled(RandomizedResponse(epsilon={rational(r)}, categories={r.randint(2, 3)}), "
-            f"users={r.randint(1, 5)})"
-        ),
-        (None, "replace-one"),
-    ),
-    "SmoothBinary": (counter("SmoothBinary"), (None, *BOTH)),
-    # of more than twenty different shifts the sums over all signs are not formed
-    "SquareRootFactorization": (counter("SquareRootFactorization", most=18), (None, *BOTH)),
-    "Staircase": (
-        lambda r: (
-            f"Staircase(epsilon={rational(r)}, gamma='{r.randint(0, 10)}/10', "
-            f"sensitivity={rational(r)})"
-        ),
-        (None, *BOTH),
-    ),
-    "Channel": (
-        lambda r: (
-            f"Channel(matrix=[{simplex(r, 3)}, {simplex(r, 3)}, {simplex(r, 3)}]"
-            f"{r.choice(['', ', neighbours=[[0, 2]]', ', neighbours=[[0, 1], [2, 1]]'])})"
-        ),
-        (None, "replace-one"),
-    ),
-    **{
-        name: (local(name, own), (None, "replace-one"))
-        for name, own in (
-            ("HadamardResponse", ("",)),
-            ("LocalHashing", ("", ", buckets=2", ", buckets=5")),
-            ("SubsetSelection", ("", ", size=1", ", size=2")),
-            ("UnaryEncoding", ("", ", optimised=True")),
-        )
-    },
-    "Rappor": (
-        lambda r: f"Rappor(flip='{r.randint(1, 8)}/9', categories={r.randint(2, 9)})",
-        (None, "replace-one"),
-    ),
-    "Tabulated": (lambda r: f"Tabulated(p={simplex(r, 4)}, q={simplex(r, 4)})", (None, *BOTH)),
-    "TruncatedGeometric": (
-        lambda r: f"TruncatedGeometric(scale={rational(r)}, low=0, high=9, sensitivity=2)",
-        (None, *BOTH),
-    ),
-    **{name: (declared(name), (None, *BOTH)) for name in BY_MECHANISM if name not in TAKEN},
-    "KNorm": (
-        lambda r: (
-            f"KNorm(scale={rational(r)}, dimension={r.randint(1, 4)}, sensitivity={rational(r)}, "
-            f"norm={r.choice(['l1', 'linf'])!r})"  # ℓ2 has fewer digits: its own test compares it
-        ),
-        (None, *BOTH),
-    ),
-    "Skellam": (
-        lambda r: f"Skellam(variance={rational(r)}, sensitivity={r.randint(1, 4)})",
-        (None, *BOTH),
-    ),
-    "AboveThreshold": (  # others have bounds: their own test compares those
-        lambda r: (
-            f"AboveThreshold(threshold_scale={rational(r)}, query_scale={rational(r, 0)}, "
-            f"count={r.randint(1, 4)}, variant='endless')"
-        ),
-        (None, *BOTH),
-    ),
-    "ReportNoisyMax": (  # other noises are enclosed to fewer digits: their own test compares them
-        lambda r: (
-            f"ReportNoisyMax(noise={r.choice(['Gumbel', 'Exponential'])!r}, scale={rational(r)}, "
-            f"candidates={r.randint(2, 9)}, monotone={r.choice([True, False])})"
-        ),
-        (None, *BOTH),
-    ),
-    "TruncatedLaplace": (
-        lambda r: f"TruncatedLaplace(scale={rational(r)}, bound=40, sensitivity={rational(r, 1)})",
-        (None, *BOTH),
-    ),
-}  # fmt: skip
+}
 """A mechanism at random parameters, and the relations under which its pairs are known."""
 
 SLOW = ("MixtureOfGaussians", "RankOneGaussian")

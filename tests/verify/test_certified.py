@@ -6,12 +6,14 @@ import copy
 import json
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mpmath import mp
 
 from tests.quick import quick
+from tests.tables import rows
 from tests.verify.forge import Data, decided, sealed
 from verify import checker
 
@@ -130,154 +132,6 @@ FIELDS = {
     "rho": ("zcdp", "rho"), "mu": ("gaussian-dp", "mu"), "renyi": ("renyi-dp", "order", "epsilon"),
 }  # fmt: skip
 RELATIONS = {"-": None, "both": "add-remove", "one": "replace-one"}
-CLAIMS = """
-HOLDS    dp    coins           -    1 0.1256884
-REFUTED  dp    coins           -    1 0.1256883
-HOLDS    pure  coins           -    10
-REFUTED  pure  coins           -    9.999
-HOLDS    rho   coins           -    1/2
-HOLDS    dp    normals         -    1 0.127
-HOLDS    mu    normals         -    0.1
-REFUTED  mu    normals         -    0.0999
-HOLDS    mu    two-normals     -    0.6
-REFUTED  dp    laplaces        -    0.5 0.02
-HOLDS    dp    laplace-1e9     -    634 1e-5
-REFUTED  dp    laplace-1e9     -    633 1e-5
-HOLDS    dp    laplace-and-coin -   1e10 1e-5
-HOLDS    dp    many-coins      -    504264 1e-5
-REFUTED  dp    many-coins      -    504263 1e-5
-HOLDS    dp    paired          -    477 1e-5
-REFUTED  dp    paired          -    476 1e-5
-HOLDS    dp    one-laplace     -    0.1 0.2
-HOLDS    dp    mixed           -    1 0.2
-REFUTED  dp    mixed           -    1 0.19
-HOLDS    rho   mixed           -    0.7
-REFUTED  renyi mixed           -    3 1.9
-HOLDS    dp    step            both 1 2.1e-13
-REFUTED  dp    step            both 1 2e-13
-HOLDS    dp    whole           both 0.5 0.1
-HOLDS    dp    integers-1e6    both 253015 1e-5
-REFUTED  dp    integers-1e6    both 253014 1e-5
-HOLDS    dp    both            both 1 1e-6       slow
-HOLDS    dp    three           both 1/10 0.2     slow
-REFUTED  dp    three           both 1/10 1e-3    slow
-HOLDS    renyi three           both 3 1          slow
-HOLDS    renyi laplace-sample  both 2.5 1
-HOLDS    rho   laplace-sample  both 1/5
-HOLDS    dp    training        both 2 1e-5
-REFUTED  dp    training        both 1.5 1e-5
-HOLDS    dp    short           both 6 1e-7
-HOLDS    dp    releases        both 2 1e-4       slow
-REFUTED  dp    releases        both 0.5 1e-5     slow
-HOLDS    dp    replaced        one  0.3 0.001
-REFUTED  dp    replaced        one  0 0.03
-HOLDS    dp    fixed-size      one  0.1 0.01
-HOLDS    dp    three-answers   one  4 0.001
-REFUTED  dp    three-answers   one  1 0.001
-HOLDS    dp    integers        both 5 0.1
-REFUTED  dp    geometric       both 5 0.1
-HOLDS    dp    laplace-40      both 3 0.02
-HOLDS    dp    laplace-1000    both 20 1e-6
-HOLDS    dp    listed-samples  both 1 0.01
-HOLDS    renyi training        both 8 2
-HOLDS    mu    step            both 0.91
-REFUTED  mu    step            both 0.905
-HOLDS    mu    training        both 77           slow
-REFUTED  mu    training        both 0.5          slow
-HOLDS    mu    three           both 1.01
-HOLDS    mu    three-and-step  both 3.1
-REFUTED  mu    few             both 1            slow
-REFUTED  mu    few             both 1.7          slow
-HOLDS    mu    few-normal      both sqrt(1/2)    slow
-HOLDS    rho   step            both 0.42
-HOLDS    rho   training        both 3000
-REFUTED  rho   training        both 2900
-REFUTED  rho   training        both 2905
-HOLDS    rho   three           both 0.51         slow
-HOLDS    rho   integer-samples both 26           slow
-HOLDS    rho   integer-2       both 1/4
-HOLDS    rho   laplace-samples both 0.0958
-HOLDS    rho   two-coins       one  0.5
-HOLDS    rho   stairs          both 0.445
-HOLDS    rho   laplace         both 0.36789
-HOLDS    mu    integer         both 0.51
-REFUTED  mu    integer         both 0.5053
-REFUTED  mu    integers-10     both 1.5827
-REFUTED  mu    bounded         both 0.6992
-HOLDS    mu    coarse          both 7
-HOLDS    mu    tenth           one  1
-HOLDS    mu    nine-tenths     one  1.74
-HOLDS    mu    tenths          one  1.8
-HOLDS    mu    integers-10     both 1.59         given
-HOLDS    mu    mixed           both 1.3          given
-HOLDS    dp    tenths          one  3 0.5        given slow
-HOLDS    dp    allocation      both 1 0.2
-HOLDS    dp    allocation      both 1 1e-2
-REFUTED  dp    allocation      both 1 1e-5
-REFUTED  dp    twice           both 1.4 1e-6     slow
-HOLDS    dp    counted         both 1 2e-2
-REFUTED  dp    counted         both 0.5 1e-2
-HOLDS    dp    epochs          both 0.1 0.0035
-REFUTED  dp    epochs          both 0.1 0.0034
-HOLDS    dp    often           both 3 0.1        slow
-REFUTED  dp    often           both 3 1e-4
-HOLDS    dp    exponential     -    1 0.18
-REFUTED  dp    exponential     -    1 0.17
-HOLDS    renyi exponential     -    3 1.2
-REFUTED  renyi exponential     -    3 1.1
-HOLDS    rho   exponential     -    1/2
-HOLDS    dp    selections      -    1 0.15
-REFUTED  dp    selections      -    1 0.145
-HOLDS    renyi selections      -    3 1.38
-REFUTED  renyi selections      -    3 1.37
-HOLDS    rho   selections      -    1/2
-HOLDS    dp    flips           -    1 0.5
-REFUTED  dp    flips           -    1 0.4
-HOLDS    dp    top             -    1 0.01
-REFUTED  dp    top             -    1 0.002
-HOLDS    dp    maxima          -    1 0.5
-REFUTED  dp    maxima          -    1 0.1
-HOLDS    dp    normal-maxima   -    1 0.3
-REFUTED  dp    normal-maxima   -    1 0.01
-HOLDS    dp    max-Gaussian-3  -    1/2 0.15058
-REFUTED  dp    max-Gaussian-3  -    1/2 0.15057
-REFUTED  dp    max-Gaussian-3  -    0 0.3
-REFUTED  dp    max-rising      -    1/2 0.2      slow
-HOLDS    dp    max-Gaussian-40 -    1/2 0.39     given slow
-HOLDS    dp    max-Laplace-2   -    1/2 0.05724
-REFUTED  dp    max-Laplace-2   -    1/2 0.05723
-HOLDS    dp    max-Laplace-5   -    1/2 0.14     given slow
-HOLDS    dp    max-Gumbel-5    -    1/2 0.0775
-REFUTED  dp    max-Exponential-5 -  1/2 0.2211
-HOLDS    dp    shuffled        -    0.06 1e-6    slow
-REFUTED  dp    shuffled        -    0.02 1e-6    slow
-REFUTED  pure  shuffled-4      -    0.999        slow
-HOLDS    dp    shuffled-4      -    1 0
-REFUTED  dp    shuffled-4      -    0.02 1e-6    given slow
-HOLDS    pure  shuffled-few    -    1/2
-HOLDS    dp    shuffled-any    -    0.06 1e-6    given slow
-REFUTED  dp    shuffled-any    -    0.02 1e-6    given slow
-HOLDS    pure  tree-laplace    -    2
-REFUTED  pure  tree-laplace    -    1.99
-HOLDS    dp    tree-laplace    -    1 0.6
-REFUTED  dp    tree-laplace    -    1 0.07       slow
-HOLDS    mu    tree-normal     -    0.8
-REFUTED  mu    tree-normal     -    0.79
-HOLDS    mu    root-normal     -    0.86
-REFUTED  mu    root-normal     -    0.85
-HOLDS    dp    streams         -    1/2 0.8
-REFUTED  dp    streams         -    1/2 0.001
-HOLDS    pure  logistic        -    1/2
-REFUTED  pure  logistic        -    0.499
-HOLDS    dp    logistic        -    1/4 0.036
-HOLDS    dp    truncated       -    0.3 0.0952
-REFUTED  dp    truncated       -    0.3 0.0951
-HOLDS    dp    matrix          -    1 0.9
-REFUTED  dp    matrix          -    1 1e-4
-HOLDS    dp    matrix-sample   both 1 1/2
-"""
-"""Randomised response of the largest loss of tree-laplace has δ(1) = 0.557, three positions of it
-0.0738; μ of tree-normal is √(17/27), of 3·1 + 2² + 1² + 3², over 3·3²."""
 
 
 @cache
@@ -298,14 +152,14 @@ def certified(row: str) -> Data:
 
 
 def claims() -> list[Any]:
-    rows = [line.split() for line in CLAIMS.strip().splitlines()]
+    table = [line.split() for (line,) in rows(Path(__file__).with_name("certified.txt"))]
     marked = {"slow": [pytest.mark.slow]}
     return [
         pytest.param(
             verdict, " ".join(word for word in words if word not in ("slow", "given")),
             "given" in words, marks=marked.get(words[-1], []), id=f"{verdict} {' '.join(words)}",
         )
-        for verdict, *words in rows
+        for verdict, *words in table
     ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,78 +13,20 @@ from accountant.errors import DpassayError
 from accountant.notation import parse
 from accountant.numbers.interval import Interval
 from accountant.questions import accuracy, guarantees, profile, tradeoff, utility
+from tests.tables import rows
 
-SAME = """
-law  | LaplaceVector('sqrt(2)', [1])                | Laplace('sqrt(2)')
--    | Composed([Laplace(10), Laplace(5)], 3)       | LaplaceVector(10, [1, 2, 1, 2, 1, 2])
--    | Composed(LaplaceVector(10, [1, 2]), 2)       | LaplaceVector(10, [1, 1, 2, 2])
--    | KaryTree(13, 3, 1)                           | LaplaceVector(3, [1, 1, 1])
--    | KaryTree(15, 2, 1, subtraction=False)        | LaplaceVector(4, [1, 1, 1, 1])
--    | KaryTree(7, 5, 'sqrt(2)', subtraction=False) | LaplaceVector('sqrt(2)', [1, 1])
--    | DiscreteKaryTree(100, 3, '1/2')              | Composed(DiscreteLaplace(10), 5)
--    | Composed(DiscreteKaryTree(8, 2, '1/2'), 2)   | Composed(DiscreteLaplace(8), 8)
--    | SquareRootFactorization(3, epsilon=1)        | LaplaceVector('15/8', [1, '1/2', '3/8'])
--    | Staircase('1.7', '1/2')                      | RandomizedResponse('1.7')
--    | KNorm('5/3', 1000000, 'l1', 2)               | Laplace('5/3', 2)
--    | KNorm('5/3', 1000000, 'linf', 2)             | Laplace('5/3', 2)
--    | Composed(KNorm('5/3', 9, 'l1', 2), 10)       | Composed(Laplace('5/3', 2), 10)
--    | PermuteAndFlip('4/3')                        | Laplace('3/4')
--    | TopSelections(1, 1)                          | ExponentialMechanism(1)
--    | ReportNoisyMax('Gumbel', 3, 7)               | ExponentialMechanism('2/3')
--    | ReportNoisyMax('Gumbel', 3, 7, 1, True)      | ExponentialMechanism('1/3')
--    | ReportNoisyMax('Exponential', 3, 7)          | PermuteAndFlip('2/3')
--    | ReportNoisyMax('Exponential', 3, 7, 1, True) | PermuteAndFlip('1/3')
--    | ReportNoisyMax('Gaussian', 1, 2)             | Gaussian(1, 'sqrt(2)')
-law  | SubsetSelection('1.3', 6, size=1)            | RandomizedResponse('1.3', 6)
--    | Rappor('2/5', 7)                             | Channel(RAPPOR)
--    | Composed(Rappor('2/5', 7), 40)               | Composed(Channel(RAPPOR), 40)
--    | Composed(Gaussian(1000000), 1000)            | Gaussian(1000000, 'sqrt(1000)')
--    | Composed(Gaussian(1000000), 1000000000000)   | Gaussian(1)
--    | MatrixVariateGaussian(Isotropic(4, 2), Isotropic(5, '1/3'), 2) | Gaussian('sqrt(2/3)', 2)
-law  | AdditiveNoise('exp(-x**2/2)')                | Gaussian(1)
-law  | AdditiveNoise('exp(-abs(x))', scale=2)       | Laplace(2)
-law  | AdditiveNoise('LOGISTIC', sensitivity='1/2') | Logistic(1, '1/2')
-law  | AdditiveNoise('exp(-abs(x)) if abs(x) <= 3 else 0') | TruncatedLaplace(1, 3)
-law  | AdditiveNoise(mass='exp(-abs(x)/2)', sensitivity=2) | DiscreteLaplace(2, 2)
-law  | AdditiveNoise(mass='exp(-x**2/8)')           | DiscreteGaussian(4)
-law  | AdditiveNoise(mass='steps((0,1),(1,3),(2,0),(4,2),(5,0))', sensitivity=3) \
-| IntegerNoise(['1/6', '1/2', 0, 0, '1/3'], 0, 3)
-law  | AdditiveNoise(mass='1/2 if x >= 0 and x <= 1 else 0') | IntegerNoise(['1/2', '1/2'], 0)
-law  | AdditiveNoise(mass='linear((0,1),(2,3))')    | IntegerNoise(['1/6', '1/3', '1/2'], 0)
-both | PoissonSubsampled(PoissonSubsampled(Gaussian(1), '1/5'), '1/4') \
-| PoissonSubsampled(Gaussian(1), '1/20')
-both | MixtureOfGaussians(2, [3, 0], ['0.1', '0.9']) | PoissonSubsampled(Gaussian(2, 3), '0.1')
-both | MixtureOfGaussians(2, [3, 3], ['0.1', '0.9']) | Gaussian(2, 3)
-both | MixtureOfGaussians(2, [0], [1])              | Tabulated([1], [1])
-both | PoissonSubsampled(Gaussian(2), 0)            | Tabulated([1], [1])
-one  | PoissonSubsampled(Gaussian(2), 0)            | Tabulated([1], [1])
-both | Composed(PoissonSubsampled(Gaussian(2), 0), 1000) | Tabulated([1], [1])
-both | PoissonSubsampled(Gaussian('1.1'), 1)        | Gaussian('1.1')
-both | PoissonSubsampled(Laplace(2), 1)             | Laplace(2)
-both | PoissonSubsampled(DiscreteLaplace(1, 3), 1)  | DiscreteLaplace(1, 3)
-both | PoissonSubsampled(DiscreteGaussian(3), 1)    | DiscreteGaussian(3)
-both | PoissonSubsampled(IntegerNoise(['1/2', '1/3', '1/6'], 0), 1) \
-| IntegerNoise(['1/2', '1/3', '1/6'], 0)
-both | PoissonSubsampled(Composed(Laplace(4), 3), 1) | Composed(Laplace(4), 3)
-both | Composed(DiscreteCorrelatedGaussian(3, '1/2', 1), 2) \
-| DiscreteCorrelatedGaussian(7, 'sqrt(1/2)', 1)
-both | Composed([Composed(PoissonSubsampled(Gaussian(1), '1/10'), 20), DiscreteKaryTree(8, 2, 1)]) \
-| Composed([Composed(PoissonSubsampled(Gaussian(1), '1/10'), 20), Composed(DiscreteLaplace(4), 4)])
-one  | PoissonSubsampled(Gaussian(3), 1)            | Gaussian(3, 2)
-one  | PoissonSubsampled(Composed(Gaussian(2), 4), '1/4') | PoissonSubsampled(Gaussian(1), '1/4')
-"""
 LOGISTIC = "exp(-x)/(1+exp(-x))**2"
 RAPPOR = "[['4/25', '1/25', '16/25', '4/25'], ['4/25', '16/25', '1/25', '4/25']]"
 """Two bits, each kept with probability 1 − f/2 = 4/5."""
 RELATIONS = {"-": None, "law": None, "both": "add-remove", "one": "replace-one"}
+SLOW = "LOGISTIC", "1/10'), 20)"
 ROWS = [
     pytest.param(
-        *(part.strip().replace("RAPPOR", RAPPOR).replace("LOGISTIC", LOGISTIC)
-          for part in line.split(" | ")),
-        marks=[pytest.mark.slow] * ("LOGISTIC" in line or "1/10'), 20)" in line),
+        *(cell.replace("RAPPOR", RAPPOR).replace("LOGISTIC", LOGISTIC) for cell in row),
+        marks=[pytest.mark.slow] * any(slow in row[1] for slow in SLOW),
     )
-    for line in SAME.strip().splitlines()
-]  # fmt: skip
+    for row in rows(Path(__file__).with_name("same.txt"))
+]
 OF_A_PAIR: list[tuple[Callable[..., Interval], str | None]] = [
     *((profile.delta, at) for at in ("-1", "0", "1/3", "5/2")),
     (profile.epsilon, "1e-3"),

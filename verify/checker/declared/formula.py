@@ -251,7 +251,7 @@ def _cut(node: Node, low: Cut, high: Cut, *, joined: bool) -> list[Piece]:
                     for part in walk(one.arguments[0]))
     ]  # fmt: skip
     if not branches:
-        return [Piece(low, high, node, joined)]
+        return [Piece(low, high, _without_zeros(node), joined)]
     chosen = branches[0]
     assert isinstance(chosen, Apply)
     test, yes, no = chosen.arguments
@@ -265,6 +265,33 @@ def _cut(node: Node, low: Cut, high: Cut, *, joined: bool) -> list[Piece]:
     inside = _inside(low, high)
     side = yes if rise * inside + start > 0 else no
     return _cut(replace(node, {chosen: side}), low, high, joined=joined)
+
+
+def _without_zeros(node: Node) -> Node:
+    """Return a formula in which 0 times what is finite at every x is 0, and a sum has no 0."""
+    match node:
+        case Apply(name="*" | "+" as name, arguments=(left, right)):
+            a, b = _without_zeros(left), _without_zeros(right)
+            if ZERO in (a, b):
+                other = b if a == ZERO else a
+                if name == "+":
+                    return other
+                if _finite(other):
+                    return ZERO
+            return Apply(name, (a, b))
+    return node
+
+
+def _finite(node: Node) -> bool:
+    """Whether a formula has a value at every x for the reason that no part of it lacks one."""
+    match node:
+        case Name() | Number():
+            return True
+        case Apply(name="**", arguments=(inner, Number(value=r))):
+            return r >= 0 and r.denominator == 1 and _finite(inner)
+        case Apply(name="+" | "*" | "exp" | "pi", arguments=arguments):
+            return all(map(_finite, arguments))
+    return False
 
 
 def _inside(low: Cut, high: Cut) -> Fraction:

@@ -12,6 +12,7 @@ from scipy.stats import laplace
 
 import dpassay
 from accountant.mechanisms import Composed, ReportNoisyMax
+from accountant.numbers.exact import exact
 from accountant.questions import guarantees, profile
 from accountant.questions.least_mu import bounds
 from tests.accountant.mechanisms.selection.test_scores import chances
@@ -120,7 +121,10 @@ def test_what_bounds_several_releases(noise: str, count: int) -> None:
     about = ReportNoisyMax(noise, 20, 3)
     bound = about.dominated_by
     for at in ("-1/50", "0", "1/20"):
-        assert profile.delta(about, at).lower <= profile.delta(bound, at).upper
+        found = profile.delta(about, at)
+        assert found.lower <= profile.delta(bound, at).upper
+        for pair in about.attained():  # no more than what is largest
+            assert not pair.hockey_stick(exact(at)) > found.ball()
     several = profile.epsilon(Composed(about, count), "1e-6")
     most = profile.epsilon(Composed(bound, count), "1e-6")
     assert 0 < several.lower <= several.upper

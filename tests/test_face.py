@@ -6,6 +6,7 @@ import contextlib
 import math
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import dpassay
 from accountant.errors import InvalidInputError
 from accountant.numbers.interval import Interval
+from tests.tables import rows
 from verify import report
 
 NOISE = dpassay.Gaussian("1.1")
@@ -99,63 +101,7 @@ class TestTheFiveMistakesOfTheFirstUsers:
         assert "probability 256/60000, independently" in str(run)
 
 
-@pytest.mark.parametrize(
-    ("code", "remedy"),
-    [
-        ("Gaussian(sigma=1)", "Did you mean 'standard_deviation'?"),
-        ("Gaussian()", "Gaussian needs standard_deviation"),
-        ("Gaussian(1, 2, 3)", "Arguments: standard_deviation, l2_sensitivity"),
-        ("delta(Gaussian, 1)", "Write Gaussian(standard_deviation=…)"),
-        ("delta('Gausian(1)', 1)", "Did you mean 'Gaussian'?"),
-        ("delta(NOISE, delta=1e-5)", "Did you mean dpassay.epsilon(mechanism, delta=…)?"),
-        ("epsilon(NOISE, epsilon=1)", "Did you mean dpassay.delta(mechanism, epsilon=…)?"),
-        ("delta(NOISE)", "Write delta(mechanism, epsilon)"),
-        ("delta(NOISE, 1, neighbours='add')", "has no argument 'neighbours'"),
-        ("delta(3, 1)", "Write a mechanism such as Gaussian"),
-        ("verify(NOISE)", "epsilon=1, delta=1e-5"),
-        ("verify(NOISE, delta=1e-5)", "delta needs epsilon"),
-        ("verify('Gaussian(3) is (1, 2, 3)-DP')", "Gaussian(3) is (1, 1e-5)-DP"),
-        ("verify('Gaussian(3) is (1, 1e-5)-GDP')", "Expected one number before -GDP"),
-        ("verify('Gaussian(3) is 1-DP', epsilon=1)", "The claim states its own epsilon"),
-        ("verify('Laplace is 1-DP')", "Laplace needs scale"),
-        ("verify('Histogram(9) is 1-DP')", "compare finds mechanisms for it"),
-        ("verify('claims.toml')", "dpassay.read_file(path)"),
-        ("calibrate('Gaussian')", "epsilon=1, delta=1e-5"),
-        ("calibrate('Gaussian', 1)", "epsilon=1, delta=1e-5"),
-        ("calibrate('Gausian', epsilon=1)", "Did you mean 'Gaussian'?"),
-        ("calibrate(NOISE, epsilon=1)", "give 'Gaussian', and its other arguments by name"),
-        ("calibrate('Gaussian(3)', epsilon=1)", "give 'Gaussian', and its other arguments by name"),
-        ("profile(NOISE, at=1)", "has no argument 'at'"),
-        ("parse('Gaussian(3')", "its brackets do not match"),
-        ("audit(NOISE, epsilon=1, confidence=0.9)", "'significance', 1 minus the confidence?"),
-        ("audit(NOISE, epsilon=1, pair=(0, 1))", "Did you mean 'pairs'?"),
-        ("dpsgd(epsilon=3, batch_size=1, dataset_size=2, delta=0.1)", "dpassay.dpsgd_noise"),
-        ("compare(epsilon=1)", "workload=…"),
-        ("compare(epsilon=1, workload='Prefix(steps=3)')", "Did you mean 'PrefixSums'?"),
-        ("compare(epsilon=1, workload='Sum()')", "Did you mean 'VectorSum'?"),
-        ("Composed('Gaussian(1)', 10)", "dpassay.parse('Gaussian(1)')"),
-        ("Composed(Gaussian(1), Laplace(1))", "several mechanisms stand in one list"),
-        ("convert(mu=1)", 'convert(zcdp="0.1", delta="1e-5")'),
-        ("convert(mu=1, epsilon=1, delta=0.1)", "and one question"),
-        ("convert(approximate=1, alpha=0.1)", "Expected approximate=(E, D), not 1"),
-        ("convert(approximate='1,2', alpha=0.1)", "Expected approximate=(E, D)"),
-        ("convert(approximate=(1, 0.1), rho=True)", "No finite rho follows"),
-        ("convert(gdp=1, delta=0.1)", "Did you mean 'mu'?"),
-        ("check('claim.json')", "For a file: dpassay check"),
-        ("check({'claim': {1, 2}})", "a certificate as JSON has it"),
-        ("certify('Gaussian(1)')", "epsilon=1, delta=1e-5"),
-        ("dpsgd(1, 10, 100, delta='1e-5')", "epochs=30 (--epochs 30) or steps=7032"),
-        ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='poison')", "'poisson'?"),
-        (
-            "dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='truncated-poisson')",
-            "truncated_batch_size",
-        ),
-        ("dpsgd(1, 10, 100, epochs=1, delta='1e-5', sampling='shufle')", "'shuffle'?"),
-        ("dpsgd(1, 10, 100, steps=0, delta='1e-5', sampling='random-allocation')", "steps=0"),
-        ("dpsgd(1, 200, 100, epochs=1, delta='1e-5')", "≤ dataset_size=100"),
-        ("float(WIDE_OPEN)", "float(x.lower)"),
-    ],
-)
+@pytest.mark.parametrize(("code", "remedy"), rows(Path(__file__).with_name("mistakes.txt")))
 def test_a_mistake_is_answered_with_what_to_type(code: str, remedy: str) -> None:
     names = {name: getattr(dpassay, name) for name in dir(dpassay)}
     names |= {"NOISE": NOISE, "WIDE_OPEN": Interval(Decimal(0), Decimal(1))}

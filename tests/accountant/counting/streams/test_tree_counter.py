@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant.counting.streams import TreeCounter, tree_counter
+from accountant.counting.streams import TreeCounter, counter_of, tree_counter
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import DiscreteKaryTree, KaryTree
+from accountant.mechanisms import BridgedTree, DiscreteKaryTree, KaryTree
 from tests.accountant.counting.streams.one_hot import (
     STEPS,
     Feed,
@@ -90,8 +90,12 @@ def test_memory(arity: int) -> None:
     assert most <= height * max(1, lowest) <= 100
 
 
-def test_a_snapshot_goes_on_once() -> None:
-    counter = TreeCounter(KaryTree(100, 3, 1), rng=np.random.default_rng(0))
+@pytest.mark.parametrize(
+    "mechanism", [KaryTree(100, 3, 1), BridgedTree(20, [4, 5], epsilon=1)], ids=repr
+)
+def test_a_snapshot_goes_on_once(mechanism: KaryTree | BridgedTree) -> None:
+    """A second continuation would use the same noise for two prefixes."""
+    counter = counter_of(mechanism, rng=np.random.default_rng(0))
     counter.extend(np.ones(9))
     snapshot = counter.snapshot()
     for attempt in (
@@ -102,10 +106,10 @@ def test_a_snapshot_goes_on_once() -> None:
     ):
         with pytest.raises(NotApplicableError, match="handed over to a snapshot"):
             attempt()
-    again = TreeCounter.restore(snapshot, rng=np.random.default_rng(0))
+    again = type(counter).restore(snapshot, rng=np.random.default_rng(0))
     assert again.counted == 9
     with pytest.raises(NotApplicableError, match="has been restored already"):
-        TreeCounter.restore(snapshot, rng=np.random.default_rng(0))
+        type(counter).restore(snapshot, rng=np.random.default_rng(0))
 
 
 def test_bad_input_takes_nothing() -> None:

@@ -131,11 +131,7 @@ def test_wheel_works_alone(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
         "print(dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1))"
     )
     run = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     places, delta = run.stdout.splitlines()
     assert places == f"{tmp_path / 'dpassay.py'} {tmp_path / 'accountant' / '__init__.py'}"

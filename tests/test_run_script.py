@@ -234,10 +234,7 @@ def test_a_failed_step_is_named(clone: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("missing", "command"),
-    [
-        (set(), ["-m", "venv"]),
-        ({"ensurepip"}, ["-m", "virtualenv", "--python", "the-python"]),
-    ],
+    [(set(), ["-m", "venv"]), ({"ensurepip"}, ["-m", "virtualenv", "--python", "the-python"])],
 )
 def test_what_makes_the_environment(
     monkeypatch: pytest.MonkeyPatch, missing: set[str], command: list[str]

@@ -10,13 +10,7 @@ import pytest
 
 import dpassay
 from accountant.errors import InvalidInputError
-from accountant.mechanisms import (
-    Composed,
-    Gaussian,
-    IntegerNoise,
-    Laplace,
-    PoissonSubsampled,
-)
+from accountant.mechanisms import Composed, Gaussian, IntegerNoise, Laplace, PoissonSubsampled
 from accountant.numbers.interval import Interval
 from accountant.questions.profile import delta
 from figures import style

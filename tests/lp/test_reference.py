@@ -9,13 +9,7 @@ import pytest
 
 from accountant.errors import InvalidInputError
 from lp.count_noise import optimal_count_noise
-from lp.example import (
-    matrix_text,
-    noise_matrix,
-    output_matrix,
-    two_point_law,
-    two_point_pairs,
-)
+from lp.example import matrix_text, noise_matrix, output_matrix, two_point_law, two_point_pairs
 from lp.problem import CountNoiseProblem
 from lp.reference import ReferenceModel
 from lp.solve import SolverError, installed_solvers

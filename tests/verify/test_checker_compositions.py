@@ -229,8 +229,7 @@ LONG = (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize(
-    "case",
-    [pytest.param(i, marks=[pytest.mark.slow] * (i in LONG)) for i in range(len(CASES))],
+    "case", [pytest.param(i, marks=[pytest.mark.slow] * (i in LONG)) for i in range(len(CASES))]
 )
 def test_the_true_value_is_between_both(case: int) -> None:
     factors, mechanism, epsilon, width = CASES[case]

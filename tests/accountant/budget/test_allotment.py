@@ -18,13 +18,7 @@ from accountant.budget.allotment import (
 from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
-    Composed,
-    Gaussian,
-    Laplace,
-    PoissonSubsampled,
-    RandomizedResponse,
-)
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled, RandomizedResponse
 from accountant.numbers.interval import Interval
 from accountant.questions.estimate import estimate_log_delta
 from tests.quick import quick

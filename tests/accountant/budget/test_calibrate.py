@@ -271,11 +271,7 @@ def test_a_counter_gets_the_noise_with_the_smaller_error() -> None:
 @pytest.mark.slow
 def test_fewer_digits_where_twelve_are_out_of_reach() -> None:
     found = calibrate(
-        "Laplace",
-        EpsilonDelta(1, "1e-6"),
-        count=1000,
-        sampling_prob="0.01",
-        adjacency="add-remove",
+        "Laplace", EpsilonDelta(1, "1e-6"), count=1000, sampling_prob="0.01", adjacency="add-remove"
     )
     assert found.achieved["delta"].upper <= Decimal("1e-6")
     assert narrow(found.least, Fraction(1, 10**4))

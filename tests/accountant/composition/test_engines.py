@@ -33,10 +33,7 @@ CASES: list[tuple[Mechanism, list[str]]] = [
     (Composed(STEP, 4), ["auto", "fourier", "grid"]),
     (Composed(Gaussian(standard_deviation=3), 4), ["auto", "exact", "fourier", "grid"]),
     (STEP, ["auto", "exact", "fourier", "grid"]),
-    (
-        Composed(MixtureOfGaussians(1, [0, 1, 2], ["1/2", "1/4", "1/4"]), 2),
-        ["auto", "grid"],
-    ),
+    (Composed(MixtureOfGaussians(1, [0, 1, 2], ["1/2", "1/4", "1/4"]), 2), ["auto", "grid"]),
 ]
 
 
@@ -60,11 +57,7 @@ def test_which_engines_apply_and_that_they_agree(mechanism: Mechanism, expected:
 
 def test_every_question_takes_a_method() -> None:
     whole, width = Composed(STEP, 8), Fraction(1, 20)
-    for ask, at in (
-        (dpassay.delta, "0.7"),
-        (dpassay.log_delta, "0.7"),
-        (dpassay.epsilon, "1e-3"),
-    ):
+    for ask, at in ((dpassay.delta, "0.7"), (dpassay.log_delta, "0.7"), (dpassay.epsilon, "1e-3")):
         own, grid = (
             ask(whole, at, adjacency=BOTH, method=method, relative_width=width)
             for method in ("fourier", "grid")

@@ -16,13 +16,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
-from accountant.mechanisms import (
-    Composed,
-    Laplace,
-    PoissonSubsampled,
-    RankOneGaussian,
-    Staircase,
-)
+from accountant.mechanisms import Composed, Laplace, PoissonSubsampled, RankOneGaussian, Staircase
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.quick import quick

@@ -20,12 +20,7 @@ from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, UndecidedError
-from accountant.mechanisms import (
-    Composed,
-    Gaussian,
-    Laplace,
-    PoissonSubsampled,
-)
+from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.quick import quick

@@ -16,11 +16,7 @@ from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.counting.best_counter import best_arities, best_counter, named_counter
 from accountant.counting.bridge import Grids
 from accountant.counting.delannoy import best_levels
-from accountant.counting.tree import (
-    Digits,
-    Tree,
-    honaker_mean_squared_error,
-)
+from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
 from accountant.counting.tree_walk import factorisation, path
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import BridgedTree, Gaussian
@@ -28,11 +24,7 @@ from accountant.numbers.exact import ExactReal, Number
 from accountant.questions import profile
 
 
-@given(
-    arity=st.integers(2, 30),
-    steps=st.integers(1, 200),
-    digits=st.sampled_from(list(Digits)),
-)
+@given(arity=st.integers(2, 30), steps=st.integers(1, 200), digits=st.sampled_from(list(Digits)))
 def test_counting_digits_is_summing_them(arity: int, steps: int, digits: Digits) -> None:
     tree = Tree(arity, steps, digits)
     written = [tree.written(t) for t in range(1, steps + 1)]

@@ -178,9 +178,7 @@ def test_rho_of_an_unbounded_loss_composed_with_a_bounded_one() -> None:
         ("exp(-abs(x)**1.5)", lambda x: -(abs(x) ** 1.5)),
         ("1/cosh(x)", lambda x: -mpmath.log(mpmath.cosh(x))),
         pytest.param(
-            "(1+x**2/5)**-3",
-            lambda x: -3 * mpmath.log(1 + x * x / 5),
-            marks=pytest.mark.slow,
+            "(1+x**2/5)**-3", lambda x: -3 * mpmath.log(1 + x * x / 5), marks=pytest.mark.slow
         ),
         ("exp(-x**2-abs(x))", lambda x: -(x**2) - abs(x)),
     ],

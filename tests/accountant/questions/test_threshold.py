@@ -149,13 +149,7 @@ def room(mechanism: Mechanism, limit: Limit, epsilon: Fraction) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "count", "limit", "stop", "inside"),
-    quick(
-        [
-            ("0.01", 1000, gaussian, Fraction(1), False),
-            ("0.5", 20, steep, Fraction(1), True),
-        ],
-        1,
-    ),
+    quick([("0.01", 1000, gaussian, Fraction(1), False), ("0.5", 20, steep, Fraction(1), True)], 1),
 )
 def test_the_profile_keeps_below_and_hardly_less_noise_does_not(
     q: str, count: int, limit: Limit, stop: Fraction, inside: bool

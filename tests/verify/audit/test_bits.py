@@ -58,14 +58,7 @@ NAIVE = [
 def test_naive_noise_is_found_in_ten_thousand_runs(
     case: zoo.Case, pair: tuple[float, float]
 ) -> None:
-    found = audit(
-        case,
-        case.claim,
-        pairs=[pair],
-        samples=10_000,
-        significance=LEVEL,
-        seed=2,
-    )
+    found = audit(case, case.claim, pairs=[pair], samples=10_000, significance=LEVEL, seed=2)
     assert found.refuted
 
 
@@ -185,10 +178,7 @@ def test_rare_atoms_are_found() -> None:
     assert found.refuted
     assert bit_features.Atoms(bit_features.View(0), np.array([1.0, 2.0]))(
         np.array([[2.0], [3.0]])
-    ).tolist() == [
-        1,
-        -1,
-    ]
+    ).tolist() == [1, -1]
 
 
 def test_the_lowest_set_bit_is_that_of_the_exact_ratio() -> None:

@@ -122,11 +122,7 @@ def test_constant_outputs_are_on_a_lattice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"datasets": [1]}, "at least 2"),
-        ({"runs": 10}, "≥ 100"),
-    ],
+    ("arguments", "message"), [({"datasets": [1]}, "at least 2"), ({"runs": 10}, "≥ 100")]
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):

@@ -57,10 +57,7 @@ def best_mechanism(m: int, r: int, v: int, points: list[tuple[float, float]]) ->
         entries += [1.0] * len(outputs)
         limits.append(delta)
     sums = sparse.csr_array(
-        (
-            np.ones(len(at)),
-            ([inputs.index(s) for s, _ in at], list(at.values())),
-        ),
+        (np.ones(len(at)), ([inputs.index(s) for s, _ in at], list(at.values()))),
         shape=(len(inputs), slack),
     )
     equal_one: Any = sums

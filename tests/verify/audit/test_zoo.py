@@ -26,12 +26,7 @@ FAST = [
 
 def decide(case: zoo.Case) -> bool:
     found = audit(
-        case,
-        case.claim,
-        pairs=case.pairs,
-        samples=case.samples,
-        significance=LEVEL,
-        seed=1,
+        case, case.claim, pairs=case.pairs, samples=case.samples, significance=LEVEL, seed=1
     )
     return found.refuted
 

@@ -37,8 +37,7 @@ def all_four(tails: Tails) -> list[arb]:
 
 
 @pytest.mark.parametrize(
-    ("distances", "epsilons"),
-    quick([*CASES, ([1, "1/3", "1/2"], ["2/5", "-2/5", "-5/6"])], 0),
+    ("distances", "epsilons"), quick([*CASES, ([1, "1/3", "1/2"], ["2/5", "-2/5", "-5/6"])], 0)
 )
 def test_two_routes_agree(distances: list[Number], epsilons: list[str]) -> None:
     pair = product(distances)

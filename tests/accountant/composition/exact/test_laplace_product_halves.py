@@ -12,13 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from accountant.composition.exact.laplace_product import lattice
-from accountant.composition.exact.laplace_product_plan import (
-    Kernel,
-)
-from accountant.composition.exact.laplace_product_sums import (
-    _Integral,
-    _reach,
-)
+from accountant.composition.exact.laplace_product_plan import Kernel
+from accountant.composition.exact.laplace_product_sums import _Integral, _reach
 from accountant.composition.grid.product import GRID
 from accountant.mechanisms import LaplaceVector
 from accountant.numbers.exact import ExactReal, exact

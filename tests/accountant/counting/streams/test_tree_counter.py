@@ -37,10 +37,7 @@ TREES = [
     quick([(tree, floats) for tree in TREES for floats in (False, True)], *range(0, 36, 3)),
 )
 def test_each_noise_variable_is_in_the_outputs_of_its_vertex(
-    feed: Feed,
-    tree: tuple[int, int, bool],
-    floats: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    feed: Feed, tree: tuple[int, int, bool], floats: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Algorithm 2, as a stream, has jointly the law of Algorithm 3, the tree of intervals.
 

@@ -64,8 +64,7 @@ def test_every_output_is_on_the_lattice() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"epoch": 3}, {"epoch": -1}, {"base": "x"}, {"base": float("nan")}, {"counter": {}}],
+    "change", [{"epoch": 3}, {"epoch": -1}, {"base": "x"}, {"base": float("nan")}, {"counter": {}}]
 )
 def test_a_damaged_record_is_refused(change: dict[str, object]) -> None:
     """Every field is checked."""

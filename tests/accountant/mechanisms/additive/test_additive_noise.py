@@ -332,11 +332,7 @@ def test_a_slope_that_tends_to_its_bound_tells_a_pure_guarantee_from_a_smaller_o
 MASSES: list[tuple[str, int, Mechanism]] = [
     ("exp(-abs(x)/2)", 2, DiscreteLaplace(2, sensitivity=2)),
     ("exp(-x**2/8)", 1, DiscreteGaussian(4)),
-    (
-        "steps((0,1),(1,3),(2,0),(4,2),(5,0))",
-        3,
-        IntegerNoise(["1/6", "1/2", 0, 0, "1/3"], 0, 3),
-    ),
+    ("steps((0,1),(1,3),(2,0),(4,2),(5,0))", 3, IntegerNoise(["1/6", "1/2", 0, 0, "1/3"], 0, 3)),
     ("1/2 if x >= 0 and x <= 1 else 0", 1, IntegerNoise(["1/2", "1/2"], 0)),
     ("linear((0,1),(2,3))", 1, IntegerNoise(["1/6", "1/3", "1/2"], 0)),
 ]

@@ -77,11 +77,7 @@ def shifted(law: list[Fraction], shift: int) -> list[tuple[Fraction, Fraction]]:
     return list(zip(padding + law, law + padding, strict=True))
 
 
-@given(
-    counts=weights,
-    shift=st.integers(1, 3),
-    epsilon=st.fractions(-3, 3, max_denominator=8),
-)
+@given(counts=weights, shift=st.integers(1, 3), epsilon=st.fractions(-3, 3, max_denominator=8))
 def test_hockey_stick_is_the_sum_of_the_excesses(
     counts: list[int], shift: int, epsilon: Fraction
 ) -> None:
@@ -91,8 +87,7 @@ def test_hockey_stick_is_the_sum_of_the_excesses(
         eps = exact(epsilon)
         factor = eps.ball().exp()
         expected = sum(
-            ((ball(p) - factor * ball(q)).max(arb(0)) for p, q in shifted(law, shift)),
-            start=arb(0),
+            ((ball(p) - factor * ball(q)).max(arb(0)) for p, q in shifted(law, shift)), start=arb(0)
         )
         difference = pair.hockey_stick(eps) - expected
         assert difference.contains(0)

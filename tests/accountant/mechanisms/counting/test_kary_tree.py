@@ -12,12 +12,7 @@ from accountant import notation
 from accountant.counting.streams import TreeCounter, continued, counter_of
 from accountant.counting.tree_walk import factorisation
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
-    DiscreteKaryTree,
-    DiscreteLaplace,
-    KaryTree,
-    LaplaceVector,
-)
+from accountant.mechanisms import DiscreteKaryTree, DiscreteLaplace, KaryTree, LaplaceVector
 from accountant.numbers.exact import ExactReal
 from accountant.questions import profile, utility
 

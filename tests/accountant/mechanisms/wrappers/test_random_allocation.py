@@ -46,11 +46,7 @@ def two_steps(mu: mpmath.mpf, epsilon: mpmath.mpf, *, remove: bool) -> mpmath.mp
     return found if remove else found * mpmath.exp(epsilon)
 
 
-SETTINGS = [
-    ("1", "1/2"),
-    ("3/5", "-1"),
-    ("3", "1"),
-]
+SETTINGS = [("1", "1/2"), ("3/5", "-1"), ("3", "1")]
 
 
 @pytest.mark.parametrize(("sigma", "epsilon"), SETTINGS)

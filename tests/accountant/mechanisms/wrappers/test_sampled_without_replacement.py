@@ -12,12 +12,7 @@ import pytest
 
 from accountant.core.adjacency import Direction
 from accountant.errors import AdjacencyError, BetweenError
-from accountant.mechanisms import (
-    Gaussian,
-    Laplace,
-    RandomizedResponse,
-    SampledWithoutReplacement,
-)
+from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse, SampledWithoutReplacement
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees, profile, tradeoff
 

@@ -170,11 +170,7 @@ def propose_without_noise(dataset: Any, size: int, rng: np.random.Generator) -> 
 
 
 @control(
-    "propose-test-release",
-    (2 * EPSILON, math.exp(-4)),
-    (9, 10),
-    (10, 11),
-    source="Dwork, Lei 2009",
+    "propose-test-release", (2 * EPSILON, math.exp(-4)), (9, 10), (10, 11), source="Dwork, Lei 2009"
 )
 def propose_test_release(dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
     """Refuses where dataset − 10, with noise, is not above 4, whatever the answer."""

@@ -48,13 +48,7 @@ def lattice_shared_then_own(dataset: Any, size: int, rng: np.random.Generator) -
     return (row(dataset) + normal(rng, _SHARED, (size, 1))) + normal(rng, _OWN, (size, _WIDE))
 
 
-@control(
-    "lattice-noisy-then-copied",
-    EPSILON,
-    (_FEW_ONES, _FEW_TWOS),
-    true=EPSILON,
-    source=_SOURCE,
-)
+@control("lattice-noisy-then-copied", EPSILON, (_FEW_ONES, _FEW_TWOS), true=EPSILON, source=_SOURCE)
 def lattice_noisy_then_copied(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """One variate on a lattice makes 20 copies 1-DP; what is added to them then is free."""
     shared = row(dataset) + laplace(rng, 1 / EPSILON, (size, 1))

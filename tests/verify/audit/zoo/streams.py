@@ -85,11 +85,7 @@ def subsampled_first(dataset: Any, size: int, rng: np.random.Generator) -> Any:
 
 
 @broken(
-    "subsampled-with-replacement",
-    _HALF,
-    _RECORDS,
-    true=None,
-    source="Balle, Barthe, Gaboardi 2018",
+    "subsampled-with-replacement", _HALF, _RECORDS, true=None, source="Balle, Barthe, Gaboardi 2018"
 )
 def subsampled_with_replacement(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Draw five of ten records with replacement, claimed as the rate 1/2: one may come twice."""

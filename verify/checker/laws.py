@@ -227,7 +227,7 @@ def renyi(law: Law, order: Any) -> Any:
             return hull(largest(low), high)
         case "subsampled" if law["pair"]["law"] in samples.KNOWN:
             return samples.renyi(law, order)
-        case "subsampled" | "gaussian-mixture" | "discrete-gaussian-product":
+        case "subsampled" | "gaussian-mixture":
             if not isinstance(order, Fraction):
                 raise UnknownError("a Rényi divergence of an irrational order")
             found = composed.renyi(law, order)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import re
@@ -32,7 +31,7 @@ from verify.checker.declared.own_density import is_shift
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
 from verify.checker.kernel import OutOfTimeError, ProofError, Proved, prove
 from verify.checker.kinds import KINDS, Kind, described, needed, refuting
-from verify.checker.language import Variables, evaluate, holds, number, sides, split
+from verify.checker.language import Variables, evaluate, holds, number, parsed, sides, split
 from verify.checker.laws import Law
 from verify.checker.mechanisms import BY_PARTS, assumptions, fits, pairs, under
 from verify.checker.outcome import quoted
@@ -165,7 +164,7 @@ class Steps:
                 fits += ("add-remove",)
         self._expect(claim.get("adjacency") in fits, "claim.adjacency", "does not fit")
         for text in self.claim["let"].values():
-            ast.parse(text.strip(), mode="eval")
+            parsed(text)
         points = [number(point) for point in claim.get("at", [])]
         rising = all(isinstance(p, Fraction) for p in points) and points == sorted({*points})
         self._expect(rising and len(points) != 1, "claim.at", "is no list of rising rationals")

@@ -275,7 +275,8 @@ def alike(one: Law, other: Law) -> bool:
     with ctx.workprec(BITS):
         left, right = parts(one), parts(other)
         while left:
-            same = [[part for part in side if _equal(part[0], left[0][0])] for side in (left, right)]
+            own = left[0][0]
+            same = [[part for part in side if _equal(part[0], own)] for side in (left, right)]
             if len({sum(count for _, count in side) for side in same}) > 1:
                 return False
             left, right = (

@@ -16,7 +16,8 @@ from typing import Final, TypeAlias, final
 
 _LONGEST: Final = 100_000
 _LARGEST_EXPONENT: Final = 100_000
-_DEEPEST: Final = 200
+_DEEPEST: Final = 100
+"""Brackets within brackets; a chain of operators is no nesting."""
 _MOST_PARTS: Final = 100_000
 """Of an expression, after names are put in, which may double it at each step."""
 _OPERATORS: Final[dict[type[ast.operator], str]] = {
@@ -136,12 +137,21 @@ def parse(text: object) -> Node:
 
 def comparison(text: object) -> Comparison:
     """Parse one comparison."""
+    left, relation, right = split(text)
+    return Comparison(parse(left), relation, parse(right))
+
+
+def split(text: object) -> tuple[str, str, str]:
+    """Split "left <= right" into its sides and the relation."""
     source = _source(text)
     tree = _tree(source)
     if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
         raise ProofError(f"expected one comparison, not {source[:80]!r}")
-    sides = [_read(side, source.encode(), {}, 0) for side in (tree.left, tree.comparators[0])]
-    return Comparison(sides[0], _RELATIONS.get(type(tree.ops[0]), "?"), sides[1])
+    relation = _RELATIONS.get(type(tree.ops[0]))
+    if relation is None:
+        raise ProofError(f"expected one of {', '.join(NEGATION)} in {source[:80]!r}")
+    left, right = (ast.get_source_segment(source, n) for n in (tree.left, *tree.comparators))
+    return left or "", relation, right or ""
 
 
 def _source(text: object) -> str:
@@ -178,9 +188,17 @@ def _read(node: ast.expr, source: bytes, bound: Mapping[str, str], depth: int) -
             return Apply("*", (Number(Fraction(-1)), inner))
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _read(operand, source, bound, depth + 1)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            sides = (_read(side, source, bound, depth + 1) for side in (left, right))
-            return _operator(_OPERATORS[type(op)], tuple(sides))
+        case ast.BinOp():
+            chain = [node]
+            while isinstance(chain[-1].left, ast.BinOp):
+                chain.append(chain[-1].left)
+            result = _read(chain[-1].left, source, bound, depth + 1)
+            for step in reversed(chain):
+                name = _OPERATORS.get(type(step.op))
+                if name is None:
+                    raise ProofError(f"{ast.unparse(step)[:60]!r} is not in the language")
+                result = _operator(name, (result, _read(step.right, source, bound, depth + 1)))
+            return result
         case ast.Call(func=ast.Name(id="sum" | "product" as name), keywords=[]):
             match node.args:
                 case [ast.Name(id=index), low, high, term]:

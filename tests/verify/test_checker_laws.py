@@ -16,12 +16,12 @@ from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from verify import functions
 from verify.checker import laws, mechanisms
-from verify.checker.arithmetic import UnknownError, compare, hull, narrow, settle
+from verify.checker.arithmetic import narrow, settle
 from verify.checker.facts import mechanism
 from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
 from verify.checker.language import Variables, evaluate, split
 from verify.checker.masses import _by_fraction
-from verify.checker.reals import INFINITE, Real, apply, sqrt
+from verify.checker.reals import INFINITE, Real, UnknownError, apply, compare, hull, sqrt
 from verify.expression import Expression, split_relation
 
 MECHANISMS = [

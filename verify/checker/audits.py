@@ -22,13 +22,13 @@ from typing import Any, TypeAlias
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import UnknownError, compare, largest, settle
+from verify.checker.arithmetic import largest, settle
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
 from verify.checker.masses import binomial_mass, binomial_tail
 from verify.checker.mechanisms import fits, pairs
 from verify.checker.outcome import guarantee, quoted
-from verify.checker.reals import ball, sqrt
+from verify.checker.reals import UnknownError, ball, compare, sqrt
 
 Problems: TypeAlias = list[tuple[str, str]]
 

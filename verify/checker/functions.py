@@ -12,7 +12,7 @@ from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker import trees
-from verify.checker.arithmetic import hull, largest, least
+from verify.checker.arithmetic import largest, least
 from verify.checker.compositions.composed import largest_loss
 from verify.checker.laws import (
     Law,
@@ -35,7 +35,7 @@ from verify.checker.mechanisms.utility import (
     variance,
 )
 from verify.checker.notation import nearest_float
-from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, log, sqrt
+from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, hull, log, sqrt
 
 _SPARE_BITS = 64
 """Bits for rounding, besides four for each digit."""

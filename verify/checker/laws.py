@@ -14,7 +14,7 @@ from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker import allocation
-from verify.checker.arithmetic import compare, crossing, hull, largest, least, total
+from verify.checker.arithmetic import crossing, largest, least, total
 from verify.checker.compositions import composed, samples
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
@@ -27,7 +27,9 @@ from verify.checker.reals import (
     UnknownError,
     apply,
     ball,
+    compare,
     exp,
+    hull,
     log,
 )
 

@@ -17,15 +17,7 @@ from mpmath import libmp
 from accountant.numbers.precision import ctx
 from verify import seal
 from verify.checker import optimum
-from verify.checker.arithmetic import (
-    AGREEMENT,
-    UnknownError,
-    agree,
-    compare,
-    hull,
-    narrow,
-    settle,
-)
+from verify.checker.arithmetic import AGREEMENT, agree, narrow, settle
 from verify.checker.compositions.composed import alike, intervals
 from verify.checker.declared.own_density import is_shift
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
@@ -35,7 +27,7 @@ from verify.checker.language import Variables, evaluate, holds, number, parsed, 
 from verify.checker.laws import Law
 from verify.checker.mechanisms import BY_PARTS, assumptions, fits, pairs, under
 from verify.checker.outcome import quoted
-from verify.checker.reals import ball
+from verify.checker.reals import UnknownError, ball, compare, hull
 
 _NARROW = Fraction(1, 10**5)
 """Relative width that an enclosure has at most: five digits. The comparison is decided apart."""

@@ -25,14 +25,7 @@ from typing import Any, TypeAlias, final
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import (
-    AGREEMENT,
-    FewDigitsError,
-    UnknownError,
-    compare,
-    largest,
-    total,
-)
+from verify.checker.arithmetic import AGREEMENT, largest, total
 from verify.checker.compositions.allocation import Allocation
 from verify.checker.compositions.contour import (
     Answers,
@@ -60,7 +53,16 @@ from verify.checker.compositions.samples import of_large_losses
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_work
 from verify.checker.masses import masses, mixed
-from verify.checker.reals import INFINITE, Real, ball, exp, log
+from verify.checker.reals import (
+    INFINITE,
+    FewDigitsError,
+    Real,
+    UnknownError,
+    ball,
+    compare,
+    exp,
+    log,
+)
 
 Law: TypeAlias = dict[str, Any]
 

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, final
 
 _LONGEST: Final = 100_000
 _LARGEST_EXPONENT: Final = 100_000
-_DEEPEST: Final = 100
+_DEEPEST: Final = 60
 """Brackets within brackets; a chain of operators is no nesting."""
 _MOST_PARTS: Final = 100_000
 """Of an expression, after names are put in, which may double it at each step."""
@@ -194,10 +194,10 @@ def _read(node: ast.expr, source: bytes, bound: Mapping[str, str], depth: int) -
                 chain.append(chain[-1].left)
             result = _read(chain[-1].left, source, bound, depth + 1)
             for step in reversed(chain):
-                name = _OPERATORS.get(type(step.op))
-                if name is None:
+                sign = _OPERATORS.get(type(step.op))
+                if sign is None:
                     raise ProofError(f"{ast.unparse(step)[:60]!r} is not in the language")
-                result = _operator(name, (result, _read(step.right, source, bound, depth + 1)))
+                result = _operator(sign, (result, _read(step.right, source, bound, depth + 1)))
             return result
         case ast.Call(func=ast.Name(id="sum" | "product" as name), keywords=[]):
             match node.args:

@@ -23,9 +23,9 @@ from fractions import Fraction
 from math import isqrt
 from typing import final
 
-from verify.checker.arithmetic import UnknownError
 from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
+from verify.checker.reals import UnknownError
 
 _ONE = Surd.of(1)
 

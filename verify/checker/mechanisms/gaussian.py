@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.arithmetic import UnknownError, largest, total
+from verify.checker.arithmetic import largest, total
 from verify.checker.mechanisms.ellipse import (
     Ellipse,
     ellipse,
@@ -23,7 +23,7 @@ from verify.checker.mechanisms.matrices import squared_sensitivity
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
-from verify.checker.reals import FewDigitsError, ball, sqrt
+from verify.checker.reals import FewDigitsError, UnknownError, ball, sqrt
 
 GAUSSIAN = (
     "CorrelatedGaussian",

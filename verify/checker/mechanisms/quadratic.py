@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from flint import fmpq, fmpq_mat
 
-from verify.checker.arithmetic import UnknownError, largest, least, total
-from verify.checker.reals import Real
+from verify.checker.arithmetic import largest, least, total
+from verify.checker.reals import Real, UnknownError
 
 Rows = Sequence[Sequence[Fraction]]
 

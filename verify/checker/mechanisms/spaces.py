@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError, largest, total
+from verify.checker.arithmetic import largest, total
 from verify.checker.mechanisms.arguments import dimension
 from verify.checker.mechanisms.quadratic import (
     Rows,
@@ -22,6 +22,7 @@ from verify.checker.mechanisms.quadratic import (
     outside,
 )
 from verify.checker.notation import Noise
+from verify.checker.reals import UnknownError
 
 _MOST_SUMS: Final = 1 << 16
 _MOST_ROWS: Final = 64

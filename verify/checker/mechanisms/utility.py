@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError, total
+from verify.checker.arithmetic import total
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.masses import sum_of_squares, theta
 from verify.checker.mechanisms import arguments, counters, local, matrices
@@ -23,7 +23,7 @@ from verify.checker.mechanisms.gaussian import (
 from verify.checker.mechanisms.spaces import variances
 from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
-from verify.checker.reals import apply, exp, log, sqrt
+from verify.checker.reals import UnknownError, apply, exp, log, sqrt
 
 _LIKE_THE_INNER: Final = ("PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")
 _FARTHEST: Final = 1 << 20

@@ -272,6 +272,12 @@ def _inverse(value: Any) -> Any:
         return Real(1 / value.ball)
     if len(value.terms) == 1:
         return power(value, Fraction(-1))
+    if len(value.terms) == 2:  # 1/(x + y) = (x − y)/(x² − y²), where that is rational: of roots
+        (one, c), (other, d) = value.terms.items()
+        conjugate = _number({one: c, other: -d})
+        norm = value * conjugate
+        if isinstance(norm, Fraction) and norm:
+            return conjugate * (1 / norm)
     first = min(value.terms, key=lambda monomial: sorted(map(repr, monomial)))
     scale = value.terms[first]
     whole = frozenset((monomial, c / scale) for monomial, c in value.terms.items())

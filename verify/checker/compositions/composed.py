@@ -315,6 +315,10 @@ def _factors(law: Law) -> Parts:
             return [(Laplace(text(distance)), 1) for distance in law["distances"]]
         case "discrete-gaussian":
             return [(discrete_normal(law["parameter"], int(law["shift"])), 1)]
+        case "discrete-gaussian-product":  # as it is written: what is derived is a product
+            v, q, last = law["parameter"], law["scale"], int(law["last_shift"])
+            size = [(discrete_normal(v * q * q, last), 1)] if last else []
+            return [(discrete_normal(v, int(law["shift"])), int(law["count"])), *size]
         case "gaussian-mixture":
             return [(_mixture(law), 1)]
         case "subsampled":

@@ -140,7 +140,7 @@ def _over_box(bounds: Sequence[Any], covariance: Noise) -> Any:
         bent = worst * worst * ((1 / along - 1 / across) / len(bounds))
         return squares / across + bent
     active = [j for j, bound in enumerate(bounds) if bound]
-    units = [[bounds[j] * (i == j) for i in range(len(bounds))] for j in active]
+    units = [[bounds[j] if i == j else Fraction(0) for i in range(len(bounds))] for j in active]
     return best_vertex(form(_rows(covariance), units), len(active), signed=True)
 
 

@@ -12,6 +12,7 @@ from typing import Final, final
 
 from verify.checker.kernel.domain import INTEGER
 from verify.checker.kernel.expressions import (
+    ZERO,
     Apply,
     Comparison,
     Entries,
@@ -22,13 +23,10 @@ from verify.checker.kernel.expressions import (
     Text,
     children,
     comparison,
-    minus,
     number,
     parse,
-    plus,
     show,
     substitute,
-    times,
 )
 
 QUESTIONS: Final = ("delta", "max_loss", "mse", "mu", "renyi", "rho", "variance", "loss_above")
@@ -377,9 +375,9 @@ def _laplace_vector(given: Mapping[str, Node], term: str) -> Found | None:
     if set(given) != {"scale", "shifts"} or not shifts:
         return None
     scale, shown = given["scale"], parse(term)
-    sizes = (Apply("/", (Apply("abs", (shift,)), scale)) for shift in shifts)
+    sizes = (Apply("abs", (shift,)) / scale for shift in shifts)
     terms = (substitute(shown, {"t": size}) for size in sizes)
-    return plus(*terms), [Comparison(scale, ">", number(0))]
+    return sum(terms, ZERO), [Comparison(scale, ">", number(0))]
 
 
 def _elliptical(given: Mapping[str, Node], asked: Asked) -> Found | None:
@@ -393,8 +391,7 @@ def _elliptical(given: Mapping[str, Node], asked: Asked) -> Found | None:
         return _of_mu(mu, asked, conditions)
     match asked.rest:
         case (Number(value=place),) if place.denominator == 1 and 0 <= place < len(sizes):
-            scale = Apply("/", (times(sizes[int(place)], plus(*sizes)), times(mu, mu)))
-            return scale, conditions
+            return sizes[int(place)] * sum(sizes, ZERO) / (mu * mu), conditions
     return None
 
 
@@ -420,11 +417,8 @@ def _box(covariance: Apply, space: Apply, asked: Asked) -> Found | None:
     if len(variances) != len(bounds):
         return None
     conditions += [Comparison(value, ">", number(0)) for value in (*variances, *bounds)]
-    shares = (
-        Apply("/", (times(bound, bound), variance))
-        for bound, variance in zip(bounds, variances, strict=True)
-    )
-    return _of_mu(Apply("sqrt", (plus(*shares),)), asked, conditions)
+    shares = (bound * bound / variance for bound, variance in zip(bounds, variances, strict=True))
+    return _of_mu(Apply("sqrt", (sum(shares, ZERO),)), asked, conditions)
 
 
 def _general(given: Mapping[str, Node], asked: Asked) -> Found | None:
@@ -461,7 +455,7 @@ def _general(given: Mapping[str, Node], asked: Asked) -> Found | None:
         Comparison(box["sparsity"], ">=", number(1)),
         Comparison(box["sparsity"], "<=", box["dimension"]),
         Comparison(box["bound"], ">", number(0)),
-        Comparison(values["dimension"], "==", Apply("*", (groups, box["dimension"]))),
+        Comparison(values["dimension"], "==", groups * box["dimension"]),
     ]
     mu = substitute(
         parse("BOUND*sqrt(SPARSITY/VARIANCE)"),
@@ -518,7 +512,7 @@ def _full_tree(signed: bool, formula: str) -> Callable[[tuple[Node, ...]], Found
         conditions = [whole(arity), whole(height), Comparison(height, ">=", number(1))]
         conditions.append(Comparison(arity, ">=", number(3 if signed else 2)))
         if signed:
-            conditions.append(whole(Apply("/", (minus(arity, number(1)), number(2)))))
+            conditions.append(whole((arity - 1) / 2))
         return substitute(parse(formula), {"K": arity, "H": height}), conditions
 
     return rule

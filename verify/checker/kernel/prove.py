@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
 from accountant.numbers.precision import ctx
+from verify.checker.kernel.atoms import Puncture
 from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of, theorem_of
 from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Goal
@@ -39,7 +40,6 @@ from verify.checker.kernel.nested import (
     induction,
     split_proof,
 )
-from verify.checker.kernel.normal import Puncture
 from verify.checker.kernel.prover import Method, Proved, Spec
 
 METHODS: Final[dict[str, Method]] = {

@@ -20,7 +20,7 @@ from verify.checker.arithmetic import settle
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, holds
 from verify.checker.laws import hockey_stick
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import UnknownError, ball, compare, exp, hull, log, sqrt
 from verify.claims import ApproximateDP, Minimiser
 

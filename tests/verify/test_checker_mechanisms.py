@@ -29,7 +29,10 @@ from verify.checker.facts import mechanism
 from verify.checker.functions import QUESTIONS
 from verify.checker.language import Variables, evaluate
 from verify.checker.laws import hockey_stick, tails
-from verify.checker.mechanisms import TABLE, Noise, counters, fits, pairs, under
+from verify.checker.mechanisms import counters
+from verify.checker.mechanisms.arguments import TABLE
+from verify.checker.mechanisms.pairs import fits, pairs, under
+from verify.checker.notation import Noise
 from verify.checker.reals import UnknownError, compare
 from verify.claims import ApproximateDP
 from verify.value import to_ball

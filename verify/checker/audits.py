@@ -26,7 +26,7 @@ from verify.checker.arithmetic import largest, settle
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
 from verify.checker.masses import binomial_mass, binomial_tail
-from verify.checker.mechanisms import fits, pairs
+from verify.checker.mechanisms.pairs import fits, pairs
 from verify.checker.outcome import guarantee, quoted
 from verify.checker.reals import UnknownError, ball, compare, sqrt
 

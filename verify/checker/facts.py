@@ -14,7 +14,7 @@ from verify.checker.arithmetic import AGREEMENT, agree
 from verify.checker.compositions import composed
 from verify.checker.language import evaluate, number
 from verify.checker.laws import Law, hockey_stick, renyi, tails
-from verify.checker.mechanisms import Noise
+from verify.checker.notation import Noise
 from verify.checker.reals import INFINITE, Real, compare, hull
 from verify.checker.suprema import least_mu
 

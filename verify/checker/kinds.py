@@ -27,7 +27,7 @@ from verify.checker.laws import (
     renyi,
     trade_off,
 )
-from verify.checker.mechanisms import enveloped, pairs, under
+from verify.checker.mechanisms.pairs import enveloped, pairs, under
 from verify.checker.reals import UnknownError, compare
 from verify.checker.suprema import bounded_rho, least_mu
 

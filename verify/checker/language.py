@@ -25,7 +25,9 @@ from verify.checker.kernel.expressions import (
     ProofError,
     Text,
 )
-from verify.checker.mechanisms import Noise, build, under
+from verify.checker.mechanisms.arguments import build
+from verify.checker.mechanisms.pairs import under
+from verify.checker.notation import Noise
 from verify.checker.reals import Real, UnknownError, ball, compare, power, short
 
 _MAX_TERMS = 1_000_000

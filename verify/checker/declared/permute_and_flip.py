@@ -14,15 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import (
-    ALL,
-    NO_NUMBER,
-    NONE,
-    DeclaredLaw,
-    Pair,
-    two_candidates,
-    unknown,
-)
+from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, two_candidates
 from verify.checker.notation import Argument, Noise, positive, switch
 from verify.checker.reals import exp
 
@@ -52,10 +44,7 @@ PERMUTE_AND_FLIP = DeclaredLaw(
     parameters=("distance",),
     pair=_pair,
     tails=_tails,
-    renyi=unknown("the divergences of permute-and-flip are not known"),
     largest_loss=lambda pair: pair["distance"],
-    variance=NO_NUMBER,
-    quantile=NO_NUMBER,
     only_alone=True,
     ends=lambda pair: (
         two_candidates(lambda x: exp(-x) / 2, pair["distance"]),

@@ -21,7 +21,7 @@ from accountant.questions import guarantees, profile
 from verify import checker
 from verify.certificate import certify
 from verify.checker.facts import mechanism
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import UnknownError
 from verify.claims import PureDP
 

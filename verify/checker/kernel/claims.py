@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from verify.checker import optimum
-from verify.checker.kernel.closed_forms import Resolver, rounded_up
+from verify.checker.kernel.closed_forms import rounded_up
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
 from verify.checker.kernel.expressions import (
     Apply,
@@ -30,6 +30,7 @@ from verify.checker.kernel.expressions import (
     walk,
 )
 from verify.checker.kernel.limits import StatedLimit
+from verify.checker.kernel.resolver import Resolver
 
 _MOST_CASES: Final = 10_000
 _BOUNDS: Final = {

@@ -88,7 +88,7 @@ def event_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     if chosen is None:
         chosen = Fraction(_largest(gain, low, high))
     reach = _ROOM + float(ball(law["mu"])) * math.sqrt((k * k + abs(level)) / int(law["steps"]))
-    if not low - reach <= chosen <= high + reach:
+    if not low - reach <= float(ball(chosen).mid()) <= high + reach:
         raise ValueError("log_threshold is far from where the loss is about epsilon")
     p, q = of(chosen, _BITS[-1])
     if any(abs(each).rel_accuracy_bits() < _ENOUGH for each in (p, q)):

@@ -75,6 +75,15 @@ class DeclaredLaw:
     ends: Callable[[Pair], tuple[list[Pair], Pair]] | None = None
 
 
+def laplace_tails(t: Any, epsilon: Any) -> tuple[Any, Any]:
+    """Return P(L > ε) and Q(L > ε) of Laplace laws t apart."""
+    if epsilon >= t:
+        return NONE
+    if epsilon < -t:
+        return ALL
+    return 1 - exp((epsilon - t) / 2) / 2, exp(-(t + epsilon) / 2) / 2
+
+
 def two_candidates(tail: Callable[[Any], Any], t: Any) -> list[Pair]:
     """Return which of two noisy scores is larger, the first it/8 behind, and then t nearer.
 

@@ -21,14 +21,14 @@ from tests.quick import quick
 from tests.verify.forge import decided, problems
 from verify import checker
 from verify.checker import suprema
-from verify.checker.arithmetic import UnknownError, compare
 from verify.checker.compositions import composed, contour
 from verify.checker.compositions.grid import enclose
 from verify.checker.compositions.losses import Factor, Listed, Normal, discrete_normal
 from verify.checker.compositions.losses import Laplace as LaplaceLoss
 from verify.checker.compositions.mixtures import Mixture
 from verify.checker.facts import mechanism
-from verify.checker.mechanisms import fits, pairs, under
+from verify.checker.mechanisms.pairs import fits, pairs, under
+from verify.checker.reals import UnknownError, compare
 
 
 def step(sigma: str, q: str) -> str:

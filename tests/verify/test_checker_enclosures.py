@@ -16,12 +16,12 @@ from accountant.numbers.precision import ctx
 from tests.verify.forge import Data, decided, problems, sealed
 from verify import checker, document
 from verify.certificate import certify
-from verify.checker.arithmetic import UnknownError, settle
+from verify.checker.arithmetic import settle
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, holds
 from verify.checker.laws import hockey_stick
-from verify.checker.mechanisms import pairs
-from verify.checker.reals import ball, compare, exp, hull, log, sqrt
+from verify.checker.mechanisms.pairs import pairs
+from verify.checker.reals import UnknownError, ball, compare, exp, hull, log, sqrt
 from verify.claims import ApproximateDP, Minimiser
 
 

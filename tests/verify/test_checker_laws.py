@@ -15,13 +15,14 @@ from accountant.notation import parse
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
 from verify import functions
-from verify.checker import laws, mechanisms
-from verify.checker.arithmetic import UnknownError, compare, hull, narrow, settle
+from verify.checker import laws
+from verify.checker.arithmetic import narrow, settle
 from verify.checker.facts import mechanism
 from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
 from verify.checker.language import Variables, evaluate, split
 from verify.checker.masses import _by_fraction
-from verify.checker.reals import INFINITE, Real, apply, sqrt
+from verify.checker.mechanisms.pairs import pairs
+from verify.checker.reals import INFINITE, Real, UnknownError, apply, compare, hull, sqrt
 from verify.expression import Expression, split_relation
 
 MECHANISMS = [
@@ -59,7 +60,7 @@ def test_renyi_divergences_lie_in_the_balls(text: str, order: str) -> None:
         return pair.kullback_leibler() if order == "1" else pair.renyi(number.ball())
 
     enclosure = enclose(ball)
-    (value,) = settle(lambda: [laws.renyi(mechanisms.pairs(mechanism(text))[0], evaluate(order))])
+    (value,) = settle(lambda: [laws.renyi(pairs(mechanism(text))[0], evaluate(order))])
     if enclosure.lower.is_infinite():
         assert value is INFINITE
     else:
@@ -67,7 +68,7 @@ def test_renyi_divergences_lie_in_the_balls(text: str, order: str) -> None:
 
 
 def test_the_rank_one_law_has_no_divergence_of_order_two() -> None:
-    law = mechanisms.pairs(mechanism("RankOneGaussian(dimension=3, sigma_star=1)"))[0]
+    law = pairs(mechanism("RankOneGaussian(dimension=3, sigma_star=1)"))[0]
     assert laws.renyi(law, Fraction(2)) is INFINITE
     with pytest.raises(UnknownError, match="rank-one"):
         laws.renyi(law, Fraction(11, 10))

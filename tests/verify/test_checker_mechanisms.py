@@ -23,14 +23,18 @@ from tests.accountant.mechanisms.test_input import BAD
 from verify import checker, functions
 from verify.certificate import certify
 from verify.checker import reals
-from verify.checker.arithmetic import UnknownError, compare, narrow, settle
+from verify.checker.arithmetic import narrow, settle
 from verify.checker.compositions.composed import intervals
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.facts import mechanism
 from verify.checker.functions import QUESTIONS
 from verify.checker.language import Variables, evaluate
 from verify.checker.laws import hockey_stick, tails
-from verify.checker.mechanisms import TABLE, Noise, counters, fits, pairs, under
+from verify.checker.mechanisms import counters
+from verify.checker.mechanisms.arguments import TABLE
+from verify.checker.mechanisms.pairs import fits, pairs, under
+from verify.checker.notation import Noise
+from verify.checker.reals import UnknownError, compare
 from verify.claims import ApproximateDP
 from verify.value import to_ball
 

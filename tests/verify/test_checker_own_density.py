@@ -18,7 +18,7 @@ from verify.certificate import certify
 from verify.checker.declared import line
 from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.facts import mechanism
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import UnknownError, ball
 from verify.claims import ApproximateDP, Relation
 

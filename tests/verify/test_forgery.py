@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
+from flint import arb
 
-from tests.verify.forge import Data, decided, problems
+from accountant.numbers.precision import ctx
+from tests.verify.forge import Data, decided, problems, sealed
 from verify import checker
+from verify.checker import apart
+from verify.checker.compositions import composed
+from verify.checker.facts import mechanism
+from verify.checker.language import Variables, evaluate
+from verify.checker.mechanisms.pairs import pairs, under
 
 GAUSSIAN = (
     'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=1)"\n'
@@ -152,3 +160,75 @@ def test_arguments_without_names_are_bound_in_the_order_of_the_mechanism() -> No
     assert low.outcome is checker.Outcome.CONDITIONAL
     false = changed(text, lambda data: data["claim"].update(mechanism="Guaranteed('0.1', 1)"))
     assert false
+
+
+STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob={})"
+NEARLY = "1/10 + 10**-40"
+
+
+def _law(text: str) -> composed.Law:
+    (law, *_) = pairs(under(mechanism(text), "add-remove"))
+    return law
+
+
+@pytest.mark.parametrize("inside", [STEP, "Laplace(scale={})"])
+def test_parts_that_are_nearly_equal_stay_apart(inside: str) -> None:
+    """A difference of 1e-40 is below the digits that a certificate writes, and counts."""
+    same = f"Composed(mechanism=[{inside.format('1/10')}, {inside.format('1/10')}])"
+    other = f"Composed(mechanism=[{inside.format('1/10')}, {inside.format(NEARLY)}])"
+    with ctx.workprec(448):
+        assert [count for _, count in composed.parts(_law(same))] == [2]
+        assert [count for _, count in composed.parts(_law(other))] == [1, 1]
+        assert composed.alike(_law(same), _law(other))
+
+
+def test_gaussian_parts_add_up_wherever_they_stand() -> None:
+    text = "Composed(mechanism=[Gaussian(3), Laplace(scale=1), Gaussian(4), Gaussian(3)])"
+    with ctx.workprec(448):
+        (normal, count), (laplace, once) = composed.parts(_law(text))
+        assert (count, once) == (1, 1)
+        assert isinstance(normal, composed.Normal)
+        assert isinstance(laplace, composed.Laplace)
+        assert abs(arb(normal.mu) ** 2 - arb(2) / 9 - arb(1) / 16) < arb(10) ** -100
+
+
+EVENT = (
+    'kind = "approximate-dp"\nstatement = "c"\nadjacency = "add-remove"\nepsilon = "1.4"\n'
+    'mechanism = "RandomAllocation(Gaussian(1), 100, 2)"\ndelta = "1e-6"\n'
+)
+
+
+@pytest.mark.slow
+def test_a_level_that_no_event_needs_is_refused_at_once() -> None:
+    data = certificate(EVENT)
+    forged = []
+    for level in ("0", "-5", "20", "1e6", "-1e9", "1e-300", "sqrt(5)", "8/3"):
+        data["facts"][0]["law"]["log_threshold"] = level
+        forged.append(sealed(copy.deepcopy(data)))
+    why = "cannot be checked: log_threshold is far from where the loss is about epsilon"
+    for checked in apart.check_all(forged, seconds=5):
+        assert checked.problems == [("facts[0]", why)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 is 1", "1 in [1]", "1 < 2 < 3", "1 = 1", "1 <= 0x2", "1 <= 2j", "1 <= 1e999999",
+        "1 <= 2 if 1 else 0", "1 <= (lambda: 2)()", "1 <= [2][0]", "1 <= 2 # 0", "1 <= '2'.real",
+        "1 <= max(*[2])", "1 <= max(**{})", "1 <= {2}", "1 <= 5 % 3", "1 <= 5 // 2", "1 <= ~2",
+        "1 <= 2 and 1", "1 <= f'2'", "1 <= b'2'", "1 <= (x := 2)", "1 <= sum(i, 1, 3)",
+        "1 <= sum(2, 1, 3, 4)", "1 <= +Gaussian(1)", "1 <= -'2'",
+    ],
+)  # fmt: skip
+def test_what_is_not_in_the_language_is_no_claim(text: str) -> None:
+    data = certificate('kind = "relation"\nclaim = "1 <= 2"\n')
+    data["claim"]["claim"] = data["claimed"]["relation"] = text
+    assert problems(data)
+
+
+def test_an_index_means_what_is_written() -> None:
+    """A name of `let` that uses the index of a sum is evaluated for each of its values."""
+    scope = Variables({"n": Fraction(4)}, {"term": "i**2", "i": "100"})
+    assert evaluate("sum(i, 1, n, term)", scope) == 30
+    assert evaluate("sum(i, 1, 2, sum(i, 1, 3, i) + i)", scope) == 15
+    assert evaluate("term", scope) == 10_000

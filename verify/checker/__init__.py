@@ -25,6 +25,7 @@ from verify.checker.optima.count_noise import count_noise_problems, count_noise_
 from verify.checker.optima.gaussian_shape import gaussian_shape_problems, gaussian_shape_theorem
 from verify.checker.optima.integer_noise import integer_noise_problems, integer_noise_theorem
 from verify.checker.outcome import Checked, Outcome, Theorem, audit_theorem, theorem
+from verify.checker.reals import UnknownError
 from verify.checker.schema import excess, shape_problems
 from verify.checker.steps import Steps
 
@@ -70,7 +71,8 @@ def check(data: Mapping[str, Any]) -> Checked:
             said = None if problems else audit_theorem(data)
         elif "kind" in data:
             prove, say = _OPTIMA[data["kind"]]
-            problems = _read(prove, data)
+            with ctx.workprec(_BITS):
+                problems = _read(prove, data)
             said = None if problems else say(data)
         else:
             said = _check_claim(data, problems, given, recomputed)
@@ -90,7 +92,7 @@ def _read(prove: Callable[[Mapping[str, Any]], Problems], data: Mapping[str, Any
     """Return what is wrong with the certificate of an optimum, whose numbers may not be any."""
     try:
         return prove(data)
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (UnknownError, LookupError, TypeError, ValueError, ArithmeticError) as error:
         return [("certificate", f"cannot be read: {type(error).__name__} {error}")]
 
 

@@ -57,6 +57,8 @@ _FIRST_END, _LONGER = 4.0, 1.3
 """The first T that is tried, and by how much the next ones are larger."""
 _STEPS, _PARTS = 4, (-0.16, -0.08, 0.0, 0.08, 0.16)
 """Places between two that are tried, and shares of their distance beside the best one."""
+_ROOM = 0.1
+"""How much farther a stated ln c may be from these places than the standard deviation of ln W."""
 _MOST = 3_000_000
 """Most exponentials: about ten seconds."""
 
@@ -79,12 +81,15 @@ def event_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
         with ctx.workprec(_WORKING):
             return float((p - ball(exp(epsilon)) * q).mid())
 
-    if "log_threshold" in law:
-        chosen = law["log_threshold"]
-    else:
-        level = float(ball(epsilon).mid()) * (1 if first else -1)
-        one = math.log1p(max(math.expm1(level) / k, -_INSIDE))  # with one large X
-        chosen = Fraction(_largest(gain, *sorted((level / k, one))))
+    level = float(ball(epsilon).mid()) * (1 if first else -1)
+    one = math.log1p(max(math.expm1(level) / k, -_INSIDE))  # with one large X
+    low, high = sorted((level / k, one))
+    chosen = law.get("log_threshold")
+    if chosen is None:
+        chosen = Fraction(_largest(gain, low, high))
+    reach = _ROOM + float(ball(law["mu"])) * math.sqrt((k * k + abs(level)) / int(law["steps"]))
+    if not low - reach <= float(ball(chosen).mid()) <= high + reach:
+        raise ValueError("log_threshold is far from where the loss is about epsilon")
     p, q = of(chosen, _BITS[-1])
     if any(abs(each).rel_accuracy_bits() < _ENOUGH for each in (p, q)):
         p, q = of(chosen)

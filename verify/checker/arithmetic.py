@@ -13,31 +13,8 @@ from typing import Any, TypeVar
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.reals import (
-    FewDigitsError,
-    Real,
-    UnknownError,
-    ball,
-    compare,
-    hull,
-    vanishes,
-)
-
-__all__ = [
-    "AGREEMENT",
-    "FewDigitsError",
-    "Numbers",
-    "UnknownError",
-    "agree",
-    "compare",
-    "crossing",
-    "hull",
-    "largest",
-    "least",
-    "narrow",
-    "settle",
-    "total",
-]
+from verify.checker.monomials import vanish
+from verify.checker.reals import FewDigitsError, Real, ball, compare
 
 Numbers = TypeVar("Numbers", list[Any], dict[str, Any])
 AGREEMENT = Fraction(1, 10**38)
@@ -95,7 +72,7 @@ def narrow(value: Any) -> bool:
     return bool(
         around.rel_accuracy_bits() >= _ENOUGH_BITS
         or (not around.is_finite() and (around > 0 or around < 0))
-        or vanishes(value)
+        or vanish(value.terms)
     )
 
 

@@ -22,13 +22,14 @@ from typing import Any, TypeAlias
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import UnknownError, compare, largest, settle
+from verify.checker.arithmetic import largest, settle
 from verify.checker.facts import mechanism
 from verify.checker.laws import hockey_stick
 from verify.checker.masses import binomial_mass, binomial_tail
-from verify.checker.mechanisms import fits, pairs
+from verify.checker.mechanisms.pairs import fits, pairs
+from verify.checker.notation import number as written
 from verify.checker.outcome import guarantee, quoted
-from verify.checker.reals import ball, sqrt
+from verify.checker.reals import UnknownError, ball, compare
 
 Problems: TypeAlias = list[tuple[str, str]]
 
@@ -95,7 +96,7 @@ def described(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None
         problems.append(("claim.points", "do not fit the kind"))
     if bool(claim["parameter"]) != (claim["kind"] in ("gaussian", "mechanism")):
         problems.append(("claim.parameter", "does not fit the kind"))
-    elif claim["kind"] == "gaussian" and not compare(_real(claim["parameter"]), ">", Fraction(0)):
+    elif claim["kind"] == "gaussian" and not compare(written(claim["parameter"]), ">", Fraction(0)):
         problems.append(("claim.parameter", "expected mu > 0"))
     if claim["kind"] != "profile" and claim["description"] != guarantee(claim):
         problems.append(("claim.description", f"expected {guarantee(claim)}"))
@@ -159,7 +160,7 @@ def tested(data: Mapping[str, Any], problems: Problems, given: list[str]) -> Non
 def _claimed(claim: Mapping[str, Any], epsilon: Fraction) -> Any:
     """Return δ(ε) of a claimed curve, or None where the checker does not know its laws."""
     if claim["kind"] == "gaussian":
-        law = {"law": "gaussian", "mu": _real(claim["parameter"])}
+        law = {"law": "gaussian", "mu": written(claim["parameter"])}
         return settle(lambda: [hockey_stick(law, epsilon)])[0]
     if claim["kind"] != "mechanism":
         return None
@@ -454,10 +455,3 @@ def _normal(x: float) -> float:
 def exact_point(entry: Mapping[str, str]) -> tuple[Fraction, Fraction]:
     """Return the point (ε, δ) of an entry."""
     return Fraction(entry["epsilon"]), Fraction(entry["delta"])
-
-
-def _real(text: str) -> Any:
-    """Read a rational or sqrt(rational)."""
-    if text.startswith("sqrt(") and text.endswith(")"):
-        return sqrt(Fraction(text[5:-1]))
-    return Fraction(text)

@@ -10,12 +10,12 @@ import msgspec
 from flint import arb
 
 from verify import seal
-from verify.checker.arithmetic import AGREEMENT, agree, compare, hull
+from verify.checker.arithmetic import AGREEMENT, agree
 from verify.checker.compositions import composed
 from verify.checker.language import evaluate, number
 from verify.checker.laws import Law, hockey_stick, renyi, tails
-from verify.checker.mechanisms import Noise
-from verify.checker.reals import INFINITE, Real
+from verify.checker.notation import Noise
+from verify.checker.reals import INFINITE, Real, compare, hull
 from verify.checker.suprema import least_mu
 
 _SIZES = ("mu", "distance", "parameter", "scale", "shift", "ratio", "dimension", "unit")

@@ -12,7 +12,7 @@ from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker import trees
-from verify.checker.arithmetic import hull, largest, least
+from verify.checker.arithmetic import largest, least
 from verify.checker.compositions.composed import largest_loss
 from verify.checker.laws import (
     Law,
@@ -24,9 +24,9 @@ from verify.checker.laws import (
     trade_off,
     whole_part,
 )
-from verify.checker.mechanisms import Noise, enveloped, pairs
 from verify.checker.mechanisms.counts import CountNoise, exactly
 from verify.checker.mechanisms.ellipse import optimal
+from verify.checker.mechanisms.pairs import enveloped, pairs
 from verify.checker.mechanisms.utility import (
     dimension,
     mean_squared_error,
@@ -34,8 +34,8 @@ from verify.checker.mechanisms.utility import (
     score,
     variance,
 )
-from verify.checker.notation import nearest_float
-from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, log, sqrt
+from verify.checker.notation import Noise, nearest_float
+from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, hull, log, sqrt
 
 _SPARE_BITS = 64
 """Bits for rounding, besides four for each digit."""

@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import compare, largest
-from verify.checker.reals import Real, UnknownError, ball, phi, phi_inverse
+from verify.checker.arithmetic import largest
+from verify.checker.reals import Real, UnknownError, ball, compare
+from verify.checker.special import phi, phi_inverse
 
 _SLACK = Fraction(1, 10**25)
 _MOST_PIECES = 4000

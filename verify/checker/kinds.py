@@ -16,7 +16,7 @@ from typing import Any, final
 
 from verify import seal
 from verify.checker import optimum
-from verify.checker.arithmetic import UnknownError, compare, largest, least
+from verify.checker.arithmetic import largest, least
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate, number, split
 from verify.checker.laws import (
@@ -27,7 +27,8 @@ from verify.checker.laws import (
     renyi,
     trade_off,
 )
-from verify.checker.mechanisms import enveloped, pairs, under
+from verify.checker.mechanisms.pairs import enveloped, pairs, under
+from verify.checker.reals import UnknownError, compare
 from verify.checker.suprema import bounded_rho, least_mu
 
 OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}

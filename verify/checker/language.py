@@ -1,40 +1,47 @@
 """The expression language a second time: rationals stay exact, all else is a ball.
 
 Part of the independent checker: no code is shared with `verify.expression` or `verify.functions`.
+Texts are read by the parser of the kernel.
 """
 
 from __future__ import annotations
 
-import ast
 import operator
-import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
-from verify.checker.arithmetic import UnknownError, compare, settle
+from verify.checker.arithmetic import settle
 from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
-from verify.checker.mechanisms import Noise, build, under
-from verify.checker.reals import Real, ball, power, short
+from verify.checker.kernel import expressions
+from verify.checker.kernel.expressions import (
+    Apply,
+    Entries,
+    Fold,
+    Name,
+    Node,
+    Number,
+    ProofError,
+    Text,
+)
+from verify.checker.mechanisms.arguments import build
+from verify.checker.mechanisms.pairs import under
+from verify.checker.notation import Noise
+from verify.checker.reals import Real, UnknownError, ball, compare, power, short
 
-_MAX_EXPONENT = 100_000
-"""Of a number that is written with a power of ten."""
 _MAX_TERMS = 1_000_000
 """Of all sums and products of an expression together."""
 _MAX_WORK = 10_000_000
 """Terms and names of a claim, at all precisions together."""
-_MAX_LENGTH = 100_000
-"""Characters of one expression."""
-_MAX_DEPTH = 60
-"""Brackets within brackets: the parser's own stack is finite."""
 _EXACT_TERMS = 2000
 """Terms that are added up as fractions."""
-_LITERAL = re.compile(r"[\d_]*\.?[\d_]*(?:[eE]([+-]?[\d_]+))?")
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "**": power,
 }
 
 
@@ -77,32 +84,29 @@ class Variables(dict[str, Any]):
 
 def evaluate(text: str, variables: Variables | None = None) -> Any:
     """Evaluate an expression at flint's precision; raise ValueError where it is malformed."""
-    tree = _parsed(text)
     scope = Variables({}, {}) if variables is None else variables
-    return _Evaluation(text.strip()).value(tree, scope)
+    return _Evaluation().value(parsed(text), scope)
 
 
-def _parsed(text: str) -> ast.expr:
+@lru_cache(maxsize=1024)
+def parsed(text: str) -> Node:
+    """Parse an expression; raise ValueError where it is malformed."""
     if not isinstance(text, str):
         raise ValueError(f"expected a text, not {text!r}")
     if not text.isascii():  # Python's parser would read some letters as others
         raise ValueError(f"{ascii(text)[:60]} has letters that are not ASCII")
-    if len(text) > _MAX_LENGTH:
-        raise ValueError(f"an expression of over {_MAX_LENGTH} characters")
     try:
-        return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, RecursionError, MemoryError):
-        raise ValueError(f"{text[:60]!r} is not an expression") from None
+        return expressions.parse(text)
+    except ProofError as error:
+        raise ValueError(str(error)) from None
 
 
 def split(text: str) -> tuple[str, str, str]:
     """Split "left <= right" into its sides and the relation."""
-    tree = _parsed(text)
-    if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
-        raise ValueError(f"{text[:60]!r} is not one comparison")
-    sides = [ast.get_source_segment(text.strip(), n) or "" for n in (tree.left, *tree.comparators)]
-    names = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}
-    return sides[0], names[type(tree.ops[0])], sides[1]
+    try:
+        return expressions.split(text)
+    except ProofError as error:
+        raise ValueError(str(error)) from None
 
 
 def number(value: Any) -> Any:
@@ -115,101 +119,60 @@ def number(value: Any) -> Any:
 
 
 class _Evaluation:
-    """One expression; it counts the terms of its sums and how deep it is nested."""
+    """One expression; it counts the terms of its sums."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._lines = re.split(r"\r\n|\r|\n", source)
+    def __init__(self) -> None:
         self._terms = 0
-        self._depth = 0
 
-    def value(self, node: ast.expr, variables: Variables) -> Any:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise ValueError(f"an expression nested over {_MAX_DEPTH} deep")
-        try:
-            return self._value(node, variables)
-        finally:
-            self._depth -= 1
-
-    def _value(self, node: ast.expr, variables: Variables) -> Any:
+    def value(self, node: Node, variables: Variables) -> Any:
         match node:
-            case ast.Constant(value=bool() | None | str()):
-                return node.value
-            case ast.Constant(value=int() | float()):
-                line = self._lines[node.lineno - 1]  # of ASCII characters, one byte each
-                return _literal(line[node.col_offset : node.end_col_offset])
-            case ast.Name(id=name):
+            case Number(value=value) | Text(value=value):
+                return value
+            case Name(name=name):
                 return variables[name]
-            case ast.List(elts=entries):
-                return [self.value(entry, variables) for entry in entries]
-            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
-                value = number(self.value(operand, variables))
-                return -value if isinstance(node.op, ast.USub) else value
-            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow()):
+            case Entries(items=items):
+                return [self.value(item, variables) for item in items]
+            case Fold():
+                return self._series(node, variables)
+            case Apply(name=name) if name in _OPERATORS:
                 return self._operation(node, variables)
-            case ast.Call(
-                func=ast.Name(id="sum" | "product" as name),
-                args=[ast.Name(id=index), low, high, term],
-            ):
-                ends = (number(self.value(end, variables)) for end in (low, high))
-                return self._series(name, index, tuple(ends), (term, variables))
-            case ast.Call(func=ast.Name(id=name)):
-                values = [self.value(argument, variables) for argument in node.args]
-                named = [(k.arg, self.value(k.value, variables)) for k in node.keywords]
-                return _call(name, values, named)
-        raise ValueError(f"{ast.unparse(node)[:60]!r} is not in the language")
+        values = [self.value(argument, variables) for argument in node.arguments]
+        return _call(node.name, values, [(k, self.value(v, variables)) for k, v in node.named])
 
-    def _operation(self, node: ast.BinOp, variables: Variables) -> Any:
+    def _operation(self, node: Apply, variables: Variables) -> Any:
         """Apply an operator; a chain of them to the left is no nesting."""
-        chain = [node]
-        while isinstance(chain[-1].left, ast.BinOp) and not isinstance(chain[-1].op, ast.Pow):
-            chain.append(chain[-1].left)
-        result = number(self.value(chain[-1].left, variables))
+        chain, first = [node], node.arguments[0]
+        while isinstance(first, Apply) and first.name in _OPERATORS:
+            chain.append(first)
+            first = first.arguments[0]
+        result = number(self.value(first, variables))
         for step in reversed(chain):
-            right = number(self.value(step.right, variables))
-            if isinstance(step.op, ast.Pow):
-                result = power(result, right)
-            elif type(step.op) in _OPERATORS:
-                result = _OPERATORS[type(step.op)](result, right)
-            else:
-                raise ValueError(f"{ast.unparse(step)[:60]!r} is not in the language")
-            result = short(result)
+            right = number(self.value(step.arguments[1], variables))
+            result = short(_OPERATORS[step.name](result, right))
         return result
 
-    def _series(
-        self, name: str, index: str, ends: tuple[Any, ...], inner: tuple[ast.expr, Variables]
-    ) -> Any:
+    def _series(self, node: Fold, variables: Variables) -> Any:
         """Add or multiply terms: exactly if there are few of them."""
+        ends = [number(self.value(end, variables)) for end in (node.low, node.high)]
         if not all(isinstance(end, Fraction) and end.denominator == 1 for end in ends):
-            raise ValueError(f"expected integers as ends of a {name}")
+            raise ValueError(f"expected integers as ends of a {node.name}")
         first, last = (int(end) for end in ends)
         self._terms += max(last - first + 1, 0)
         if self._terms > _MAX_TERMS:
             raise ValueError(f"expected at most {_MAX_TERMS} terms of sums and products")
-        operation = operator.add if name == "sum" else operator.mul
-        result: Any = Fraction(0 if name == "sum" else 1)
-        exact, (term, variables) = last - first < _EXACT_TERMS, inner
-        scope = variables.but()
+        operation = operator.add if node.name == "sum" else operator.mul
+        result: Any = Fraction(0 if node.name == "sum" else 1)
+        exact, scope = last - first < _EXACT_TERMS, variables.but()
         for i in range(first, last + 1):
             variables.count()
-            scope[index] = Fraction(i)
-            value = number(self.value(term, scope))
+            # a name of `let` may use the index as it is written
+            scope[node.index] = scope[node.index.split("#")[0]] = Fraction(i)
+            value = number(self.value(node.term, scope))
             result = short(operation(result, value if exact else Real(ball(value))))
         return result
 
 
-def _literal(text: str) -> Fraction:
-    """Read a number that is written out."""
-    found = _LITERAL.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text[:60]!r} is no number of the language")
-    if abs(int(found.group(1) or 0)) > _MAX_EXPONENT:
-        raise ValueError(f"a number with an exponent beyond {_MAX_EXPONENT}")
-    return Fraction(text)
-
-
-def _call(name: str, values: list[Any], named: list[tuple[str | None, Any]]) -> Any:
+def _call(name: str, values: list[Any], named: list[tuple[str, Any]]) -> Any:
     """Evaluate a function, or name a mechanism."""
     if name in QUESTIONS and values and isinstance(values[0], Noise):
         asked = under(values[0], _relation(name, named))
@@ -225,7 +188,7 @@ def _call(name: str, values: list[Any], named: list[tuple[str | None, Any]]) -> 
     raise ValueError(f"unknown function {name!r}")
 
 
-def _relation(name: str, named: list[tuple[str | None, Any]]) -> str | None:
+def _relation(name: str, named: list[tuple[str, Any]]) -> str | None:
     """Return the relation that a question is about, its only argument with a name."""
     if not named:
         return None

@@ -14,9 +14,10 @@ from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker import allocation
-from verify.checker.arithmetic import compare, crossing, hull, largest, least, total
+from verify.checker.arithmetic import crossing, largest, least, total
 from verify.checker.compositions import composed, samples
 from verify.checker.declared import BY_LAW
+from verify.checker.declared.law import laplace_tails
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
 from verify.checker.masses import Bounded, masses, mixed, theta
 from verify.checker.mechanisms import reports
@@ -27,7 +28,9 @@ from verify.checker.reals import (
     UnknownError,
     apply,
     ball,
+    compare,
     exp,
+    hull,
     log,
 )
 
@@ -52,12 +55,7 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
             half, cut = law["mu"] / 2, epsilon / law["mu"]
             return apply("Phi", half - cut), apply("Phi", -half - cut)
         case "laplace":
-            t = law["distance"]
-            if epsilon >= t:
-                return _ZERO, _ZERO
-            if epsilon < -t:
-                return _ONE, _ONE
-            return 1 - exp((epsilon - t) / 2) / 2, exp(-(t + epsilon) / 2) / 2
+            return laplace_tails(law["distance"], epsilon)
         case "discrete-gaussian":
             v, shift = law["parameter"], law["shift"]
             first = whole_part(v * epsilon / shift + Fraction(shift) / 2) + 1
@@ -227,7 +225,7 @@ def renyi(law: Law, order: Any) -> Any:
             return hull(largest(low), high)
         case "subsampled" if law["pair"]["law"] in samples.KNOWN:
             return samples.renyi(law, order)
-        case "subsampled" | "gaussian-mixture" | "discrete-gaussian-product":
+        case "subsampled" | "gaussian-mixture":
             if not isinstance(order, Fraction):
                 raise UnknownError("a Rényi divergence of an irrational order")
             found = composed.renyi(law, order)

@@ -1,8 +1,7 @@
 """Real numbers of the checker: what is known of them exactly, and balls around them.
 
-A number is a Fraction, or a `Real`: a sum of rational multiples of monomials in atoms, with
-rational exponents, or only a ball of Arb. Atoms are e, π, integers under roots, values of functions
-at exact numbers, and sums (as denominators). So √2·√2 is 2 and e^{1/3}·e^{−1/3} is 1, exactly.
+A number is a Fraction, or a `Real`: a sum of exact terms (`verify.checker.monomials`), or only a
+ball of Arb. So √2·√2 is 2 and e^{1/3}·e^{−1/3} is 1, exactly.
 
 A ball is made at flint's precision when it is asked for, and contains the number. A comparison that
 the balls do not decide raises `FewDigitsError`, unless both sides are found to be identical.
@@ -11,34 +10,21 @@ the balls do not decide raises `FewDigitsError`, unless both sides are found to 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 from flint import acb, arb, fmpq, fmpz
 
 from accountant.numbers.precision import ctx
+from verify.checker.monomials import ONE, Monomial, Terms, factors, normal, product, vanish
+from verify.checker.special import EVALUATED, rising
 
 _MOST_MONOMIALS = 40
 """Terms of a number that is kept as a sum of exact ones; others are balls alone."""
 _MOST_BITS = 1 << 20
 """Of a rational number that is kept exactly."""
-_MOST_EXPANDED = 2000
-"""Monomials of a difference whose denominators are multiplied out."""
 _LARGEST_POWER = 100_000
 """Largest exponent that is multiplied out exactly."""
-_LARGEST_FACTORED = 1 << 80
-"""Integers up to it are factored to find roots in them: larger ones take too long."""
-_WIDE = 20
-"""Bits of a ball with fewer than which a monotone function is evaluated at both ends."""
-
-_FAR = 10
-"""From here on Arb's erfc loses digits of a ball, but not of its ends."""
-
-Monomial: TypeAlias = frozenset[tuple[tuple[Any, ...], Fraction]]
-"""Atoms and their exponents; an atom is the name of a function and its exact arguments."""
-Terms: TypeAlias = dict[Monomial, Fraction]
-_ONE: Monomial = frozenset()
 
 
 class UnknownError(Exception):
@@ -114,7 +100,7 @@ class Real:
         one, two = _terms(self), _terms(other)
         if one is None or two is None or len(one) * len(two) > _MOST_MONOMIALS:
             return Real(ball(self) * ball(other))
-        return _number(_product(one, two))
+        return _number(product(one, two))
 
     __rmul__ = __mul__
 
@@ -180,14 +166,14 @@ def _is_number(value: Any) -> bool:
 def _terms(value: Any) -> Terms | None:
     if isinstance(value, Real):
         return value.terms
-    return {_ONE: Fraction(value)} if value else {}
+    return {ONE: Fraction(value)} if value else {}
 
 
 def _number(terms: Terms) -> Number:
     """Return the sum of terms: a Fraction where it is one, a ball where it becomes long."""
     kept = {monomial: c for monomial, c in terms.items() if c}
-    if not kept.keys() - {_ONE}:
-        return kept.get(_ONE, Fraction(0))
+    if not kept.keys() - {ONE}:
+        return kept.get(ONE, Fraction(0))
     result = Real(None, kept)
     if len(kept) > _MOST_MONOMIALS or any(map(_long, kept.values())):
         return Real(result.ball)
@@ -260,7 +246,7 @@ def _sign(value: Any) -> tuple[int, int]:
     around = value.ball
     low = 1 if around > 0 else 0 if around >= 0 else -1
     high = -1 if around < 0 else 0 if around <= 0 else 1
-    return (0, 0) if low <= 0 <= high and vanishes(value) else (low, high)
+    return (0, 0) if low <= 0 <= high and vanish(value.terms) else (low, high)
 
 
 def _decided(left: Any, relation: str, right: Any) -> bool:
@@ -275,35 +261,10 @@ def _decided(left: Any, relation: str, right: Any) -> bool:
 # Exact arithmetic.
 
 
-def _product(one: Terms, two: Terms) -> Terms:
-    found: Terms = {}
-    for left, c in one.items():
-        for right, d in two.items():
-            exponents = dict(left)
-            for atom, exponent in right:
-                exponents[atom] = exponents.get(atom, Fraction(0)) + exponent
-            monomial, scale = _normal(exponents)
-            found[monomial] = found.get(monomial, Fraction(0)) + c * d * scale
-    return found
-
-
-def _normal(exponents: Mapping[tuple[Any, ...], Fraction]) -> tuple[Monomial, Fraction]:
-    """Take whole powers of integers out of a monomial."""
-    kept, scale = [], Fraction(1)
-    for atom, exponent in exponents.items():
-        rest = exponent
-        if atom[0] == "integer":
-            whole = math.floor(exponent)
-            rest, scale = exponent - whole, scale * Fraction(atom[1]) ** whole
-        if rest:
-            kept.append((atom, rest))
-    return frozenset(kept), scale
-
-
 def _inverse(value: Any) -> Any:
     if not isinstance(value, Real):
         return 1 / Fraction(value)
-    if vanishes(value):
+    if vanish(value.terms):
         raise ZeroDivisionError("a division by 0")
     if value.terms is not None and not (value.ball > 0 or value.ball < 0):
         raise FewDigitsError("a division by what may be 0")
@@ -311,6 +272,12 @@ def _inverse(value: Any) -> Any:
         return Real(1 / value.ball)
     if len(value.terms) == 1:
         return power(value, Fraction(-1))
+    if len(value.terms) == 2:  # 1/(x + y) = (x − y)/(x² − y²), where that is rational: of roots
+        (one, c), (other, d) = value.terms.items()
+        conjugate = _number({one: c, other: -d})
+        norm = value * conjugate
+        if isinstance(norm, Fraction) and norm:
+            return conjugate * (1 / norm)
     first = min(value.terms, key=lambda monomial: sorted(map(repr, monomial)))
     scale = value.terms[first]
     whole = frozenset((monomial, c / scale) for monomial, c in value.terms.items())
@@ -351,7 +318,7 @@ def _whole_power(base: Any, n: int) -> Any:
             ((monomial, coefficient),) = terms.items()
             size = coefficient.numerator.bit_length() + coefficient.denominator.bit_length()
             if size * abs(n) <= _MOST_BITS:
-                raised, scale = _normal({atom: e * n for atom, e in monomial})
+                raised, scale = normal({atom: e * n for atom, e in monomial})
                 return _number({raised: coefficient**n * scale})
         if n in (0, 1, 2, 3):
             return math.prod([base] * n, start=Fraction(1))
@@ -374,56 +341,18 @@ def _fractional_power(base: Any, exponent: Fraction) -> Any:
         return None
     exponents = {atom: e * exponent for atom, e in monomial}
     for whole, sign in ((coefficient.numerator, 1), (coefficient.denominator, -1)):
-        for factor, times in _factors(whole, exponent.denominator):
+        for factor, times in factors(whole, exponent.denominator):
             atom = ("integer", factor)
             exponents[atom] = exponents.get(atom, Fraction(0)) + sign * times * exponent
     if any(atom[0] == "integer" and abs(e) * atom[1].bit_length() > _MOST_BITS
            for atom, e in exponents.items()):  # fmt: skip
         return None
-    raised, scale = _normal(exponents)
+    raised, scale = normal(exponents)
     return _number({raised: scale})
-
-
-def _factors(whole: int, degree: int) -> list[tuple[int, int]]:
-    if whole == 1:
-        return []
-    if whole <= _LARGEST_FACTORED:
-        return [(int(p), int(n)) for p, n in fmpz(whole).factor()]
-    root = math.isqrt(whole)
-    return [(root, 2)] if degree == 2 and root * root == whole else [(whole, 1)]
 
 
 def _positive(atom: tuple[Any, ...]) -> bool:
     return bool(_monomial_ball(frozenset([(atom, Fraction(1))])) > 0)
-
-
-def vanishes(value: Real) -> bool:
-    """Whether a number is 0 after its denominators are multiplied out."""
-    terms = value.terms
-    if terms is None:
-        return False
-    while terms:
-        powers = [(atom, e) for m in terms for atom, e in m if atom[0] == "sum"]
-        if not powers:
-            return False
-        atom, least = min(powers, key=lambda entry: entry[1])
-        if any(e.denominator != 1 for one, e in powers if one == atom):
-            return False
-        expanded: Terms = {}
-        for monomial, coefficient in terms.items():
-            exponents = dict(monomial)
-            times = int(exponents.pop(atom, Fraction(0)) - min(least, Fraction(0)))
-            part: Terms = {frozenset(exponents.items()): coefficient}
-            for _ in range(times):
-                part = _product(part, dict(atom[1]))
-                if len(part) > _MOST_EXPANDED:
-                    return False
-            for key, c in part.items():
-                expanded[key] = expanded.get(key, Fraction(0)) + c
-        terms = {monomial: c for monomial, c in expanded.items() if c}
-        if len(terms) > _MOST_EXPANDED:
-            return False
-    return True
 
 
 # Functions.
@@ -433,11 +362,11 @@ def exp(x: Any) -> Any:
     """Return e^x: exactly a product of powers, where x is known exactly."""
     terms = _terms(x)
     if terms is None:
-        return Real(_rising(arb.exp, x.ball))
+        return Real(rising(arb.exp, x.ball))
     exponents: dict[tuple[Any, ...], Fraction] = {}
     for monomial, coefficient in terms.items():
         atom: tuple[Any, ...] = ("exp", frozenset([(monomial, Fraction(1))]))
-        if monomial == _ONE:
+        if monomial == ONE:
             atom = ("e",)
         elif len(monomial) == 1:
             (((inner, exponent),)) = monomial
@@ -447,8 +376,8 @@ def exp(x: Any) -> Any:
     if any(
         abs(e) * a[1].bit_length() > _MOST_BITS for a, e in exponents.items() if a[0] == "integer"
     ):
-        return Real(_rising(arb.exp, ball(x)))
-    monomial, scale = _normal(exponents)
+        return Real(rising(arb.exp, ball(x)))
+    monomial, scale = normal(exponents)
     return _number({monomial: scale})
 
 
@@ -470,7 +399,7 @@ def log(x: Any) -> Any:
         raise ValueError("a logarithm of a number that is not positive")
     terms = _terms(x)
     if terms is None:
-        return Real(_rising(arb.log, x.ball))
+        return Real(rising(arb.log, x.ball))
     if len(terms) > 1:
         return apply("log", x)
     ((monomial, coefficient),) = terms.items()
@@ -478,7 +407,7 @@ def log(x: Any) -> Any:
         return Real(ball(x).log())
     total: Any = Fraction(0)
     for whole, sign in ((coefficient.numerator, 1), (coefficient.denominator, -1)):
-        for factor, times in _factors(whole, 2):
+        for factor, times in factors(whole, 2):
             total += sign * times * _logarithm(("integer", factor))
     for atom, exponent in monomial:
         total += exponent * _logarithm(atom)
@@ -503,7 +432,7 @@ def sqrt(x: Any) -> Any:
     if not isinstance(x, Real) and x < 0:
         raise ValueError("a square root of a negative number")
     if isinstance(x, Real) and x.terms is None:
-        return Real(_rising(arb.sqrt, x.ball))
+        return Real(rising(arb.sqrt, x.ball))
     found = _fractional_power(x, Fraction(1, 2)) if x else Fraction(0)
     return Real(ball(x).sqrt()) if found is None else found
 
@@ -524,48 +453,6 @@ def apply(name: str, *values: Any) -> Number:
     )
     found = Real(None, {frozenset([((name, *keys), Fraction(1))]): Fraction(1)})
     return found if found.ball.is_finite() else Real(found.ball)
-
-
-def _rising(function: Callable[[arb], arb], x: arb, *, ends: bool = False) -> arb:
-    """Evaluate an increasing function, over a wide ball at both ends."""
-    if x.is_finite() and (ends or x.rel_accuracy_bits() < _WIDE):
-        return function(arb(x.lower())).union(function(arb(x.upper())))
-    return function(x)
-
-
-def phi(x: arb) -> arb:
-    """Return the standard normal distribution function, with all digits of both small tails."""
-    z = -x / arb(2).sqrt()
-    return -_rising(lambda y: -y.erfc() / 2, z, ends=bool(abs(z) > _FAR))
-
-
-def phi_inverse(p: arb) -> arb:
-    """Return the normal quantile of p in (0, 1)."""
-    if not 0 < p < 1:
-        return arb.nan()
-    low, root = 2 * p < 1, arb(2).sqrt()
-    return _rising(lambda x: -root * (2 * x).erfcinv() if low else root * (2 * x - 1).erfinv(), p)
-
-
-EVALUATED: dict[str, Callable[..., arb]] = {
-    "log": lambda x: _rising(arb.log, x),
-    "exp": lambda x: _rising(arb.exp, x),
-    "sin": arb.sin,
-    "cos": arb.cos,
-    "gamma": arb.gamma,
-    "lgamma": arb.lgamma,
-    "erf": lambda x: _rising(arb.erf, x),
-    "erfc": lambda x: -_rising(lambda y: -arb.erfc(y), x),
-    "tanh": lambda x: _rising(arb.tanh, x),
-    "expm1": lambda x: _rising(arb.expm1, x),
-    "log1p": lambda x: _rising(arb.log1p, x),
-    "Phi": phi,
-    "Phi_inverse": phi_inverse,
-    "gamma_upper": lambda shape, x: x.gamma_upper(shape, 1),
-    "beta_lower": lambda a, b, x: x.beta_lower(a, b, 1),
-    "lambert_w": lambda x: _rising(arb.lambertw, x),
-}
-"""Functions of balls: every one encloses its values over the balls that it is given."""
 
 
 def _monomial_ball(monomial: Monomial) -> arb:

@@ -105,6 +105,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "several-positions": ("unit", "multiples"),
     "discrete-laplace": ("scale", "shift"),
     "discrete-gaussian": ("parameter", "shift"),
+    "discrete-gaussian-product": ("parameter", "count", "shift", "scale", "last_shift"),
     "finite": ("outcomes", "p", "q"),
     "rank-one-gaussian": ("dimension", "ratio"),
     "subsampled": ("sampling_prob", "mixture", "pair"),

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import compare, hull, largest, least
+from verify.checker.arithmetic import largest, least
 from verify.checker.compositions.composed import largest_loss
 from verify.checker.gaussian_mu import more_than_discrete, more_than_mixtures
 from verify.checker.laws import Law, renyi
@@ -21,6 +21,8 @@ from verify.checker.reals import (
     Real,
     UnknownError,
     ball,
+    compare,
+    hull,
     sqrt,
 )
 

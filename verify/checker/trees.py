@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import final
 
-from verify.checker.arithmetic import UnknownError
+from verify.checker.reals import UnknownError
 
 _MOST_DIGITS = 100_000
 """Largest arity of a tree that is followed."""
@@ -178,11 +178,11 @@ def _clashes(found: list[Use]) -> int:
 
 _QUESTIONS: dict[str, Callable[[list[Use], int, int], int]] = {
     "load": lambda found, steps, _: _load(found, steps),
-    "terms": lambda found, _steps, _leaves: len(_spans(found)),
-    "live": lambda found, _steps, _leaves: _live(found),
-    "gaps": lambda found, _steps, _leaves: _gaps(found),
+    "terms": lambda found, *_: len(_spans(found)),
+    "live": lambda found, *_: _live(found),
+    "gaps": lambda found, *_: _gaps(found),
     "misfits": lambda found, _, leaves: _misfits(found, leaves),
-    "clashes": lambda found, _steps, _leaves: _clashes(found),
+    "clashes": lambda found, *_: _clashes(found),
 }
 WALKED = tuple(_QUESTIONS)
 """Questions about the vertices that are used, one by one."""

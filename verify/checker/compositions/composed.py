@@ -25,14 +25,7 @@ from typing import Any, TypeAlias, final
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import (
-    AGREEMENT,
-    FewDigitsError,
-    UnknownError,
-    compare,
-    largest,
-    total,
-)
+from verify.checker.arithmetic import AGREEMENT, largest, total
 from verify.checker.compositions.allocation import Allocation
 from verify.checker.compositions.contour import (
     Answers,
@@ -60,10 +53,18 @@ from verify.checker.compositions.samples import of_large_losses
 from verify.checker.declared import BY_LAW
 from verify.checker.integrals import laplace_work
 from verify.checker.masses import masses, mixed
-from verify.checker.reals import INFINITE, Real, ball, exp, log
+from verify.checker.reals import (
+    INFINITE,
+    FewDigitsError,
+    Real,
+    UnknownError,
+    ball,
+    compare,
+    exp,
+    log,
+)
 
 Law: TypeAlias = dict[str, Any]
-
 
 _CONTINUOUS = (Allocation, Laplace, Mixture, Normal)
 """Losses that are no list."""
@@ -71,6 +72,8 @@ _MOST_TERMS = 4_000_000
 """Most terms of Laplace laws that are added up exactly: about a hundred equal ones."""
 _MOST_PARTS = 200
 """Different parts of a composition: more take too long to add up."""
+_SEVERAL = 2
+"""Gaussian releases from which on they are added up."""
 _RENYI_DIGITS = 60
 """Digits to which M is known."""
 
@@ -81,7 +84,7 @@ def composite(law: Law) -> bool:
         return laplace_work(law["distances"]) > _MOST_TERMS
     if law["law"] == "gaussian-mixture":
         return not two_sided(law)
-    return law["law"] in ("product", "discrete-gaussian-product", "random-allocation")
+    return law["law"] in ("product", "random-allocation")
 
 
 def two_sided(law: Law) -> bool:
@@ -179,6 +182,10 @@ class TwoMixtures:
     q: tuple[tuple[Any, Any], ...]
 
 
+Parts: TypeAlias = list[tuple[Factor | TwoMixtures, int]]
+"""Losses, and how often each is released."""
+
+
 def _losses(law: Law) -> Factors:
     """Take apart a law whose parts all have a transform, and known numbers."""
     with ctx.workprec(max(ctx.prec, BITS)):
@@ -246,48 +253,39 @@ def _renyi(factors: Factors, order: Fraction) -> Any:
         return Real(log_moments(factors, less, _RENYI_DIGITS) / less)
 
 
-def parts(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
-    """Take a law apart; equal parts are counted, Gaussian ones become one."""
-    found: list[tuple[Factor | TwoMixtures, int]] = []
-    for factor, count in map(_one_normal, _factors(law)):
-        for index, (known, times) in enumerate(found):
-            if isinstance(known, Normal) and isinstance(factor, Normal):
-                squares = arb(known.mu) ** 2 + arb(factor.mu) ** 2
-                found[index] = (Normal(text(squares.sqrt())), 1)
-                break
-            if _equal(known, factor):
-                found[index] = (known, times + count)
-                break
-        else:
-            found.append((factor, count))
-            if len(found) > _MOST_PARTS:
-                raise UnknownError(f"the law of a composition of over {_MOST_PARTS} different ones")
-    return found
+def parts(law: Law) -> Parts:
+    """Take a law apart; equal parts are counted, Gaussian ones become one.
 
-
-def _one_normal(part: tuple[Factor | TwoMixtures, int]) -> tuple[Factor | TwoMixtures, int]:
-    """Return several Gaussian laws of one μ as one law."""
-    factor, count = part
-    if not isinstance(factor, Normal) or count == 1:
-        return part
-    return Normal(text(arb(count).sqrt() * arb(factor.mu))), 1
+    Parts are equal where all their numbers are the same balls, which enclose both of them: parts
+    that are only nearly equal count on their own.
+    """
+    counts: dict[Factor | TwoMixtures, int] = {}
+    for factor, count in _factors(law):
+        counts[factor] = counts.get(factor, 0) + count
+        if len(counts) > _MOST_PARTS:
+            raise UnknownError(f"the law of a composition of over {_MOST_PARTS} different ones")
+    normal = {factor: n for factor, n in counts.items() if isinstance(factor, Normal)}
+    if sum(normal.values()) < _SEVERAL:
+        return list(counts.items())
+    squares = sum((n * arb(factor.mu) ** 2 for factor, n in normal.items()), arb(0))
+    rest = [(factor, n) for factor, n in counts.items() if factor not in normal]
+    return [(Normal(text(squares.sqrt())), 1), *rest]
 
 
 def alike(one: Law, other: Law) -> bool:
-    """Whether two laws have the same parts, in any order, to 38 digits."""
+    """Whether two laws have the same parts, in any order, to 38 digits. It proves nothing."""
     with ctx.workprec(BITS):
         left, right = parts(one), parts(other)
-        matches = [
-            [
-                j
-                for j, (candidate, times) in enumerate(right)
-                if times == count and _equal(factor, candidate)
-            ]
-            for factor, count in left
-        ]
-    return len(left) == len(right) and sorted(j for row in matches for j in row) == [
-        *range(len(right))
-    ]
+        while left:
+            own = left[0][0]
+            same = [[part for part in side if _equal(part[0], own)] for side in (left, right)]
+            if len({sum(count for _, count in side) for side in same}) > 1:
+                return False
+            left, right = (
+                [part for part in side if part not in found]
+                for side, found in zip((left, right), same, strict=True)
+            )
+    return not right
 
 
 def _equal(one: Factor | TwoMixtures, other: Factor | TwoMixtures) -> bool:
@@ -304,7 +302,7 @@ def _agree(one: arb, other: arb) -> bool:
     return not abs(one - other) > ball(AGREEMENT) * abs(one).max(abs(other))
 
 
-def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
+def _factors(law: Law) -> Parts:
     match law["law"]:
         case "product":
             pieces = zip(law["factors"], law["counts"], strict=True)
@@ -317,7 +315,7 @@ def _factors(law: Law) -> list[tuple[Factor | TwoMixtures, int]]:
             return [(Laplace(text(distance)), 1) for distance in law["distances"]]
         case "discrete-gaussian":
             return [(discrete_normal(law["parameter"], int(law["shift"])), 1)]
-        case "discrete-gaussian-product":
+        case "discrete-gaussian-product":  # as it is written: what is derived is a product
             v, q, last = law["parameter"], law["scale"], int(law["last_shift"])
             size = [(discrete_normal(v * q * q, last), 1)] if last else []
             return [(discrete_normal(v, int(law["shift"])), int(law["count"])), *size]

@@ -41,7 +41,6 @@ from typing import NamedTuple, TypeAlias, final
 from flint import acb, arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import UnknownError
 from verify.checker.compositions.losses import (
     BITS,
     LN10,
@@ -53,7 +52,7 @@ from verify.checker.compositions.losses import (
     saddle,
     text,
 )
-from verify.checker.reals import ball
+from verify.checker.reals import UnknownError, ball
 
 _TRIALS = ((40, 3_000_000), (20, 3_000_000), (12, 20_000_000))
 """Significant digits, and the most products of complex numbers for them."""

@@ -15,9 +15,9 @@ from typing import TypeAlias
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import UnknownError
 from verify.checker.compositions.contour import Answers, infinite_mass
 from verify.checker.compositions.losses import BITS, Factors, Listed
+from verify.checker.reals import UnknownError
 
 Sums: TypeAlias = list[tuple[int, arb, arb]]
 """A loss and its masses under P and Q, in the order of losses."""

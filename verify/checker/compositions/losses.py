@@ -17,7 +17,8 @@ from flint import acb, acb_mat, arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.masses import theta
-from verify.checker.reals import UnknownError, ball, phi
+from verify.checker.reals import UnknownError, ball
+from verify.checker.special import phi
 
 BITS = 448
 """At which the numbers of a law are written down."""

@@ -26,7 +26,7 @@ from typing import Any
 from flint import acb, arb
 
 from verify.checker.arithmetic import largest, least
-from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates, unknown
+from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
 from verify.checker.notation import (
     Argument,
     Noise,
@@ -171,8 +171,6 @@ def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
     return _one_answer(pair), certain if pair["values"] else pure(_largest_loss(pair))
 
 
-_UNKNOWN = unknown("the divergences of the sparse vector technique are not known")
-
 ABOVE_THRESHOLD = DeclaredLaw(
     mechanism="AboveThreshold",
     arguments={
@@ -189,10 +187,7 @@ ABOVE_THRESHOLD = DeclaredLaw(
     parameters=("threshold", "query", "count", "monotone", "fresh", "values"),
     pair=_pair,
     tails=_tails,
-    renyi=_UNKNOWN,
     largest_loss=_largest_loss,
-    variance=_UNKNOWN,
-    quantile=_UNKNOWN,
     only_alone=True,
     ends=_ends,
     only_bounded=True,

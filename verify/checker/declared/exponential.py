@@ -12,7 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import ALL, NO_NUMBER, NONE, DeclaredLaw, Pair
+from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
 from verify.checker.notation import Argument, Noise, positive, switch
 from verify.checker.reals import exp, log
 
@@ -72,8 +72,6 @@ EXPONENTIAL = DeclaredLaw(
     tails=_tails,
     renyi=_renyi,
     largest_loss=lambda pair: pair["length"],
-    variance=NO_NUMBER,
-    quantile=NO_NUMBER,
     only_alone=True,
     ends=lambda pair: (
         [_selection(pair["length"], Fraction(2 * i + 1, 18)) for i in range(9)],

@@ -27,9 +27,7 @@ from verify.checker.kernel.expressions import (
     Number,
     ProofError,
     number,
-    plus,
     replace,
-    times,
     walk,
 )
 from verify.checker.kernel.extended import FUNCTIONS, evaluate, raised
@@ -58,12 +56,12 @@ class Piece:
     def mirrored(self, *, joined: bool = False) -> Piece:
         """Return the piece as a function of −x."""
         low, high = (None if end is None else -end for end in (self.high, self.low))
-        return Piece(low, high, replace(self.formula, {_X: times(number(-1), _X)}), joined)
+        return Piece(low, high, replace(self.formula, {_X: -_X}), joined)
 
     def moved(self, by: Fraction) -> Piece:
         """Return the piece as a function of x − t."""
         low, high = (None if end is None else end + by for end in (self.low, self.high))
-        formula = replace(self.formula, {_X: plus(_X, number(-by))})
+        formula = replace(self.formula, {_X: _X + -by})
         return Piece(low, high, formula, self.joined)
 
 
@@ -125,7 +123,7 @@ def _read(node: ast.expr, source: str) -> Node:
             a, b = read(left), read(right)
             match op:
                 case ast.Add():
-                    return plus(a, b)
+                    return a + b
                 case ast.Sub():
                     return _less(a, b)
                 case ast.Mult():
@@ -151,11 +149,11 @@ def product(a: Node, b: Node) -> Node:
     """Return a product, of numbers as a number."""
     if isinstance(a, Number) and isinstance(b, Number):
         return Number(a.value * b.value)
-    return times(a, b)
+    return a * b
 
 
 def _less(a: Node, b: Node) -> Node:
-    return plus(a, product(number(-1), b))
+    return a + product(number(-1), b)
 
 
 def power(a: Node, r: Fraction) -> Node:
@@ -180,11 +178,11 @@ def _function(name: str, values: list[Node]) -> Node:
         case "sqrt":
             return power(a, Fraction(1, 2))
         case "cosh":
-            return product(number(Fraction(1, 2)), plus(grows, falls))
+            return Fraction(1, 2) * (grows + falls)
         case "sinh":
             return product(number(Fraction(1, 2)), _less(grows, falls))
         case "tanh":
-            return product(_less(grows, falls), power(plus(grows, falls), Fraction(-1)))
+            return product(_less(grows, falls), power(grows + falls, Fraction(-1)))
     raise ValueError("a formula in x")
 
 
@@ -228,18 +226,18 @@ def _table(name: str, points: list[tuple[Fraction, Fraction]]) -> Node:
         raise ValueError("a table of 2 to 200 points in increasing order")
     found: Node = ZERO
     for index, ((a, f), (b, g)) in reversed(list(enumerate(pairwise(points)))):
-        share = product(number(1 / (b - a)), plus(_X, number(-a)))
+        share = 1 / (b - a) * (_X + -a)
         if name == "steps" or f == g:
             between: Node = number(f)
         elif name == "linear":
-            between = plus(number(f), product(number(g - f), share))
+            between = f + (g - f) * share
         else:
             rate = product(Apply("log", (number(g / f),)), share)
             between = product(number(f), Apply("exp", (rate,)))
         last = index == len(points) - 2
         kind = "where" if name == "steps" or last else "joined"
-        found = Apply(kind, (plus(number(b), product(number(-1), _X)), between, found))
-    return Apply("where", (plus(_X, number(-points[0][0])), found, ZERO))
+        found = Apply(kind, (b + -_X, between, found))
+    return Apply("where", (_X + -points[0][0], found, ZERO))
 
 
 def _cut(node: Node, low: Cut, high: Cut, *, joined: bool) -> list[Piece]:

@@ -19,7 +19,7 @@ from typing import Any
 from flint import acb, arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, unknown
+from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
 from verify.checker.notation import Argument, Noise, integer, name_of, positive
 from verify.checker.reals import Real, UnknownError, ball
 
@@ -102,8 +102,6 @@ K_NORM = DeclaredLaw(
     parameters=("distance", "dimension"),
     pair=_pair,
     tails=_tails,
-    renyi=unknown("a Rényi divergence of noise around a ball"),
     largest_loss=lambda pair: pair["distance"],
     variance=_variance,
-    quantile=unknown("the quantiles of a coordinate of noise around a ball"),
 )

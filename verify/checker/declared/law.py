@@ -25,7 +25,7 @@ def unknown(what: str) -> Callable[..., NoReturn]:
     return answer
 
 
-NO_NUMBER = unknown("a candidate is no number")
+_UNKNOWN = unknown("this divergence, variance or quantile of the mechanism")
 
 
 @final
@@ -65,14 +65,23 @@ class DeclaredLaw:
     parameters: tuple[str, ...]
     pair: Callable[[Noise], Pair]
     tails: Callable[[Pair, Any], tuple[Any, Any]]
-    renyi: Callable[[Pair, Any], Any]
     largest_loss: Callable[[Pair], Any]
-    variance: Callable[[Noise], Any]
-    quantile: Callable[[Noise, Any], Any]
+    renyi: Callable[[Pair, Any], Any] = _UNKNOWN
+    variance: Callable[[Noise], Any] = _UNKNOWN
+    quantile: Callable[[Noise, Any], Any] = _UNKNOWN
     only_alone: bool = False
     only_bounded: bool = False
     hockey_stick: Callable[[Pair, Any], Any] | None = None
     ends: Callable[[Pair], tuple[list[Pair], Pair]] | None = None
+
+
+def laplace_tails(t: Any, epsilon: Any) -> tuple[Any, Any]:
+    """Return P(L > ε) and Q(L > ε) of Laplace laws t apart."""
+    if epsilon >= t:
+        return NONE
+    if epsilon < -t:
+        return ALL
+    return 1 - exp((epsilon - t) / 2) / 2, exp(-(t + epsilon) / 2) / 2
 
 
 def two_candidates(tail: Callable[[Any], Any], t: Any) -> list[Pair]:

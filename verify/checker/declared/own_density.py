@@ -192,8 +192,6 @@ def _variance(noise: Noise) -> Any:
     return noise["scale"] * noise["scale"] * (second - first * first)
 
 
-_UNKNOWN = unknown("this number of a density that is written as a formula")
-
 OWN_DENSITY = DeclaredLaw(
     mechanism="AdditiveNoise",
     arguments={
@@ -207,8 +205,7 @@ OWN_DENSITY = DeclaredLaw(
     pair=_pair,
     tails=_tails,
     renyi=_renyi,
-    largest_loss=_UNKNOWN,
+    largest_loss=unknown("the largest loss of a density that is written as a formula"),
     variance=_variance,
-    quantile=_UNKNOWN,
     hockey_stick=_hockey_stick,
 )

@@ -12,17 +12,8 @@ noise, and two candidates reach it. The profile is the largest F(x) - e^eps F(x 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
-from verify.checker.declared.law import (
-    ALL,
-    NO_NUMBER,
-    NONE,
-    DeclaredLaw,
-    Pair,
-    two_candidates,
-    unknown,
-)
+from verify.checker.declared.law import DeclaredLaw, Pair, laplace_tails, two_candidates
 from verify.checker.notation import Argument, Noise, positive, switch
 from verify.checker.reals import exp
 
@@ -30,15 +21,6 @@ from verify.checker.reals import exp
 def _pair(noise: Noise) -> Pair:
     """Return the distance: score differences of 2Δ, or of Δ, are ε units of noise."""
     return {"law": "noisy-maximum", "distance": noise["epsilon"]}
-
-
-def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
-    t = pair["distance"]
-    if epsilon >= t:
-        return NONE
-    if epsilon <= -t:
-        return ALL
-    return 1 - exp((epsilon - t) / 2) / 2, exp(-(t + epsilon) / 2) / 2
 
 
 PERMUTE_AND_FLIP = DeclaredLaw(
@@ -51,11 +33,8 @@ PERMUTE_AND_FLIP = DeclaredLaw(
     name="noisy-maximum",
     parameters=("distance",),
     pair=_pair,
-    tails=_tails,
-    renyi=unknown("the divergences of permute-and-flip are not known"),
+    tails=lambda pair, epsilon: laplace_tails(pair["distance"], epsilon),
     largest_loss=lambda pair: pair["distance"],
-    variance=NO_NUMBER,
-    quantile=NO_NUMBER,
     only_alone=True,
     ends=lambda pair: (
         two_candidates(lambda x: exp(-x) / 2, pair["distance"]),

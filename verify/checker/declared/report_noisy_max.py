@@ -25,7 +25,7 @@ from flint import acb, arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
-from verify.checker.declared.law import NO_NUMBER, DeclaredLaw, Pair, pure, two_candidates, unknown
+from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
@@ -240,10 +240,7 @@ REPORT_NOISY_MAX = DeclaredLaw(
     pair=_pair,
     tails=_tails,
     hockey_stick=_hockey_stick,
-    renyi=unknown("the divergences of a noisy maximum are not known"),
     largest_loss=_largest_loss,
-    variance=NO_NUMBER,
-    quantile=NO_NUMBER,
     only_alone=True,
     ends=_ends,
 )

@@ -91,10 +91,6 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
         return Real(_at_least(pair, m - int(pair["shift"]))), Real(_at_least(pair, m))
 
 
-def _unknown(*_: Any) -> Any:
-    raise UnknownError("the divergences of Skellam noise are not known")
-
-
 SKELLAM = DeclaredLaw(
     mechanism="Skellam",
     arguments={
@@ -109,8 +105,6 @@ SKELLAM = DeclaredLaw(
         "shift": noise["sensitivity"],
     },
     tails=_tails,
-    renyi=_unknown,
     largest_loss=lambda pair: INFINITE,
     variance=lambda noise: noise["variance"],
-    quantile=_unknown,
 )

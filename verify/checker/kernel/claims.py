@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from verify.checker import optimum
-from verify.checker.kernel.closed_forms import Resolver, rounded_up
+from verify.checker.kernel.closed_forms import rounded_up
 from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
 from verify.checker.kernel.expressions import (
     Apply,
@@ -25,13 +25,12 @@ from verify.checker.kernel.expressions import (
     free,
     number,
     parse,
-    plus,
     show,
     substitute,
-    times,
     walk,
 )
 from verify.checker.kernel.limits import StatedLimit
+from verify.checker.kernel.resolver import Resolver
 
 _MOST_CASES: Final = 10_000
 _BOUNDS: Final = {
@@ -143,7 +142,7 @@ def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
     if kind == "optimality":
         best = substitute(parse(_dual(claim).text), lets)
         scale = Number(1 + _tolerance(claim))
-        return [Goal(read("value"), "<=", times(scale, best), domain)]
+        return [Goal(read("value"), "<=", scale * best, domain)]
     if kind in ("monotone", "minimiser"):
         return _behaviour(claim, domain, lets, read("expression"))
     raise ProofError(f"the kernel has no theorem of kind {str(kind)[:40]!r}")
@@ -275,10 +274,10 @@ def _behaviour(
     if relation is None:
         raise ProofError("expected direction to be increasing or decreasing")
     if moving.integer:
-        after = plus(Name(name), number(1))
+        after = Name(name) + 1
         last = moving.high
         if last is not None:
-            end = Apply("-", (last, number(1)))
+            end = last - 1
             moving = Variable(name, moving.low, end, moving.low_open, moving.high_open, True)
             over = Domain((*domain.variables, moving), domain.assumptions)
         return [Goal(expression, relation, substitute(expression, {name: after}), over)]

@@ -6,7 +6,7 @@ Every entry is a theorem with its conditions; tests compare it with the accounta
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -14,21 +14,13 @@ from verify.checker.kernel.domain import INTEGER
 from verify.checker.kernel.expressions import (
     Apply,
     Comparison,
-    Entries,
-    Fold,
     Node,
-    Number,
     ProofError,
     Text,
-    children,
     comparison,
-    minus,
     number,
     parse,
-    plus,
-    show,
     substitute,
-    times,
 )
 
 QUESTIONS: Final = ("delta", "max_loss", "mse", "mu", "renyi", "rho", "variance", "loss_above")
@@ -49,7 +41,7 @@ class Law:
     integers: tuple[str, ...] = ()
 
 
-_GAUSSIAN: Final = {
+GAUSSIAN: Final = {
     "mu": "MU",
     "rho": "MU**2/2",
     "renyi": "ORDER*MU**2/2",
@@ -57,9 +49,6 @@ _GAUSSIAN: Final = {
     "loss_above": "Phi(MU/2 - EPSILON/MU)",
 }
 """Answers of a mechanism whose worst pair is N(μ, 1) against N(0, 1)."""
-_LARGEST_SUPPORT: Final = 30
-_GROWING: Final = ("delta", "max_loss", "mu", "renyi", "rho")
-"""Questions whose answers grow with μ, and fall with the noise."""
 _LAPLACE_DELTA: Final = "max(0, 1 - exp((EPSILON - LOSS)/2))"
 _ONES: Final = "min(dimension, floor((dimension + c**2 + 1)/2))"
 """The number of ones of the worst record where the size is hidden: nearest to (d + c²)/2."""
@@ -150,7 +139,7 @@ LAWS: Final[dict[str, Law]] = {
         integers=("groups", "dimension"),
     ),
 }  # fmt: skip
-"""Mechanism → law. What has more structure than that is in `_structured`."""
+"""Mechanism → law. What has more structure than that is in `structured`."""
 
 
 @final
@@ -164,76 +153,11 @@ class Asked:
     upper: bool
 
 
-@final
-class Resolver:
-    """Replace questions about mechanisms by formulas, and gather the conditions of these."""
-
-    def __init__(self, upper: bool = False) -> None:
-        self.upper = upper
-        self.conditions: list[tuple[Comparison, tuple[Fold, ...]]] = []
-
-    def resolve(self, node: Node, folds: tuple[Fold, ...] = (), top: bool = True) -> Node:
-        """Return a node without questions; raise ProofError for one that is not in the table."""
-        match node:
-            case Apply(name=name, arguments=(Apply() as noise, *rest)) if name in QUESTIONS:
-                asked = [self.resolve(value, folds, False) for value in rest]
-                return self._answer(node, noise, asked, folds, top and self.upper)
-            case Apply(name=name, arguments=arguments, named=()) if name in _FAMILIES:
-                inner = tuple(self.resolve(a, folds, False) for a in arguments)
-                answer, conditions = _FAMILIES[name](inner)
-                self.conditions += [(condition, folds) for condition in conditions]
-                return answer
-            case Apply(name=name, arguments=arguments, named=()):
-                return Apply(name, tuple(self.resolve(a, folds, False) for a in arguments))
-            case Fold(name=name, index=index, low=low, high=high, term=term):
-                ends = self.resolve(low, folds, False), self.resolve(high, folds, False)
-                return Fold(name, index, *ends, self.resolve(term, (*folds, node), False))
-        if children(node):
-            raise ProofError(f"{show(node)[:60]} is not in the kernel's table")
-        return node
-
-    def _answer(
-        self, node: Apply, noise: Apply, rest: list[Node], folds: tuple[Fold, ...], upper: bool
-    ) -> Node:
-        named = dict(node.named)
-        relation = named.pop("adjacency", Text(None))
-        known = (None, "add-remove", "replace-one")
-        if named or not isinstance(relation, Text) or relation.value not in known:
-            raise ProofError(f"an argument of {node.name} is unknown")
-        noise = Apply(
-            noise.name,
-            noise.arguments,
-            tuple((key, self._argument(value, folds)) for key, value in noise.named),
-        )
-        if noise.arguments:
-            raise ProofError(f"the arguments of {noise.name} need names")
-        upper = upper and node.name in _GROWING
-        asked = Asked(node.name, relation.value, tuple(rest), upper)
-        found = _structured(noise, asked)
-        if found is None:
-            found = _tabulated(noise, asked)
-        if found is None:
-            raise ProofError(f"{node.name} of {noise.name} is not in the kernel's table")
-        formula, conditions = found
-        self.conditions += [(condition, folds) for condition in conditions]
-        return formula
-
-    def _argument(self, value: Node, folds: tuple[Fold, ...]) -> Node:
-        match value:
-            case Entries(items=items):
-                return Entries(tuple(self._argument(item, folds) for item in items))
-            case Text():
-                return value
-            case Apply(name=name, named=named, arguments=()) if named and name[:1].isupper():
-                inner = ((key, self._argument(item, folds)) for key, item in named)
-                return Apply(name, (), tuple(inner))
-        return self.resolve(value, folds, False)
-
-
 Found = tuple[Node, list[Comparison]]
 
 
-def _tabulated(noise: Apply, asked: Asked) -> Found | None:
+def tabulated(noise: Apply, asked: Asked) -> Found | None:
+    """Return the formula of the table with its conditions, None where it has none."""
     law = LAWS.get(noise.name)
     if law is None:
         return None
@@ -259,12 +183,12 @@ def _tabulated(noise: Apply, asked: Asked) -> Found | None:
     own = {key.removeprefix("<= ").split()[0] for key in law.formulas}
     if asked.question in own:
         found = _looked_up(law, asked, values)
-        return found and _answered(found[0], asked, [*conditions, *found[1]])
+        return found and answered(found[0], asked, [*conditions, *found[1]])
     found = _looked_up(law, dataclasses.replace(asked, question="mu", rest=()), values)
-    if found is None or asked.question not in _GAUSSIAN:
+    if found is None or asked.question not in GAUSSIAN:
         return None
-    answer = substitute(parse(_GAUSSIAN[asked.question]), {"MU": found[0]})
-    return _answered(answer, asked, [*conditions, *found[1]])
+    answer = substitute(parse(GAUSSIAN[asked.question]), {"MU": found[0]})
+    return answered(answer, asked, [*conditions, *found[1]])
 
 
 def _looked_up(law: Law, asked: Asked, values: Mapping[str, Node]) -> Found | None:
@@ -272,7 +196,7 @@ def _looked_up(law: Law, asked: Asked, values: Mapping[str, Node]) -> Found | No
     return next((formula for formula in found if formula is not None), None)
 
 
-def _answered(formula: Node, asked: Asked, conditions: list[Comparison]) -> Found:
+def answered(formula: Node, asked: Asked, conditions: list[Comparison]) -> Found:
     """Put in the ε or the order that a question is asked at."""
     question, rest = asked.question, asked.rest
     if question == "variance":
@@ -350,185 +274,3 @@ def _filled(condition: Comparison, values: Mapping[str, Node]) -> Comparison:
     return Comparison(
         substitute(condition.left, values), condition.relation, substitute(condition.right, values)
     )
-
-
-def _entries(value: Node | None) -> tuple[Node, ...] | None:
-    return value.items if isinstance(value, Entries) else None
-
-
-def _structured(noise: Apply, asked: Asked) -> Found | None:
-    """Answer for mechanisms whose arguments are lists, covariances and spaces."""
-    given = dict(noise.named)
-    match noise.name, asked.question, asked.rest:
-        case "LaplaceVector", "max_loss", ():
-            return _laplace_vector(given, "t")
-        case "LaplaceVector", "renyi", (order,) if order == number(1):
-            return _laplace_vector(given, "t + exp(-t) - 1")
-        case "EllipticalGaussian", ("mu" | "rho" | "renyi" | "delta" | "variance"), _:
-            return _elliptical(given, asked)
-        case "GeneralGaussian", ("mu" | "rho" | "renyi" | "delta"), _:
-            return _general(given, asked)
-    return None
-
-
-def _laplace_vector(given: Mapping[str, Node], term: str) -> Found | None:
-    """Add up a function of t, the distance of each coordinate."""
-    shifts = _entries(given.get("shifts"))
-    if set(given) != {"scale", "shifts"} or not shifts:
-        return None
-    scale, shown = given["scale"], parse(term)
-    sizes = (Apply("/", (Apply("abs", (shift,)), scale)) for shift in shifts)
-    terms = (substitute(shown, {"t": size}) for size in sizes)
-    return plus(*terms), [Comparison(scale, ">", number(0))]
-
-
-def _elliptical(given: Mapping[str, Node], asked: Asked) -> Found | None:
-    """N(0, Δ_j ΣΔ_i/μ²) per coordinate: exactly μ-GDP."""
-    sizes = _entries(given.get("sensitivities"))
-    if not sizes or set(given) != {"sensitivities", "mu"}:
-        return None
-    mu = given["mu"]
-    conditions = [Comparison(value, ">", number(0)) for value in (mu, *sizes)]
-    if asked.question != "variance":
-        return _of_mu(mu, asked, conditions)
-    match asked.rest:
-        case (Number(value=place),) if place.denominator == 1 and 0 <= place < len(sizes):
-            scale = Apply("/", (times(sizes[int(place)], plus(*sizes)), times(mu, mu)))
-            return scale, conditions
-    return None
-
-
-def _of_mu(mu: Node, asked: Asked, conditions: list[Comparison]) -> Found:
-    """Answer for a mechanism that is exactly μ-GDP by a Gaussian pair."""
-    return _answered(substitute(parse(_GAUSSIAN[asked.question]), {"MU": mu}), asked, conditions)
-
-
-def _box(covariance: Apply, space: Apply, asked: Asked) -> Found | None:
-    """Independent noise over a box: μ² = Σ bound²/variance."""
-    bounds = _entries(dict(space.named).get("bounds"))
-    values = dict(covariance.named)
-    if not bounds or set(dict(space.named)) != {"bounds"}:
-        return None
-    conditions: list[Comparison] = []
-    if covariance.name == "Isotropic" and set(values) == {"dimension", "variance"}:
-        variances: tuple[Node, ...] = (values["variance"],) * len(bounds)
-        conditions.append(Comparison(values["dimension"], "==", number(len(bounds))))
-    elif covariance.name == "Diagonal" and set(values) == {"variances"}:
-        variances = _entries(values["variances"]) or ()
-    else:
-        return None
-    if len(variances) != len(bounds):
-        return None
-    conditions += [Comparison(value, ">", number(0)) for value in (*variances, *bounds)]
-    shares = (
-        Apply("/", (times(bound, bound), variance))
-        for bound, variance in zip(bounds, variances, strict=True)
-    )
-    return _of_mu(Apply("sqrt", (plus(*shares),)), asked, conditions)
-
-
-def _general(given: Mapping[str, Node], asked: Asked) -> Found | None:
-    """Isotropic noise over a space of sparse boxes: μ is the largest norm over σ."""
-    covariance, space = given.get("covariance"), given.get("space")
-    if set(given) != {"covariance", "space"}:
-        return None
-    if not isinstance(covariance, Apply) or not isinstance(space, Apply):
-        return None
-    if space.name == "Box":
-        return _box(covariance, space, asked)
-    if covariance.name != "Isotropic" or set(dict(covariance.named)) != {"dimension", "variance"}:
-        return None
-    values = dict(covariance.named)
-    inner, conditions = (
-        space,
-        [
-            Comparison(values["variance"], ">", number(0)),
-            Comparison(values["dimension"], ">=", number(1)),
-        ],
-    )
-    groups: Node = number(1)
-    if space.name == "DisjointGroups":
-        parts = dict(space.named)
-        if set(parts) != {"groups", "space"} or not isinstance(parts["space"], Apply):
-            return None
-        groups, inner = parts["groups"], parts["space"]
-        conditions.append(Comparison(groups, ">=", number(1)))
-    box = {"bound": number(1), "signed": Text(False), **dict(inner.named)}
-    if inner.name != "SparseBox" or set(box) != {"dimension", "sparsity", "bound", "signed"}:
-        return None
-    conditions += [
-        *(whole(size) for size in (values["dimension"], groups, box["dimension"], box["sparsity"])),
-        Comparison(box["sparsity"], ">=", number(1)),
-        Comparison(box["sparsity"], "<=", box["dimension"]),
-        Comparison(box["bound"], ">", number(0)),
-        Comparison(values["dimension"], "==", Apply("*", (groups, box["dimension"]))),
-    ]
-    mu = substitute(
-        parse("BOUND*sqrt(SPARSITY/VARIANCE)"),
-        {"BOUND": box["bound"], "SPARSITY": box["sparsity"], "VARIANCE": values["variance"]},
-    )
-    return _of_mu(mu, asked, conditions)
-
-
-def _count_noise_delta(arguments: tuple[Node, ...]) -> Found:
-    """max_k (C P_k − E^k)/(B S_k), k ≤ D, and 1/(B A_D), for a number D (Sadeghi et al.)."""
-    match arguments:
-        case (ratio, eta, Number(value=support)) if support.denominator == 1:
-            size = int(support)
-        case _:
-            raise ProofError("count_noise_delta is known for a number D only")
-    if not 1 <= size <= _LARGEST_SUPPORT:
-        raise ProofError(f"expected D from 1 to {_LARGEST_SUPPORT}")
-    bounds = []
-    for k in range(1, size + 1):
-        below = "+".join(f"E**{j}" for j in range(k))
-        weighted = "+".join(f"{j + 1}*E**{j}" for j in range(k))
-        bounds.append(f"(2*eta*({below}) - (1 - eta)*E**{k})/(2*({weighted}))")
-    last = "+".join(f"{size - j}*E**{j}" for j in range(size))
-    bounds.append(f"(1 - eta)/(2*({last}))")
-    formula = substitute(parse(f"max({', '.join(bounds)})"), {"E": ratio, "eta": eta})
-    return formula, [
-        Comparison(ratio, ">=", number(1)),
-        Comparison(eta, ">", number(0)),
-        Comparison(eta, "<", number(1)),
-    ]
-
-
-def _full_tree(signed: bool, formula: str) -> Callable[[tuple[Node, ...]], Found]:
-    """Return a rule for n = k^h − 1 outputs, or (k^h − 1)/2 with signed digits and odd k.
-
-    Then the n outputs and 0 (with signed digits: and the negative ones) have every string of h
-    digits once, so each level has the average of all digits.
-    """
-
-    def rule(arguments: tuple[Node, ...]) -> Found:
-        match arguments:
-            case (arity, outputs) if not signed:
-                full = outputs
-            case (arity, Apply(name="/", arguments=(full, Number(value=half)))) if half == 2:
-                pass
-            case _:
-                raise ProofError("a tree is known for (k**h - 1)/2 outputs only")
-        match full:
-            case Apply(name="-", arguments=(Apply(name="**", arguments=(base, height)), last)):
-                if base != arity or last != number(1):
-                    raise ProofError("a tree is known for k**h - 1 outputs only")
-            case _:
-                raise ProofError("a tree is known for k**h - 1 outputs only")
-        conditions = [whole(arity), whole(height), Comparison(height, ">=", number(1))]
-        conditions.append(Comparison(arity, ">=", number(3 if signed else 2)))
-        if signed:
-            conditions.append(whole(Apply("/", (minus(arity, number(1)), number(2)))))
-        return substitute(parse(formula), {"K": arity, "H": height}), conditions
-
-    return rule
-
-
-_FAMILIES: Final[Mapping[str, Callable[[tuple[Node, ...]], Found]]] = {
-    "count_noise_delta": _count_noise_delta,
-    "tree_mse": _full_tree(False, "2*H**2*H*(K - 1)/2*K**H/(K**H - 1)"),
-    "tree_height": _full_tree(False, "H"),
-    "signed_tree_mse": _full_tree(True, "2*H**2*H*(K - 1/K)/4*K**H/(K**H - 1)"),
-    "signed_tree_height": _full_tree(True, "H"),
-}
-"""Functions of a family of mechanisms → rule."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Final
 
 from verify.checker.kernel.expressions import (
@@ -15,28 +14,13 @@ from verify.checker.kernel.expressions import (
     Number,
     ProofError,
     free,
-    minus,
     number,
-    plus,
     show,
-    times,
 )
 
-_TWO: Final = number(2)
-_ROOT_TWO_PI: Final = Apply("sqrt", (times(_TWO, Apply("pi", ())),))
 
-
-def _quotient(left: Node, right: Node) -> Node:
-    return Apply("/", (left, right))
-
-
-def _call(name: str, argument: Node) -> Node:
-    return Apply(name, (argument,))
-
-
-def _gauss(x: Node, scale: Node) -> Node:
-    """Return e^{−x²/scale}."""
-    return _call("exp", _quotient(times(number(-1), times(x, x)), scale))
+def _call(name: str, *arguments: Node) -> Node:
+    return Apply(name, arguments)
 
 
 def _slope(name: str, x: Node) -> Node:
@@ -45,28 +29,27 @@ def _slope(name: str, x: Node) -> Node:
         case "exp" | "expm1":
             return _call("exp", x)
         case "sqrt":
-            return _quotient(ONE, times(_TWO, _call("sqrt", x)))
+            return 1 / (2 * _call("sqrt", x))
         case "log":
-            return _quotient(ONE, x)
+            return 1 / x
         case "log2":
-            return _quotient(ONE, times(x, _call("log", _TWO)))
+            return 1 / (x * _call("log", number(2)))
         case "log1p":
-            return _quotient(ONE, plus(ONE, x))
+            return 1 / (1 + x)
         case "sin":
             return _call("cos", x)
         case "cos":
-            return times(number(-1), _call("sin", x))
+            return -_call("sin", x)
         case "tanh":
-            square = _call("tanh", x)
-            return minus(ONE, times(square, square))
+            return 1 - _call("tanh", x) * _call("tanh", x)
         case "Phi":
-            return _quotient(_gauss(x, _TWO), _ROOT_TWO_PI)
+            return _call("exp", -(x * x) / 2) / _call("sqrt", 2 * _call("pi"))
         case "erf":
-            return _quotient(times(_TWO, _gauss(x, ONE)), _call("sqrt", Apply("pi", ())))
+            return 2 * _call("exp", -(x * x)) / _call("sqrt", _call("pi"))
         case "erfc":
-            return times(number(-1), _slope("erf", x))
+            return -_slope("erf", x)
         case "mills":
-            return minus(times(x, _call("mills", x)), ONE)
+            return x * _call("mills", x) - 1
     raise ProofError(f"the kernel has no derivative of {name}")
 
 
@@ -82,27 +65,24 @@ def differentiate(node: Node, name: str) -> Node:
         case Name():
             return ONE
         case Apply(name="+", arguments=(left, right)):
-            return _plus(differentiate(left, name), differentiate(right, name))
+            return differentiate(left, name) + differentiate(right, name)
         case Apply(name="-", arguments=(left, right)):
-            return minus(differentiate(left, name), differentiate(right, name))
+            return differentiate(left, name) - differentiate(right, name)
         case Apply(name="*", arguments=(left, right)):
             if name not in free(left):
-                return _times(left, differentiate(right, name))
+                return left * differentiate(right, name)
             if name not in free(right):
-                return _times(differentiate(left, name), right)
-            return _plus(
-                _times(differentiate(left, name), right), _times(left, differentiate(right, name))
-            )
+                return differentiate(left, name) * right
+            return differentiate(left, name) * right + left * differentiate(right, name)
         case Apply(name="/", arguments=(left, right)):
             above = differentiate(left, name)
             if name not in free(right):
-                return _quotient(above, right)
-            below = _times(left, differentiate(right, name))
-            return minus(_quotient(above, right), _quotient(below, times(right, right)))
+                return above / right
+            return above / right - left * differentiate(right, name) / (right * right)
         case Apply(name="**", arguments=(base, exponent)):
             return _power(node, base, exponent, name)
         case Apply(name=function, arguments=(x,), named=()):
-            return _times(_slope(function, x), differentiate(x, name))
+            return _slope(function, x) * differentiate(x, name)
         case Fold(name="sum", index=index, low=low, high=high, term=term):
             if name in free(low) | free(high):
                 raise ProofError("a sum whose ends depend on the variable of a derivative")
@@ -110,31 +90,17 @@ def differentiate(node: Node, name: str) -> Node:
     raise ProofError(f"the kernel has no derivative of {show(node)[:60]}")
 
 
-def _plus(left: Node, right: Node) -> Node:
-    if left == ZERO:
-        return right
-    return left if right == ZERO else Apply("+", (left, right))
-
-
-def _times(left: Node, right: Node) -> Node:
-    if left == ONE:
-        return right
-    return left if right == ONE else times(left, right)
-
-
 def _power(node: Node, base: Node, exponent: Node, name: str) -> Node:
     if name not in free(exponent):
-        if isinstance(exponent, Number) and exponent.value == 2:
-            lower: Node = base
-        elif isinstance(exponent, Number):
-            lower = Apply("**", (base, Number(exponent.value - Fraction(1))))
+        if isinstance(exponent, Number):
+            lower = base if exponent.value == 2 else base ** (exponent.value - 1)
         else:
-            lower = Apply("**", (base, minus(exponent, ONE)))
-        return _times(_times(exponent, lower), differentiate(base, name))
-    slope = _times(differentiate(exponent, name), _call("log", base))
+            lower = base ** (exponent - 1)
+        return exponent * lower * differentiate(base, name)
+    slope = differentiate(exponent, name) * _call("log", base)
     if name in free(base):
-        slope = plus(slope, _quotient(_times(exponent, differentiate(base, name)), base))
-    return times(node, slope)
+        slope = slope + exponent * differentiate(base, name) / base
+    return node * slope
 
 
 def is_smooth(node: Node, name: str) -> bool:

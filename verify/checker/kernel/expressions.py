@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 _LONGEST: Final = 100_000
 _LARGEST_EXPONENT: Final = 100_000
-_DEEPEST: Final = 200
+_DEEPEST: Final = 60
+"""Brackets within brackets; a chain of operators is no nesting."""
 _MOST_PARTS: Final = 100_000
 """Of an expression, after names are put in, which may double it at each step."""
 _OPERATORS: Final[dict[type[ast.operator], str]] = {
@@ -52,9 +53,54 @@ class Budget:
             raise OutOfTimeError("the proof takes more time or steps than it may")
 
 
+class Arithmetic:
+    """Operators on expressions; a 0 that is added and a factor of 1 are not written down."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Node | Fraction | int) -> Node:
+        return _applied("+", self, other)
+
+    def __radd__(self, other: Fraction | int) -> Node:
+        return _applied("+", other, self)
+
+    def __sub__(self, other: Node | Fraction | int) -> Node:
+        return _applied("-", self, other)
+
+    def __rsub__(self, other: Fraction | int) -> Node:
+        return _applied("-", other, self)
+
+    def __neg__(self) -> Node:
+        return _applied("*", -1, self)
+
+    def __mul__(self, other: Node | Fraction | int) -> Node:
+        return _applied("*", self, other)
+
+    def __rmul__(self, other: Fraction | int) -> Node:
+        return _applied("*", other, self)
+
+    def __truediv__(self, other: Node | Fraction | int) -> Node:
+        return _applied("/", self, other)
+
+    def __rtruediv__(self, other: Fraction | int) -> Node:
+        return _applied("/", other, self)
+
+    def __pow__(self, other: Node | Fraction | int) -> Node:
+        return _applied("**", self, other)
+
+
+def _applied(name: str, left: Any, right: Any) -> Node:
+    left, right = (number(x) if isinstance(x, (int, Fraction)) else x for x in (left, right))
+    if right == {"+": ZERO, "-": ZERO, "*": ONE}.get(name):
+        return left  # type: ignore[no-any-return]  # a node by now
+    if left == {"+": ZERO, "*": ONE}.get(name):
+        return right  # type: ignore[no-any-return]
+    return Apply(name, (left, right))
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Arithmetic):
     """A rational number."""
 
     value: Fraction
@@ -62,7 +108,7 @@ class Number:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Name:
+class Name(Arithmetic):
     """A variable."""
 
     name: str
@@ -70,7 +116,7 @@ class Name:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Arithmetic):
     """A quoted text, True, False or None: an argument of a mechanism."""
 
     value: str | bool | None
@@ -78,7 +124,7 @@ class Text:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(Arithmetic):
     """A list: an argument of a mechanism."""
 
     items: tuple[Node, ...]
@@ -86,7 +132,7 @@ class Entries:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(Arithmetic):
     """An operator (+ - * / **), function, question or mechanism with its arguments."""
 
     name: str
@@ -96,7 +142,7 @@ class Apply:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Arithmetic):
     """sum(index, low, high, term) or product(…): over the integers from low to high."""
 
     name: str
@@ -136,12 +182,21 @@ def parse(text: object) -> Node:
 
 def comparison(text: object) -> Comparison:
     """Parse one comparison."""
+    left, relation, right = split(text)
+    return Comparison(parse(left), relation, parse(right))
+
+
+def split(text: object) -> tuple[str, str, str]:
+    """Split "left <= right" into its sides and the relation."""
     source = _source(text)
     tree = _tree(source)
     if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
         raise ProofError(f"expected one comparison, not {source[:80]!r}")
-    sides = [_read(side, source.encode(), {}, 0) for side in (tree.left, tree.comparators[0])]
-    return Comparison(sides[0], _RELATIONS.get(type(tree.ops[0]), "?"), sides[1])
+    relation = _RELATIONS.get(type(tree.ops[0]))
+    if relation is None:
+        raise ProofError(f"expected one of {', '.join(NEGATION)} in {source[:80]!r}")
+    left, right = (ast.get_source_segment(source, n) for n in (tree.left, *tree.comparators))
+    return left or "", relation, right or ""
 
 
 def _source(text: object) -> str:
@@ -175,12 +230,20 @@ def _read(node: ast.expr, source: bytes, bound: Mapping[str, str], depth: int) -
             inner = _read(operand, source, bound, depth + 1)
             if isinstance(inner, Number):
                 return Number(-inner.value)
-            return Apply("*", (Number(Fraction(-1)), inner))
+            return -inner
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _read(operand, source, bound, depth + 1)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            sides = (_read(side, source, bound, depth + 1) for side in (left, right))
-            return _operator(_OPERATORS[type(op)], tuple(sides))
+        case ast.BinOp():
+            chain = [node]
+            while isinstance(chain[-1].left, ast.BinOp):
+                chain.append(chain[-1].left)
+            result = _read(chain[-1].left, source, bound, depth + 1)
+            for step in reversed(chain):
+                sign = _OPERATORS.get(type(step.op))
+                if sign is None:
+                    raise ProofError(f"{ast.unparse(step)[:60]!r} is not in the language")
+                result = _operator(sign, (result, _read(step.right, source, bound, depth + 1)))
+            return result
         case ast.Call(func=ast.Name(id="sum" | "product" as name), keywords=[]):
             match node.args:
                 case [ast.Name(id=index), low, high, term]:
@@ -214,24 +277,6 @@ def _operator(name: str, sides: tuple[Node, ...]) -> Node:
         case (Number(value=x), Number(value=y)) if name == "/" and y:
             return Number(x / y)
     return Apply(name, sides)
-
-
-def plus(*nodes: Node) -> Node:
-    """Return the sum of nodes."""
-    result = nodes[0] if nodes else ZERO
-    for node in nodes[1:]:
-        result = Apply("+", (result, node))
-    return result
-
-
-def minus(left: Node, right: Node) -> Node:
-    """Return left − right."""
-    return left if right == ZERO else Apply("-", (left, right))
-
-
-def times(left: Node, right: Node) -> Node:
-    """Return left·right."""
-    return Apply("*", (left, right))
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Final, final
 
 from verify.checker.kernel.domain import Domain, Goal
@@ -18,11 +17,8 @@ from verify.checker.kernel.expressions import (
     Number,
     ProofError,
     free,
-    minus,
     number,
-    plus,
     show,
-    times,
 )
 from verify.checker.kernel.extended import MONOTONE, evaluate
 from verify.checker.kernel.methods import difference, vanishes
@@ -98,11 +94,11 @@ class Limits:
         if x.infinite or y.infinite:
             return Limit(infinite=x.infinite or y.infinite)
         side = None if None in (x.side, y.side) or _opposed(x, y) else x.side or y.side
-        return Limit(plus(x.value, y.value), side=side)
+        return Limit(x.value + y.value, side=side)
 
     def _product(self, x: Limit, y: Limit) -> Limit:
         if not x.infinite and not y.infinite:
-            value = times(x.value, y.value)
+            value = x.value * y.value
             side: int | None = None
             one, two = self._kind(x), self._kind(y)
             if one is not None and two is not None and self._is_zero(value):
@@ -126,7 +122,7 @@ class Limits:
         sign = self._sign(x.value)
         if sign:
             side = None if x.side is None else -x.side
-            return Limit(Apply("/", (ONE, x.value)), side=side)
+            return Limit(1 / x.value, side=side)
         if not x.side:
             raise ProofError("a divisor tends to 0")
         return Limit(infinite=x.side)
@@ -145,8 +141,8 @@ class Limits:
             if power.denominator > 1 and self._sign(below.value) < 0:
                 raise ProofError("a root of a negative limit")
             side = below.side if self._kind(below) == 1 else None
-            return Limit(Apply("**", (below.value, exponent)), side=side)
-        whole = times(exponent, Apply("log", (base,)))
+            return Limit(below.value**exponent, side=side)
+        whole = exponent * Apply("log", (base,))
         return self._function("exp", self.of(whole))
 
     def _function(self, name: str, x: Limit) -> Limit:
@@ -230,11 +226,9 @@ def limit_proof(stated: StatedLimit, spec: Spec, prover: Prover) -> Proved:
         _identical(
             Goal(found.value, "==", ZERO, limits.domain), prover, "the rate does not tend to 0"
         )
-        gap = minus(expression, claimed)
+        gap = expression - claimed
         upper = prover.prove(Goal(gap, "<=", rate, domain), nested(given, "above"))
-        lower = prover.prove(
-            Goal(gap, ">=", times(Number(Fraction(-1)), rate), domain), nested(given, "below")
-        )
+        lower = prover.prove(Goal(gap, ">=", -rate, domain), nested(given, "below"))
         return Proved(theorem, "rate", f"above: {upper.size}; below: {lower.size}")
     raise ProofError("a limit is proved by continuity, or by rate where the claim has one")
 

@@ -21,7 +21,6 @@ from verify.checker.kernel.expressions import (
     number,
     replace,
     show,
-    times,
     walk,
 )
 from verify.checker.kernel.extended import evaluate
@@ -68,7 +67,7 @@ def without_abs(goal: Goal, budget: Budget) -> Goal:
             (inner,) = children(node)
             sign = normaliser.sign(normaliser.normal(inner))
             if sign is not None:
-                plain[node] = inner if sign[0] >= 0 else times(number(-1), inner)
+                plain[node] = inner if sign[0] >= 0 else -inner
         return plain
 
     plain = normalised(goal, budget, work)

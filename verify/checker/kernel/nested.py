@@ -16,12 +16,9 @@ from verify.checker.kernel.expressions import (
     Node,
     ProofError,
     free,
-    minus,
     number,
-    plus,
     replace,
     substitute,
-    times,
 )
 from verify.checker.kernel.limits import Limits
 from verify.checker.kernel.methods import cut, defined, reformed, require_whole
@@ -129,7 +126,7 @@ def branch(goal: Goal, spec: Spec, prover: Prover) -> Proved:
                 for value in values
             ]
         case Apply(name="abs", arguments=(value,), named=()):
-            minus_value = times(number(-1), value)
+            minus_value = -value
             branches = [
                 (value, [Comparison(value, ">=", number(0))]),
                 (minus_value, [Comparison(value, "<=", number(0))]),
@@ -211,7 +208,7 @@ def _from_infinity(
     if goal.domain.assumptions:
         raise ProofError("a limit with assumptions is not understood")
     limits = Limits(variable.name, goal.domain, prover.budget)
-    found = limits.of(minus(goal.left, goal.right))
+    found = limits.of(goal.left - goal.right)
     weak = _WEAK.get(goal.relation, goal.relation)
     if not (found.infinite and (found.infinite < 0) == (weak == "<=")) or weak == "==":
         if found.infinite:
@@ -237,11 +234,11 @@ def induction(goal: Goal, spec: Spec, prover: Prover) -> Proved:
     variable = _moving(goal, given)
     if not variable.integer or variable.low is None or goal.relation == "!=":
         raise ProofError(f"{variable.name} is no integer with a least value")
-    first = plus(variable.low, number(1)) if variable.low_open else variable.low
+    first = variable.low + 1 if variable.low_open else variable.low
     require_whole(goal, first, prover.budget)
     own, last = Name(variable.name), variable.high
     if last is not None:
-        last = minus(last, number(1))
+        last = last - 1
     shorter = dataclasses.replace(variable, high=last)
     domain = goal.domain.put(shorter)
     factor = prover.read(given.get("factor", "1"))
@@ -250,11 +247,11 @@ def induction(goal: Goal, spec: Spec, prover: Prover) -> Proved:
         strictly = _multiplier(factor, goal.on(domain), prover)
         relation = _WEAK.get(relation, relation) if strictly else relation
     base = _labelled("base", prover, goal.fix({variable.name: first}), nested(given, "base"))
-    after = {variable.name: plus(own, number(1))}
+    after = {variable.name: own + 1}
     step = Goal(
-        plus(substitute(goal.left, after), times(factor, goal.right)),
+        substitute(goal.left, after) + factor * goal.right,
         relation,
-        plus(substitute(goal.right, after), times(factor, goal.left)),
+        substitute(goal.right, after) + factor * goal.left,
         domain,
     )
     found = _labelled("step", prover, step, nested(given, "step"))
@@ -295,8 +292,8 @@ def combine(goal: Goal, spec: Spec, prover: Prover) -> Proved:
                 fact = Comparison(fact.right, OPPOSITE[fact.relation], fact.left)
             positive = _multiplier(factor, goal, prover)
             strict = strict or (positive and fact.relation in ("<", ">"))
-        left = minus(left, times(factor, fact.left))
-        right = minus(right, times(factor, fact.right))
+        left = left - factor * fact.left
+        right = right - factor * fact.right
     relation = _WEAK.get(goal.relation, goal.relation) if strict else goal.relation
     defined(goal, prover.budget)
     rest = _labelled(

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
 from accountant.numbers.precision import ctx
+from verify.checker.kernel.atoms import Puncture
 from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of, theorem_of
-from verify.checker.kernel.closed_forms import Resolver
 from verify.checker.kernel.domain import INTEGER, Goal
 from verify.checker.kernel.expressions import (
     Budget,
@@ -39,8 +39,8 @@ from verify.checker.kernel.nested import (
     induction,
     split_proof,
 )
-from verify.checker.kernel.normal import Puncture
 from verify.checker.kernel.prover import Method, Proved, Spec
+from verify.checker.kernel.resolver import Resolver
 
 METHODS: Final[dict[str, Method]] = {
     "identity": identity,

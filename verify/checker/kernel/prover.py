@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, final
 
+from verify.checker.kernel.atoms import Memory, Restart
 from verify.checker.kernel.domain import Goal
 from verify.checker.kernel.expressions import (
     Apply,
@@ -19,7 +20,7 @@ from verify.checker.kernel.expressions import (
     ProofError,
     walk,
 )
-from verify.checker.kernel.normal import Memory, Normaliser, Restart
+from verify.checker.kernel.normal import Normaliser
 
 Answer = TypeVar("Answer")
 Spec = Mapping[str, Any]

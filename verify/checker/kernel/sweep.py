@@ -20,7 +20,6 @@ from verify.checker.kernel.expressions import (
     Node,
     ProofError,
     free,
-    minus,
 )
 from verify.checker.kernel.extended import evaluate
 from verify.checker.kernel.ranges import INFINITY, Range, related
@@ -263,7 +262,7 @@ def _slopes(goal: Goal) -> dict[str, Node]:
     found = {}
     for variable in goal.domain.variables:
         try:
-            found[variable.name] = differentiate(minus(goal.left, goal.right), variable.name)
+            found[variable.name] = differentiate(goal.left - goal.right, variable.name)
         except ProofError:
             continue
     return found

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError
 from verify.checker.compositions.composed import Law
 from verify.checker.masses import masses
+from verify.checker.reals import UnknownError
 
 LISTS: Final = ("finite", "discrete-laplace")
 """Laws of which all outcomes are listed."""

@@ -13,8 +13,8 @@ from math import comb
 from typing import Any, Final
 
 from verify.checker import trees
-from verify.checker.arithmetic import UnknownError
 from verify.checker.notation import Noise
+from verify.checker.reals import UnknownError
 
 COUNTERS = (
     "BinaryTree",

@@ -21,13 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import final
+from typing import Any, final
 
-from verify.checker.arithmetic import UnknownError
-from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
-
-_ONE = Surd.of(1)
+from verify.checker.reals import UnknownError, sqrt
 
 
 @final
@@ -36,18 +33,18 @@ class Ellipse:
     """d, a₁ and a₂ for μ = 1."""
 
     dimension: int
-    along: Surd
-    across: Surd
+    along: Any
+    across: Any
 
-    def square(self, entries: int, total: int) -> Surd:
+    def square(self, entries: int, total: int) -> Any:
         """Return w'Σ⁻¹w for n entries ±1 of sum t."""
         part = Fraction(total * total, self.dimension)
-        return Surd.of(part) / self.along + Surd.of(entries - part) / self.across
+        return part / self.along + (entries - part) / self.across
 
     @property
-    def query_variance(self) -> Surd:
+    def query_variance(self) -> Any:
         """The trace over d."""
-        return (self.along + self.across * (self.dimension - 1)) * Fraction(1, self.dimension)
+        return (self.along + (self.dimension - 1) * self.across) / self.dimension
 
 
 def ellipse(noise: Noise) -> Ellipse:
@@ -59,13 +56,10 @@ def ellipse(noise: Noise) -> Ellipse:
 def one_binding(d: int, j: int) -> Ellipse:
     """Return the ellipse of least trace for records with j ones."""
     if d == 1:
-        return Ellipse(1, _ONE, _ONE)
-    radicand = (d - 1) * j * (d - j)  # √(PQ(d − 1)) = (j/d)√radicand
-    return Ellipse(
-        d,
-        Surd.of(Fraction(j * j, d), Fraction(j, d), radicand),
-        Surd.of(Fraction(j * (d - j), d), Fraction(j, d * (d - 1)), radicand),
-    )
+        return Ellipse(1, Fraction(1), Fraction(1))
+    root = sqrt(Fraction((d - 1) * j * (d - j)))  # √(PQ(d − 1)) = (j/d)·root
+    share = Fraction(j, d)
+    return Ellipse(d, share * (j + root), share * (d - j + root / (d - 1)))
 
 
 def optimal(d: int, k: int) -> Ellipse:
@@ -73,11 +67,11 @@ def optimal(d: int, k: int) -> Ellipse:
     near = (d + isqrt(d)) // 2
     for j in {min(k, max(1, n)) for n in (near - 1, near, near + 1, near + 2)}:
         found = one_binding(d, j)
-        if found.across.sign() > 0 and not worst_record(found, k) > _ONE:
+        if found.across > 0 and not worst_record(found, k) > 1:
             return found
     for j in range(max(1, near - 2), min(k, near + 3)):
         both = _two_binding(d, j)
-        if both is not None and not worst_record(both, k) > _ONE:
+        if both is not None and not worst_record(both, k) > 1:
             return both
     raise UnknownError(f"the best ellipse for {k}-sparse records in {d} dimensions")
 
@@ -95,14 +89,13 @@ def _two_binding(d: int, j: int) -> Ellipse | None:
     excess = [p * x * x * (d - 1) - q * y * y for p, q in zip(ps, qs, strict=True)]
     if excess[0] * excess[1] > 0:  # no weights in [0, 1] make the mean 0
         return None
-    return Ellipse(d, Surd.of(1 / x), Surd.of(1 / y))
+    return Ellipse(d, 1 / x, 1 / y)
 
 
-def worst_record(found: Ellipse, k: int) -> Surd:
+def worst_record(found: Ellipse, k: int) -> Any:
     """Return the largest norm of vectors with at most k ones: a quadratic in their number."""
-    bend = (_ONE / found.along - _ONE / found.across) * Fraction(1, found.dimension)
     ends = {1, k}
-    if bend.sign() < 0:  # at the first n from which the next one is not larger
+    if found.along > found.across:  # at the first n from which the next one is not larger
         low, high = 1, k
         while low < high:
             n = (low + high) // 2
@@ -114,7 +107,7 @@ def worst_record(found: Ellipse, k: int) -> Surd:
     return max(found.square(n, n) for n in ends)
 
 
-def worst_difference(found: Ellipse, k: int) -> Surd:
+def worst_difference(found: Ellipse, k: int) -> Any:
     """Return the largest norm of v − v' for vectors with at most k ones each.
 
     With a ones and b minus ones, a, b ≤ k and a + b ≤ d, it is n/a₂ + (t²/d)(1/a₁ − 1/a₂) for
@@ -123,7 +116,7 @@ def worst_difference(found: Ellipse, k: int) -> Surd:
     step of n costs at most (1/d)/a₂ by t: so n = min(2k, d).
     """
     d, most = found.dimension, min(2 * k, found.dimension)
-    if (found.across - found.along).sign() > 0:
+    if found.across > found.along:
         corners = ((k, 0), (k, min(k, d - k)))
         return max(found.square(a + b, a - b) for a, b in corners)
     return found.square(most, most % 2)

@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.arithmetic import UnknownError, largest, total
+from verify.checker.arithmetic import largest, total
 from verify.checker.mechanisms.ellipse import (
     Ellipse,
     ellipse,
@@ -21,9 +21,8 @@ from verify.checker.mechanisms.ellipse import (
 )
 from verify.checker.mechanisms.matrices import squared_sensitivity
 from verify.checker.mechanisms.spaces import largest_square, least_variance
-from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
-from verify.checker.reals import FewDigitsError, ball, sqrt
+from verify.checker.reals import FewDigitsError, UnknownError, ball, sqrt
 
 GAUSSIAN = (
     "CorrelatedGaussian",
@@ -68,7 +67,7 @@ def gaussian_mu(noise: Noise) -> Any:
         case "CountEllipse" | "OptimalEllipse":
             found, k = ellipse(noise), int(noise["sparsity"])
             worst = worst_difference(found, k) if replaced else worst_record(found, k)
-            return _scaled(noise["mu"], worst.value())
+            return _scaled(noise["mu"], worst)
         case "OptimalGroups":
             return _scaled(noise["mu"], _optimal_groups(noise))
     raise UnknownError(f"the mu of {noise.name}")
@@ -76,8 +75,6 @@ def gaussian_mu(noise: Noise) -> Any:
 
 def _scaled(mu: Any, square: Any) -> Any:
     """Return μ√square, without rounding where it is rational or the square is 1."""
-    if isinstance(square, Surd):
-        square = square.value()
     if square == 1:
         return mu
     if isinstance(mu, Fraction) and isinstance(square, Fraction):
@@ -117,13 +114,12 @@ def _correlated(noise: Noise, *, replaced: bool) -> Any:
         return Fraction(1)
     b = _embedding(noise)
     if noise["release_size"]:
-        return _quotient(4 * d, b)
+        return 4 * d / b
     if replaced:
-        return _quotient(4 * d, b) - _quotient(4 * (d % 2), b * b)
+        return 4 * d / b - 4 * (d % 2) / (b * b)
     near = _half(b)
     ones = {min(d, max(0, j)) for j in range(near - 1, near + 3)}
-    found = [_quotient((b - j) * (4 * j), b * b) for j in ones]
-    return max(found) if isinstance(b, Surd) else largest(found)
+    return largest([4 * j * (b - j) / (b * b) for j in ones])
 
 
 def one_sided_parts(noise: Noise) -> tuple[Any, list[Any]]:
@@ -147,25 +143,13 @@ def _one_sided(noise: Noise) -> Any:
 
 
 def _embedding(noise: Noise) -> Any:
-    """Return B = d + C²: a Surd for C² = √d, else a number."""
-    d = int(noise["dimension"])
-    if noise["c"] is None:
-        return Surd.of(d, 1, d)
-    return d + noise["c"] * noise["c"]
-
-
-def _quotient(one: Any, other: Any) -> Any:
-    if isinstance(other, Surd) and not isinstance(one, Surd):
-        return Surd.of(one) / other
-    return one / other
+    """Return B = d + C², C² = √d where it is left out."""
+    d = noise["dimension"]
+    return d + (sqrt(d) if noise["c"] is None else noise["c"] * noise["c"])
 
 
 def _half(b: Any) -> int:
     """Return an integer within 1 of B/2."""
-    if isinstance(b, Surd):
-        return (int(b.a) + math.isqrt(b.r) * int(b.b)) // 2
-    if isinstance(b, Fraction):
-        return int(b / 2)
     half = ball(b) / 2
     whole = half.mid().floor().unique_fmpz() if half.rad() < 1 else None
     if whole is None:
@@ -195,24 +179,23 @@ def _disjoint_groups(noise: Noise) -> Any:
     replacement within a row moves them by at most d in square: d/Var z; from a row to another one
     by A in each; to a record of zeros by A.
     """
-    d, groups = int(noise["dimension"]), int(noise["groups"])
+    d, groups = noise["dimension"], noise["groups"]
     shared, own = group_parts(noise)
-    alone = Surd.of(d) / (own * 4) + Surd.of(1) / (shared * 4)
+    alone = d / (4 * own) + 1 / (4 * shared)
     if (noise.adjacency or noise["adjacency"]) == "add-remove":
         return alone
-    return max(Surd.of(d) / own, alone * min(2, groups))
+    return max(d / own, alone * min(2, groups))
 
 
-def group_parts(noise: Noise) -> tuple[Surd, Surd]:
+def group_parts(noise: Noise) -> tuple[Any, Any]:
     """Return μ² Var η and μ² Var z of a group, for the relation that the noise is made for."""
-    d = int(noise["dimension"])
+    d = noise["dimension"]
     if noise["adjacency"] == "add-remove":
-        quarter = Fraction(1, 4)
-        return Surd.of(quarter, quarter, d), Surd.of(Fraction(d, 4), quarter, d)
-    return Surd.of(4 if noise["as_printed"] else 1), Surd.of(d)
+        return (1 + sqrt(d)) / 4, (d + sqrt(d)) / 4
+    return Fraction(4 if noise["as_printed"] else 1), d
 
 
-def optimal_groups(noise: Noise) -> tuple[Surd, Surd, Surd]:
+def optimal_groups(noise: Noise) -> tuple[Any, Any, Any]:
     """Return the eigenvalues of Σ: on (1, …, 1), on other sums of groups, and inside groups.
 
     Under replace-one a difference inside a group, of d entries ±1 and sum t, has the norm
@@ -230,26 +213,25 @@ def optimal_groups(noise: Noise) -> tuple[Surd, Surd, Surd]:
         found = optimal(d, d)
         return found.along, found.along, found.across
     if d % 2 == 0 or d == 1 or (m + 1) ** 2 <= 4 * (d + 1):
-        return Surd.of(Fraction(2 * d, m + 1)), Surd.of(2 * d), Surd.of(d)
-    root, apart = Surd.of(0, 1, d + 1), m * (d * d - 1)
+        return Fraction(2 * d, m + 1), Fraction(2 * d), Fraction(d)
+    root, apart = sqrt(Fraction(d + 1)), m * (d * d - 1)
     inside = (root + apart) * (d / (apart + Fraction(m + 1, 2)))
-    return inside / root, Surd.of(2 * d), inside
+    return inside / root, Fraction(2 * d), inside
 
 
-def _optimal_groups(noise: Noise) -> Surd:
+def _optimal_groups(noise: Noise) -> Any:
     """Return (μ'/μ)²: 1 for the relation that the noise is made for, see `optimal_groups`."""
     m, d = int(noise["groups"]), int(noise["counts"])
     along, between, inside = optimal_groups(noise)
     if noise.adjacency in (None, noise["adjacency"]):
-        return Surd.of(1)
-    one = Surd.of(1)
+        return Fraction(1)
     if noise["adjacency"] == "add-remove":  # within a group, or a record in each of two
-        return max(worst_difference(Ellipse(d, along, inside), d), one * min(2, m))
-    mean = (one / along + one / between * (m - 1)) / Surd.of(m)
-    return worst_record(Ellipse(d, one / mean, inside), d)
+        return max(worst_difference(Ellipse(d, along, inside), d), Fraction(min(2, m)))
+    mean = (1 / along + (m - 1) / between) / m
+    return worst_record(Ellipse(d, 1 / mean, inside), d)
 
 
 def correlated_parts(noise: Noise) -> tuple[Any, Any]:
     """Return A and B, which over μ² are the variances of the size and of the embedding."""
     b = _embedding(noise)
-    return _quotient(b, b - int(noise["dimension"])), b
+    return b / (b - noise["dimension"]), b

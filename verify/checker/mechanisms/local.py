@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import UnknownError
 from verify.checker.notation import (
     Argument,
     Noise,
@@ -24,7 +23,7 @@ from verify.checker.notation import (
     share,
     switch,
 )
-from verify.checker.reals import ball, exp
+from verify.checker.reals import UnknownError, ball, exp
 
 _BITS = 512
 """At which a number is rounded to a whole one."""

@@ -31,9 +31,8 @@ from typing import Any, Final
 
 from flint import arb, fmpq, fmpq_poly, fmpz_mat
 
-from verify.checker.arithmetic import UnknownError
 from verify.checker.notation import Noise, rational
-from verify.checker.reals import Real, ball
+from verify.checker.reals import Real, UnknownError, ball
 
 STRATEGIES: Final = ("identity", "square-root")
 SCHEMAS: Final = ("single", "cyclic", "min-separation")

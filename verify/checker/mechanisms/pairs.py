@@ -7,7 +7,6 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError
 from verify.checker.compositions.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.declared.own_density import both_sides, is_worst
@@ -30,7 +29,7 @@ from verify.checker.mechanisms.keys import KEYS, key_pairs
 from verify.checker.mechanisms.products import enclosed, product, top
 from verify.checker.mechanisms.shuffled import shuffled
 from verify.checker.notation import Noise
-from verify.checker.reals import exp, sqrt
+from verify.checker.reals import UnknownError, exp, sqrt
 
 BY_PARTS = (
     *(name for name in WRAPPERS if name != "RandomAllocation"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from verify.checker.arithmetic import UnknownError, total
+from verify.checker.arithmetic import total
 from verify.checker.compositions.composed import Law
 from verify.checker.declared import BY_LAW
 from verify.checker.notation import Noise
-from verify.checker.reals import sqrt
+from verify.checker.reals import UnknownError, sqrt
 
 _MOST: Final = 100_000
 """Laplace laws that are listed."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, product
-from math import comb
+from math import comb, lcm
 from typing import Any, Final
 
 from flint import fmpq, fmpq_mat
 
-from verify.checker.arithmetic import UnknownError, largest, least, total
-from verify.checker.reals import Real
+from verify.checker.arithmetic import largest, least, total
+from verify.checker.reals import Real, UnknownError
 
 Rows = Sequence[Sequence[Fraction]]
 
@@ -91,7 +91,12 @@ def best_vertex(gram: Rows, sparsity: int, *, signed: bool) -> Any:
     maximum is at entries 0 and 1, or ±1. Gray-code order would be faster; that no vertex is left
     out is plain here.
     """
-    values = [Fraction(0)]
+    unit, exact = Fraction(1), False
+    if all(isinstance(entry, Fraction) for row in gram for entry in row):  # integers are faster
+        exact = True
+        unit = Fraction(1, lcm(*(entry.denominator for row in gram for entry in row)))
+        gram = [[int(entry / unit) for entry in row] for row in gram]  # type: ignore[misc]
+    values: list[Any] = [Fraction(0)]
     for chosen in _supports(len(gram), sparsity, signed=signed):
         signs = [(1,), *[(1, -1) if signed else (1,)] * (len(chosen) - 1)]  # x and −x agree
         for x in product(*signs):
@@ -99,8 +104,8 @@ def best_vertex(gram: Rows, sparsity: int, *, signed: bool) -> Any:
                 a * b * gram[i][j] for i, a in zip(chosen, x, strict=True)
                 for j, b in zip(chosen, x, strict=True)
             ]  # fmt: skip
-            values.append(total(terms))
-    return largest(values)
+            values.append(sum(terms) if exact else total(terms))
+    return unit * largest(values)
 
 
 def _supports(size: int, sparsity: int, *, signed: bool) -> list[tuple[int, ...]]:

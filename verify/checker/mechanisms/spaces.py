@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError, largest, total
+from verify.checker.arithmetic import largest, total
 from verify.checker.mechanisms.arguments import dimension
 from verify.checker.mechanisms.quadratic import (
     Rows,
@@ -22,6 +22,7 @@ from verify.checker.mechanisms.quadratic import (
     outside,
 )
 from verify.checker.notation import Noise
+from verify.checker.reals import UnknownError
 
 _MOST_SUMS: Final = 1 << 16
 _MOST_ROWS: Final = 64
@@ -139,7 +140,7 @@ def _over_box(bounds: Sequence[Any], covariance: Noise) -> Any:
         bent = worst * worst * ((1 / along - 1 / across) / len(bounds))
         return squares / across + bent
     active = [j for j, bound in enumerate(bounds) if bound]
-    units = [[bounds[j] * (i == j) for i in range(len(bounds))] for j in active]
+    units = [[bounds[j] if i == j else Fraction(0) for i in range(len(bounds))] for j in active]
     return best_vertex(form(_rows(covariance), units), len(active), signed=True)
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Final
 
-from verify.checker.arithmetic import UnknownError, total
+from verify.checker.arithmetic import total
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.masses import sum_of_squares, theta
 from verify.checker.mechanisms import arguments, counters, local, matrices
@@ -21,9 +21,8 @@ from verify.checker.mechanisms.gaussian import (
     optimal_groups,
 )
 from verify.checker.mechanisms.spaces import variances
-from verify.checker.mechanisms.surd import Surd
 from verify.checker.notation import Noise
-from verify.checker.reals import apply, exp, log, sqrt
+from verify.checker.reals import UnknownError, apply, exp, log, sqrt
 
 _LIKE_THE_INNER: Final = ("PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")
 _FARTHEST: Final = 1 << 20
@@ -127,7 +126,7 @@ def _variance(noise: Noise, index: int) -> Any:
         case "CorrelatedGaussian":
             size, own = correlated_parts(noise)
             last = index == noise["dimension"]
-            return _plain(size if last else (size + own) * Fraction(1, 4)) / (mu * mu)
+            return (size if last else (size + own) / 4) / (mu * mu)
         case "KnownSizeGaussian":
             size_mu = noise["size_mu"]
             size = Fraction(0) if size_mu is None else 1 / (size_mu * size_mu)
@@ -137,14 +136,14 @@ def _variance(noise: Noise, index: int) -> Any:
         case "DisjointGroupsGaussian":
             shared, own = group_parts(noise)
             last = index % (noise["dimension"] + 1) == noise["dimension"]
-            return _plain(shared * 4 if last else shared + own) / (mu * mu)
+            return (4 * shared if last else shared + own) / (mu * mu)
         case "CountEllipse" | "OptimalEllipse":
-            return ellipse(noise).query_variance.value() / (mu * mu)
+            return ellipse(noise).query_variance / (mu * mu)
         case "OptimalGroups":
             groups, d = noise["groups"], noise["counts"]
             ones, sums, rest = optimal_groups(noise)
             trace = ones + sums * (groups - 1) + rest * (groups * (d - 1))
-            return _plain(trace * (1 / (groups * d))) / (mu * mu)
+            return trace / (groups * d * mu * mu)
         case "DiscreteCorrelatedGaussian":
             c, square = noise["c"], mu * mu
             v = (noise["dimension"] + c * c) / square
@@ -314,10 +313,6 @@ def _beyond(noise: Noise) -> Callable[[int], Any]:
             lowest, sums = int(noise["lowest"]), list(accumulate(noise["probabilities"]))
             return lambda x: Fraction(1) if x < lowest else 1 - sums[min(x - lowest, len(sums) - 1)]
     raise UnknownError(f"the quantile of {noise.name}")
-
-
-def _plain(value: Any) -> Any:
-    return value.value() if isinstance(value, Surd) else value
 
 
 def _geometric(scale: Any) -> Any:

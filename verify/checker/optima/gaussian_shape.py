@@ -1,8 +1,8 @@
 """Check a certificate of an optimal Gaussian shape, in fractions alone.
 
-Upper bound: Σ is positive definite, and v'Σ⁻¹v ≤ 1 at every vertex v of the space, so that the
-noise is 1-GDP; its weighted variance is summed. Lower bound: for a law w on vectors of the space
-and M = Σ w_v vv', every private Σ has tr(SΣS) ≥ (tr (SMS)^{1/2})² for diagonal S. With any
+Upper bound: Σ is positive definite, and v'Σ⁻¹v ≤ 1 over the space (`mechanisms.spaces`), so that
+the noise is 1-GDP; its weighted variance is summed. Lower bound: for a law w on vectors of the
+space and M = Σ w_v vv', every private Σ has tr(SΣS) ≥ (tr (SMS)^{1/2})² for diagonal S. With any
 symmetric B such that SMS − B² is positive semidefinite, (SMS)^{1/2} ⪰ B, so that tr B may take
 the place of the trace. B is found in floating point here; that it is small enough is decided in
 fractions.
@@ -10,18 +10,21 @@ fractions.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from flint import fmpq, fmpq_mat
 from mpmath import mp
 
+from verify.checker.mechanisms.arguments import build, dimension
 from verify.checker.mechanisms.quadratic import pivots
-from verify.checker.optima.rationals import best, gap_problems, integer, number, signed_square
+from verify.checker.mechanisms.spaces import largest_square
+from verify.checker.notation import Noise
+from verify.checker.optima.rationals import best, gap_problems, number
 from verify.checker.outcome import Theorem
+from verify.checker.reals import sqrt
 
 Problems = list[tuple[str, str]]
 Rows = list[list[Fraction]]
@@ -29,8 +32,6 @@ _DIGITS = 90
 """Digits of roots and eigenvalues, which are then proved with room."""
 _ROOM = 70
 """Digits of that room: it is far above what 90 digits lose, and far below any claim."""
-_MOST_VERTICES = 1 << 14
-"""Vertices that are listed."""
 
 
 class Vector(NamedTuple):
@@ -67,9 +68,7 @@ def _said(space: Mapping[str, Any]) -> str:
 def gaussian_shape_problems(data: Mapping[str, Any]) -> Problems:
     """Return the fields of a certificate that are wrong, and what is wrong with them."""
     given = data["given"]
-    space, found = given["space"], Problems()
-    if not _is_sized(space):
-        return [("given.space", "has a size that is negative, or no number")]
+    space, found = space_of(given["space"]), Problems()
     size = dimension(space)
     weights = [number(text) for text in given["weights"]]
     if len(weights) != size or min(weights) <= 0:
@@ -79,7 +78,7 @@ def gaussian_shape_problems(data: Mapping[str, Any]) -> Problems:
     found += gap_problems("optimum", lower, upper)
     if not _is_symmetric(covariance, size) or not is_positive(covariance, strictly=True):
         return [("covariance", "is not symmetric and positive definite")]
-    if not is_private(space, covariance):
+    if not largest_square(space, Noise("Matrix", {"rows": covariance})) <= 1:
         found.append(("covariance", "is too small for the space"))
     variances = [weight * covariance[i][i] for i, weight in enumerate(weights)]
     total = given["objective"] == "total"
@@ -107,103 +106,33 @@ def gaussian_shape_problems(data: Mapping[str, Any]) -> Problems:
     return found
 
 
-def _is_sized(space: Mapping[str, Any]) -> bool:
-    """Whether bounds and radii are numbers >= 0."""
-    if space["type"] == "DisjointGroups":
-        return _is_sized(space["space"])
-    sizes = [*space.get("bounds", ()), *(space[k] for k in ("bound", "radius") if k in space)]
-    return all(signed_square(size) >= 0 for size in sizes)
+def space_of(data: Mapping[str, Any]) -> Noise:
+    """Return a space as the mechanisms have it; raise ValueError where it is none."""
+    entries = {name: value for name, value in data.items() if name != "type"}
+    if "space" in entries:
+        entries["space"] = space_of(entries["space"])
+    return build(data["type"], [], entries.items())
 
 
-def dimension(space: Mapping[str, Any]) -> int:
-    """Return the number of coordinates of a space."""
-    kind = space["type"]
-    if kind == "Box":
-        return len(space["bounds"])
-    if kind == "FiniteSet":
-        return len(space["vectors"][0])
-    if kind == "DisjointGroups":
-        return integer(space["groups"], 1) * dimension(space["space"])
-    return integer(space["dimension"], 1)
-
-
-def is_private(space: Mapping[str, Any], covariance: Rows) -> bool:
-    """Whether v'Σ⁻¹v ≤ 1 for all v of the space."""
-    if space["type"] == "L2Ball":
-        square = signed_square(space["radius"])
-        shifted = [
-            [entry - (square if i == j else 0) for j, entry in enumerate(row)]
-            for i, row in enumerate(covariance)
-        ]
-        return is_positive(shifted, strictly=False)
-    inverse = _rows(_flint(covariance).inv())
-    common = math.lcm(*(entry.denominator for row in inverse for entry in row))
-    whole = [[int(entry * common) for entry in row] for row in inverse]
-    for square, entries in vertices(space):
-        unit = math.lcm(*(entry.denominator for entry in entries))
-        active = [(i, int(entry * unit)) for i, entry in enumerate(entries) if entry]
-        form = sum(a * b * whole[i][j] for i, a in active for j, b in active)
-        if square * form > common * unit * unit:
-            return False
-    return True
-
-
-def vertices(space: Mapping[str, Any]) -> Iterator[Vector]:
-    """Yield vectors of the space whose convex hull, with their negatives, contains it."""
-    kind = space["type"]
-    if kind == "Box":
-        vector = _vector(space["bounds"])
-        for signs in _few(itertools.product((1, -1), repeat=len(vector.entries))):
-            entries = tuple(s * e for s, e in zip(signs, vector.entries, strict=True))
-            yield Vector(vector.square, entries)
-    elif kind == "FiniteSet":
-        yield from (_vector(entries) for entries in space["vectors"])
-    elif kind == "DisjointGroups":
-        size, groups = dimension(space["space"]), integer(space["groups"], 1)
-        for inner in vertices(space["space"]):
-            for group in range(groups):
-                before, after = ([Fraction(0)] * (n * size) for n in (group, groups - 1 - group))
-                yield Vector(inner.square, (*before, *inner.entries, *after))
-    elif kind == "SparseBox":
-        size, sparsity = dimension(space), integer(space["sparsity"], 1)
-        signed = bool(space["signed"])
-        for support, signs in _few(
-            (support, signs)
-            for ones in range(sparsity if signed else 1, sparsity + 1)
-            for support in itertools.combinations(range(size), ones)
-            for signs in itertools.product((1, -1) if signed else (1,), repeat=ones)
-        ):
-            spread = [Fraction(0)] * size
-            for index, sign in zip(support, signs, strict=True):
-                spread[index] = Fraction(sign)
-            yield Vector(signed_square(space["bound"]), tuple(spread))
-    else:
-        raise ValueError(f"unknown space {str(kind)[:40]!r}")
-
-
-def contains(space: Mapping[str, Any], vector: Vector) -> bool:
+def contains(space: Noise, vector: Vector) -> bool:
     """Whether the space contains the vector or its negative."""
-    kind = space["type"]
     squares = [vector.square * entry * entry for entry in vector.entries]
     if len(squares) != dimension(space):
         return False
-    if kind == "Box":
-        bounds = [abs(signed_square(text)) for text in space["bounds"]]
-        return all(s <= b for s, b in zip(squares, bounds, strict=True))
-    if kind == "L2Ball":
-        return sum(squares) <= signed_square(space["radius"])
-    if kind == "SparseBox":
-        bound = signed_square(space["bound"])
-        same = len({entry > 0 for entry in vector.entries if entry}) <= 1
-        few = sum(1 for entry in vector.entries if entry) <= integer(space["sparsity"], 1)
-        return few and max(squares) <= bound and (bool(space["signed"]) or same)
-    if kind == "FiniteSet":
-        own = [_sign(entry) * square for entry, square in zip(vector.entries, squares, strict=True)]
-        other = [-entry for entry in own]
-        return any(
-            [signed_square(text) for text in entries] in (own, other)
-            for entries in space["vectors"]
-        )
+    match space.name:
+        case "Box":
+            return all(s <= b * b for s, b in zip(squares, space["bounds"], strict=True))
+        case "L2Ball":
+            return bool(sum(squares) <= space["radius"] * space["radius"])
+        case "SparseBox":
+            same = len({entry > 0 for entry in vector.entries if entry}) <= 1
+            few = sum(1 for entry in vector.entries if entry) <= space["sparsity"]
+            within = max(squares) <= space["bound"] * space["bound"]
+            return few and within and (space["signed"] or same)
+        case "FiniteSet":
+            root = sqrt(vector.square)
+            own = [root * entry for entry in vector.entries]
+            return any(listed in (own, [-entry for entry in own]) for listed in space["vectors"])
     size = dimension(space["space"])
     blocks = [vector.entries[i : i + size] for i in range(0, len(vector.entries), size)]
     busy = [block for block in blocks if any(block)]
@@ -260,37 +189,11 @@ def _rows(matrix: fmpq_mat) -> Rows:
     return [[Fraction(int(x.p), int(x.q)) for x in row] for row in matrix.table()]
 
 
-def _vector(entries: Sequence[object]) -> Vector:
-    """Write entries as √square times rational ones; raise ValueError where that cannot be."""
-    squares = [signed_square(entry) for entry in entries]
-    unit = next((abs(square) for square in squares if square), Fraction(1))
-    ratios = [_sign(square) * _exact_root(abs(square) / unit) for square in squares]
-    return Vector(unit, tuple(ratios))
-
-
-def _exact_root(square: Fraction) -> Fraction:
-    root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
-    if root * root != square:
-        raise ValueError("entries of one vector have an irrational ratio")
-    return root
-
-
 def _root_below(value: Fraction) -> Fraction:
     """Return a rational number whose square is at most the value, and near it."""
     scale = 10 ** (2 * _DIGITS)
     root = math.isqrt(value.numerator * value.denominator * scale * scale)
     return Fraction(root, value.denominator * scale)
-
-
-def _few(choices: Iterator[Any]) -> Iterator[Any]:
-    """Yield at most so many; raise ValueError for more."""
-    yield from itertools.islice(choices, _MOST_VERTICES)
-    if next(choices, None) is not None:
-        raise ValueError(f"more than {_MOST_VERTICES} vertices")
-
-
-def _sign(value: Fraction) -> int:
-    return (value > 0) - (value < 0)
 
 
 def _real(value: Fraction) -> Any:

@@ -1,7 +1,7 @@
 """Check a certificate of optimal integer noise, in fractions alone.
 
 The law's divergence and cost are summed again, the tests are evaluated again, and the bounds of
-E = e^ε are compared with an interval of mpmath. No solver and no ball arithmetic takes part.
+E = e^ε are compared with a ball. No solver takes part.
 """
 
 from __future__ import annotations

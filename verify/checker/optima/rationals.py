@@ -1,4 +1,4 @@
-"""Numbers of certificates that are exact: fractions, roots of fractions, bounds of e^ε."""
+"""Numbers of certificates of optima: fractions, and bounds of e^ε."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
-from mpmath import iv
-
+from accountant.numbers.precision import ctx
+from verify.checker.notation import number as written
 from verify.checker.outcome import Theorem, formula
+from verify.checker.reals import compare, exp
 
 _MOST_DIGITS = 100_000
 """Characters of one rational number."""
@@ -27,17 +28,6 @@ def number(text: object) -> Fraction:
     return Fraction(text)
 
 
-def signed_square(text: object) -> Fraction:
-    """Return x|x| for x a number or "sqrt(…)" with or without a minus sign."""
-    sign, root = 1, str(text)
-    if root.startswith("-sqrt("):
-        sign, root = -1, root[1:]
-    if root.startswith("sqrt(") and root.endswith(")"):
-        return sign * number(root[5:-1])
-    value = number(text)
-    return value * abs(value)
-
-
 def integer(value: object, least: int) -> int:
     """Require an integer that is not too small; raise ValueError for anything else."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -46,23 +36,15 @@ def integer(value: object, least: int) -> int:
 
 
 def encloses_exponential(epsilon: object, ratio: object, lower: Fraction, upper: Fraction) -> bool:
-    """Whether 1 ≤ lower ≤ e^ε ≤ upper, decided in interval arithmetic, or for e^ε = ratio."""
+    """Whether 1 ≤ lower ≤ e^ε ≤ upper, decided in balls, or for e^ε = ratio."""
     if ratio is not None:
         return epsilon is None and 1 <= lower <= number(ratio) <= upper
-    square = signed_square(epsilon)
-    if square < 0 or lower < 1:
-        return False
-    if square == 0:
-        return lower == 1
-    before = iv.dps
-    iv.dps = max(len(str(lower)), len(str(upper))) + _ALLOWANCE
-    try:
-        power = iv.exp(iv.sqrt(iv.mpf(square.numerator) / square.denominator))
-        below = iv.mpf(lower.numerator) / lower.denominator
-        above = iv.mpf(upper.numerator) / upper.denominator
-        return bool(below.b <= power.a and power.b <= above.a)
-    finally:
-        iv.dps = before
+    digits = max(len(str(lower)), len(str(upper))) + _ALLOWANCE
+    with ctx.workprec(4 * digits):
+        power = exp(written(epsilon))
+        return lower >= 1 and all(
+            compare(*side) for side in ((lower, "<=", power), (power, "<=", upper))
+        )
 
 
 def gap_problems(path: str, lower: Fraction, upper: Fraction) -> list[tuple[str, str]]:

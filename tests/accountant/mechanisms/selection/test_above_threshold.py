@@ -17,7 +17,7 @@ from accountant.mechanisms import AboveThreshold, Composed
 from accountant.questions import profile
 from verify.checker.facts import mechanism
 from verify.checker.laws import least_epsilon
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms.pairs import pairs
 from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6

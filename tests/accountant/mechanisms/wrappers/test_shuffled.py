@@ -20,7 +20,7 @@ from accountant.numbers.exact import exact
 from accountant.questions import guarantees, profile
 from tests.near import narrow
 from verify.checker.facts import mechanism
-from verify.checker.mechanisms import pairs
+from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import UnknownError
 
 

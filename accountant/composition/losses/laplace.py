@@ -1,7 +1,7 @@
 """The losses of Laplace and of logistic noise on a vertical line: closed forms, and their fall.
 
 *Laplace noise.* At distance τ, with s = z + ½, M(z) = e^{−τ/2} (cosh(τs) + sinh(τs)/(2s)): atoms
-and a density. On the line Re s = σ put x = |σ|τ and v = τt. Tilted by e^{cL} the atoms have the mass
+and a density. On the line Re s = σ put x = |σ|τ and v = τt. Tilted by e^{cL} the atoms have mass
 A = 1/(1 + tanh(x)/(2|σ|)), and with W = 1 − A
 
     |M(c + it)|/M(c) ≤ A √(1 − sin²v/cosh²x) + W √((1 + sin²v/sinh²x)/(1 + v²/x²)).

@@ -307,11 +307,6 @@ def _ways(
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
     cut = chosen(whole, strip, at, planned)
-    if cut != whole:
-        from accountant.composition.fourier.jumps_plan import cancel
-
-        if cancel(cut, strip, at, planned):
-            return [_apart, _straight]
     if _is_short(cut, kernel, strip, epsilon, bits):
         return [_straight, _apart]
     return [_apart, _straight]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -13,17 +12,14 @@ from flint import arb
 
 from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.cut import (
-    chosen,
     coarse,
     near,
     saddle_value,
 )
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.jumps_plan import (
-    cancel,
     cut_for_jumps,
     log_level,
-    plateau,
     single_at,
     tilt_of_small,
     window,
@@ -70,35 +66,24 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     single = single_at(loss, at)
     lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
 
-    flat = plateau(cut, strip, at, planned, lowest, single)
-    single = None if flat is not None else single
-    level = None if flat is None else flat.log_value
-    expected = level if single is None else single.log_delta
     question = _Question(kernel, strip, epsilon, bits, lowest, single=single is not None)
 
-    def tries() -> Iterator[tuple[Loss, Jumps | None, arb]]:
-        """Yield integrals, of losses with a cut and a threshold."""
-        many = loss.count > _MANY
-        if many and flat is None:
-            short = chosen(loss, strip, at, planned)
-            many = short == loss or not cancel(short, strip, at, planned)
-        if many:
-            with contextlib.suppress(UndecidedError):
-                sure = decided_cut(loss, strip, float(epsilon), planned)
-                yield sure, None, question.beside(sure, arb(0), None)
-        if flat is not None:
-            with contextlib.suppress(UndecidedError):
-                yield cut, flat.jumps, question.mostly_small(flat.jumps, expected)
-        low = window(cut, strip, at, planned, level, lowest, single=single is not None)
-        if low is not None:
-            with contextlib.suppress(UndecidedError):
-                yield cut, low, question.mostly_large(low, arb(0), expected)
-        if not many:
-            sure = decided_cut(loss, strip, float(epsilon), planned)
-            yield sure, None, question.beside(sure, arb(0), None)
+    def by_one() -> tuple[Loss, Jumps | None, arb]:
+        """Cut losses that decide alone."""
+        sure = decided_cut(loss, strip, float(epsilon), planned)
+        return sure, None, question.beside(sure, arb(0), None)
 
-    for ends, jumps, part in tries():
+    def by_all() -> tuple[Loss, Jumps | None, arb]:
+        """Take large losses apart from small ones."""
+        low = window(cut, strip, at, planned, None, lowest, single=single is not None)
+        if low is None:
+            raise UndecidedError(f"No losses are large at epsilon={float(epsilon):.6g}.")
+        expected = None if single is None else single.log_delta
+        return cut, low, question.mostly_large(low, arb(0), expected)
+
+    for way in (by_one, by_all) if loss.count > _MANY else (by_all, by_one):
         with contextlib.suppress(UndecidedError):
+            ends, jumps, part = way()
             found = part + beyond(loss, ends, kernel, epsilon, part, bits)
             found += arb(0, slack(ends, None, kernel, epsilon))
             if jumps is not None:
@@ -121,20 +106,6 @@ class _Question:
     """ln of what cuts may overlap by."""
     single: bool
     """Whether one large loss decides alone."""
-
-    def mostly_small(self, jumps: Jumps, expected: float | None) -> arb:
-        """Return the integrals of small losses alone, which are nearly everything, and of others.
-
-        The latter are only bounded where that is enough.
-        """
-        total = self.beside(jumps.small, arb(0), expected)
-        with contextlib.suppress(UndecidedError):
-            large = saddle_value(jumps, self.strip, float(self.epsilon), _ROUGH)
-            if large is not None:
-                found = total + arb(0).union(self._bound(jumps, large.c))
-                if self._is_enough(found):
-                    return found
-        return total + self.beside(jumps, total, _log(total))
 
     def mostly_large(
         self, jumps: Jumps, known: arb, expected: float | None, left: int = _MOST

@@ -41,12 +41,8 @@ _USUAL = Fraction(13, 16)
 """Share of a cut from which down a threshold is kept where none makes small losses negligible."""
 _SHARES = tuple(Fraction(i, 32) for i in (30, 28, 26, 24, 22, 20, 18))
 """Shares of a cut at which thresholds are tried first: high ones leave few large losses."""
-_DOWN = tuple(Fraction(i, 32) for i in range(30, 6, -2))
-"""Thresholds for losses that are nearly all small: two neighbours that agree show it."""
-_ALL, _MOSTLY = Fraction(1), Fraction(13, 16)
-"""The cut itself, and a share of it below which losses that cancel are left out."""
-_LEVEL, _NEAR = 0.05, 0.7
-"""Differences of ln G at which two thresholds agree, and up to which the higher one serves."""
+_ALL = Fraction(1)
+"""The cut itself."""
 _LOW = tuple(Fraction(i, 32) for i in (15, 12, 10, 8, 6))
 """Lower thresholds, where no single loss decides."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
@@ -107,60 +103,6 @@ def window(  # noqa: PLR0917
         if share <= _USUAL:
             default = default or jumps
     return default
-
-
-@final
-@dataclass(frozen=True)
-class Plateau:
-    """How a cut loss is taken apart so that the small losses alone are nearly everything."""
-
-    jumps: Jumps
-    log_value: float
-    """The logarithm of the integral, about."""
-
-
-@functools.lru_cache(maxsize=64)
-def plateau(  # noqa: PLR0917
-    whole: Loss,
-    strip: Strip,
-    epsilon: float,
-    bits: int,
-    log_error: float,
-    single: Single | None,
-) -> Plateau | None:
-    """Return the highest threshold below which the losses are nearly everything, None without one.
-
-    Between such thresholds the saddle-point value of the small losses hardly changes: far lower
-    than with losses that are too large and cancel, and far above what one large loss adds.
-    """
-    values: list[tuple[Fraction, float]] = []
-    start: float | None = None
-    for share in _DOWN:
-        jumps = _split(whole, _threshold_at(whole, share), None, bits)
-        small = None if jumps is None else saddle_value(jumps.small, strip, epsilon, bits, start)
-        if small is None or (single is not None and small.log_value < single.log_delta):
-            return None
-        level, start = small.log_value, small.c
-        if values and abs(level - values[-1][1]) < _LEVEL:
-            at = next(share for share, value in values if abs(value - level) < _NEAR)
-            found = _apart(whole, at, strip, epsilon, bits, log_error, None)
-            return None if found is None else Plateau(found, level)
-        values.append((share, level))
-    return None
-
-
-@functools.lru_cache(maxsize=128)
-def cancel(cut: Loss, strip: Strip, epsilon: float, bits: int) -> bool:
-    """Whether the largest losses that a cut leaves make a line longer than it has to be.
-
-    They do if the saddle-point value falls without them: then they cancel.
-    """
-    whole = saddle_value(cut, strip, epsilon, bits)
-    jumps = _split(cut, _threshold_at(cut, _MOSTLY), None, bits)
-    if whole is None or jumps is None:
-        return True
-    small = saddle_value(jumps.small, strip, epsilon, bits, whole.c)
-    return small is None or small.log_value < whole.log_value - _LEVEL
 
 
 def is_all(

@@ -255,7 +255,7 @@ def _stationary(pair: Pair, alpha: float) -> tuple[float, float] | None:
     first = choose.first(pair)
     if first is None or first.engine != FOURIER:
         return None
-    from accountant.composition.fourier.contour import curve
+    from accountant.composition.fourier.engine import curve
 
     with contextlib.suppress(UndecidedError, ArithmeticError):
         known = curve(first)

@@ -36,7 +36,7 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.choose import smooth
-from accountant.composition.fourier.contour import curve
+from accountant.composition.fourier.engine import curve
 from accountant.composition.fourier.float_curve import FloatCurve
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism

@@ -36,7 +36,7 @@ from accountant.composition.fourier.certified import (
     near,
     plan_contour,
 )
-from accountant.composition.fourier.contour import Contour
+from accountant.composition.fourier.engine import Contour
 from accountant.composition.fourier.measure import Alike, Loss, guard, power
 from accountant.composition.losses.lists import (
     MAX_VALUES,

@@ -20,7 +20,7 @@ from typing import final
 from flint import arb
 
 from accountant.composition.exact import laplace_product_sums as sums
-from accountant.composition.exact.laplace_product_plan import Floats, Groups, Kernel
+from accountant.composition.exact.laplace_product_sums import Floats, Groups, Kernel
 from accountant.composition.invert import rough_root
 from accountant.composition.product import Engine, Product
 from accountant.core.pair import Pair, Tails
@@ -71,11 +71,7 @@ class LaplaceSums(Engine):
             with contextlib.suppress(UndecidedError):
                 return line.hockey_stick(epsilon)
         if not law.is_short(epsilon):
-            try:
-                return _on_grid(product).hockey_stick(epsilon)
-            except UndecidedError:
-                if not sums.is_possible(law.groups, law.unit, epsilon, Kernel.EXCESS):
-                    raise
+            return _on_grid(product).hockey_stick(epsilon)
         if float(epsilon) < law.mean - math.sqrt(2 * law.mean):  # most of P has a larger loss
             with ctx.workprec(ctx.prec + _GUARD_BITS):
                 rest = law.above(-epsilon, Kernel.Q, at_least=True)

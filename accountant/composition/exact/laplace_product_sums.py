@@ -15,32 +15,21 @@ With z = (J − ε)/2 the function of e^{Js} (2s)^{−m}/κ is, for J > ε and 0
 
     s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference,
 
-so that a jump J contributes an exponential and a polynomial of degree < M in z. Up to two dozen
-coordinates that all differ the signs are taken apart
-(`accountant.composition.exact.laplace_product_sums`).
+so that a jump J contributes an exponential and a polynomial of degree < M in z.
 
 *The terms m ≥ M* add at least 0, and at most Φ_{≥M}(c) e^{−cε} sup_y e^{−cy} k(y), k the function
 that is integrated. As m is a sum of independent indicators under the tilt c, Φ_{≥M}(c)/Φ(c) is a
 tail of it, which Chernoff's inequality bounds: M is the least for which that does not matter.
 
-The exact terms of a product of Laplace laws with many different shifts: sums over two halves.
-
-Every sum J of signed shifts is J₁ + J₂, of the signs of two halves of the coordinates, and its
-weights are Σ_m w_m(J) y^m = w(J₁; y) w(J₂; y). With z = a + b, a = (J₁ − ε)/2 and b = J₂/2, the
-function that a jump J > ε contributes for y^m
-(`accountant.composition.exact.laplace_product_sums`) is
-
-    α e^z + β_m e^{−z} − Σ_{r<m} γ_{m,r} z^r/r!,
-
-so that a sum over all J₂ > ε − J₁ takes the sums of w_j(J₂) e^{±b} and of w_j(J₂) b^q alone. While
-J₁ grows more J₂ count, and these few sums are kept.
+Floats choose c and M (`Floats`, `choose`); they prove nothing.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -49,124 +38,11 @@ from typing import TypeAlias, final
 
 from flint import arb, arb_poly, fmpz, fmpz_poly
 
-from accountant.composition.exact.laplace_product_plan import (
-    MAX_TERMS,
-    Groups,
-    Kernel,
-    Plan,
-    choose,
-    split,
-    too_long,
-)
 from accountant.errors import UndecidedError
-from accountant.numbers.chernoff import log_peak
+from accountant.numbers.chernoff import log_peak, rough_log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, asked_width
 from accountant.numbers.precision import ctx
-
-Weights: TypeAlias = Mapping[int, fmpz_poly]
-"""Jumps, and Σ_m w_m y^m of each."""
-
-
-def sum_of_halves(
-    halves: tuple[Weights, Weights],
-    parts: int,
-    where: tuple[ExactReal, ExactReal, int],
-    kernel: Kernel,
-) -> arb:
-    """Return the sum over all J₁ + J₂ > bar of the terms m < parts.
-
-    Parameters
-    ----------
-    halves
-        The jumps of both halves with their weights.
-    parts
-        M, the number of terms.
-    where
-        The unit of the jumps, ε, and the bar in units.
-    kernel
-        Which of the three functions.
-    """
-    (first, second), (unit, epsilon, bar) = halves, where
-    half, eps = unit.ball() / 2, epsilon.ball() / 2
-    waiting = sorted(second.items(), reverse=True)
-    rising, falling = [arb(0)] * parts, [arb(0)] * parts
-    powers = [arb_poly()] * parts
-    total, taken = arb(0), 0
-    for jump, weights in sorted(first.items()):
-        while taken < len(waiting) and waiting[taken][0] + jump > bar:
-            place, others = waiting[taken]
-            taken += 1
-            b = place * half
-            up = b.exp()
-            down, series = 1 / up, arb_poly(_series(b, parts - 1))
-            for j, weight in enumerate(_balls(tuple(others.coeffs()))):
-                rising[j] += weight * up
-                falling[j] += weight * down
-                powers[j] += weight * series
-        if taken:
-            plan = _factors(tuple(weights.coeffs()), parts, kernel)
-            total += _term(plan, jump * half - eps, (rising, falling, powers))
-    return total
-
-
-@lru_cache(maxsize=256)
-def _balls(weights: tuple[fmpz, ...]) -> tuple[arb, ...]:
-    return tuple(map(arb, weights))
-
-
-def _series(x: arb, length: int) -> list[arb]:
-    """Return x^n/n!, n < length."""
-    found = [arb(1)]
-    for n in range(1, length):
-        found.append(found[-1] * x / n)
-    return found
-
-
-Table: TypeAlias = tuple[list[arb], list[arb], list[arb_poly]]
-"""What is multiplied by the sums of w_j e^b and of w_j e^{−b}; and Σ_r g_{j,r} y^{M − 2 − r}."""
-
-
-@lru_cache(maxsize=256)
-def _factors(weights: tuple[fmpz, ...], parts: int, kernel: Kernel) -> Table:
-    """Return the factors that the weights w_i(J₁) give for j + i = m < M.
-
-    Those of z^r/r! are g_{j,r} = Σ γ_{m,r} w_i over r < m < M.
-    """
-    rise, fall, rests = [], [], []
-    for j in range(parts):
-        kept = list(enumerate(weights[: parts - j], j))  # m, and w_i with i = m − j
-        rise.append(arb(sum((w for _, w in kept), start=fmpz(0))))
-        fall.append(arb(sum((-w if m % 2 else w for m, w in kept), start=fmpz(0))))
-        rows = [
-            sum((_gamma(kernel, m, r) * w for m, w in kept if m > r), start=fmpz(0))
-            for r in range(parts - 1)
-        ]
-        rests.append(arb_poly([arb(g) for g in rows[::-1]]))
-    zero = [arb(0)] * parts
-    if kernel is Kernel.P:
-        return rise, zero, rests
-    return (zero, fall, rests) if kernel is Kernel.Q else (rise, [-f for f in fall], rests)
-
-
-def _gamma(kernel: Kernel, m: int, r: int) -> int:
-    mirrored = -1 if (m + r) % 2 else 1
-    return {Kernel.P: 1, Kernel.Q: mirrored, Kernel.EXCESS: 1 - mirrored}[kernel]
-
-
-def _term(factors: Table, a: arb, sums: tuple[list[arb], list[arb], list[arb_poly]]) -> arb:
-    """Return what one J₁ contributes, beside the J₂ that are summed.
-
-    z^r/r! is the coefficient of y^r in Σ a^n y^n/n! times Σ b^q y^q/q!.
-    """
-    (rise, fall, rests), (rising, falling, powers) = factors, sums
-    up, last = a.exp(), len(rests) - 2
-    grown = sum((f * s for f, s in zip(rise, rising, strict=True)), start=arb(0))
-    fallen = sum((f * s for f, s in zip(fall, falling, strict=True)), start=arb(0))
-    whole = sum((g * s for g, s in zip(rests, powers, strict=True)), start=arb_poly())
-    total = sum((whole[last - n] * x for n, x in enumerate(_series(a, last + 1))), start=arb(0))
-    return grown * up + fallen / up - total
-
 
 Distances: TypeAlias = Sequence[tuple[arb, int]]
 """The t_i, and how many coordinates have each."""
@@ -182,8 +58,8 @@ _BARS = 32
 """Parts of the range of jumps to which a bar is rounded down, so that neighbouring ε share
 tables."""
 _PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
-"""Microseconds up to which exact sums are preferred to a grid; and, for widths below `_FINE`, sums
-over halves, which a grid does not replace."""
+"""Microseconds up to which exact sums are preferred to a grid; and the same for widths below
+`_FINE`, for which a grid does not replace them."""
 _FINE = Fraction(1, 10**8)
 """Relative width below which a grid hardly answers."""
 _WIDE = Fraction(1, 10**10)
@@ -223,12 +99,7 @@ def is_short(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel
     plan = _plan(groups, unit, epsilon, kernel)
     if plan is None or asked is None:
         return plan is not None
-    return plan.cost < (_LONG_PATIENCE if plan.halved and asked < _FINE else _PATIENCE)
-
-
-def is_possible(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> bool:
-    """Whether the sums can be formed for the current goal."""
-    return _plan(groups, unit, epsilon, kernel) is not None
+    return plan.cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
 
 
 def _plan(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> Plan | None:
@@ -271,7 +142,7 @@ class _Integral:
         distances = [(multiple * self.unit.ball(), count) for multiple, count in self.groups]
         top = sum((count * t for t, count in distances), start=arb(0))
         eps = self.epsilon.ball()
-        total = self._of_halves(plan.parts) if plan.halved else self._exact(plan.parts)
+        total = self._exact(plan.parts)
         if plan.parts <= self.coordinates:
             total += _rest(distances, eps, self.kernel, plan)
         shift = -eps if self.kernel is Kernel.Q else eps
@@ -283,17 +154,6 @@ class _Integral:
         bar -= self.at_least and on_grid
         step = max(1, _reach(self.groups) // _BARS)
         return bar, bar // step * step
-
-    def _of_halves(self, parts: int) -> arb:
-        """Return the terms m < M, where all signs are too many."""
-        bar, below = self._bar()
-        first, second = split(self.groups)
-        halves = (
-            _half(first, parts, below - _reach(second)),
-            _half(second, parts, below - _reach(first)),
-        )
-        where = self.unit, self.epsilon, bar
-        return sum_of_halves(halves, parts, where, self.kernel) / fmpz(2) ** self.coordinates
 
     def _exact(self, parts: int) -> arb:
         """Return the terms m < M."""
@@ -383,12 +243,6 @@ def _weights(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
     return table
 
 
-@lru_cache(maxsize=2)
-def _half(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
-    """Return the same for half of the coordinates; these tables are large."""
-    return _weights.__wrapped__(groups, parts, bar)
-
-
 def _rows(count: int, parts: int, last: int) -> list[fmpz_poly]:
     """Return C(n, k) (1 + y)^{n−k} (1 − y)^k, k = 0, …, min(n, last), up to y^{M−1}."""
     row = fmpz_poly([math.comb(count, m) for m in range(min(parts, count + 1))])
@@ -421,3 +275,188 @@ def _many(distances: Distances, c: arb, parts: int) -> arb:
     for share, count in shares:
         log_tail += count * (share * (v - 1)).log1p()
     return (log_phi + log_tail.min(arb(0))).exp()
+
+
+Groups: TypeAlias = tuple[tuple[int, int], ...]
+"""Multiples of the unit, ascending, and how many coordinates have each."""
+
+MAX_TERMS = 2_000_000
+"""Most pairs (J, m) of the exact sum."""
+_FEW = 20_000
+"""Terms up to which none is left out: finding out which do not matter takes as long."""
+_PARTS_STEP = 16
+"""M is rounded up to a multiple, so that neighbouring ε share their tables."""
+_COEFFICIENT, _ROW = 2.0, 3.0  # microseconds, roughly
+"""Microseconds of a coefficient of a jump and of a row of weights, roughly."""
+_LEAST_TILT, _MOST_TILT = -14.0, 18.0
+"""Least and largest ln(c − pole) of a line: beyond them no ε of interest has its saddle."""
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_NEAR_LINE = 1e-4
+"""Accuracy of ln(c − pole): a line that is off by so little costs no bit."""
+
+
+class Kernel(enum.Enum):
+    """κ: what is integrated over l > ε."""
+
+    P = "s - 1/2"
+    Q = "s + 1/2"
+    EXCESS = "s^2 - 1/4"
+
+    @property
+    def pole(self) -> float:
+        """The last pole on the right."""
+        return -0.5 if self is Kernel.Q else 0.5
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """c, M, and bits for the exact terms."""
+
+    line: float
+    parts: int
+    lost: int
+    cost: float = 0.0
+    """Roughly how many microseconds it takes."""
+
+
+@final
+class Floats:
+    """ln Φ and what follows from it in floats: it chooses the sums and proves nothing."""
+
+    def __init__(self, groups: Groups, unit: float, epsilon: float, kernel: Kernel) -> None:
+        self.distances = [(multiple * unit, count) for multiple, count in groups]
+        self.top = math.fsum(count * t for t, count in self.distances)
+        self.coordinates = sum(count for _, count in groups)
+        self.epsilon, self.kernel = epsilon, kernel
+
+    def log_phi(self, c: float) -> float:
+        """Return ln Φ(c), an even function."""
+        c = abs(c)
+        total = c * self.top
+        for t, count in self.distances:
+            ratio = -math.expm1(-2 * t * c) / (2 * c) if c > 1e-9 else t
+            total += count * math.log((1 + math.exp(-2 * t * c) + ratio) / 2)
+        return total
+
+    def log_value(self, c: float) -> float:
+        """Return ln Φ(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
+        s = c - 0.5
+        peak = 0.0
+        if self.kernel is Kernel.EXCESS:
+            peak = rough_log_peak(s)
+        return self.log_phi(c) - c * self.epsilon + peak
+
+    def line(self) -> float:
+        """Return c, nearly where |Φ(c) e^{−cε}/κ(c)| is least."""
+
+        def objective(x: float) -> float:
+            away = math.exp(x)
+            c = self.kernel.pole + away
+            log_kernel = x + (math.log1p(away) if self.kernel is Kernel.EXCESS else 0.0)
+            return self.log_phi(c) - c * self.epsilon - log_kernel
+
+        low, high = _LEAST_TILT, _MOST_TILT
+        left, right = high - (high - low) * _GOLDEN, low + (high - low) * _GOLDEN
+        at_left, at_right = objective(left), objective(right)
+        while high - low > _NEAR_LINE:  # each step keeps one of the two points inside
+            if at_left < at_right:
+                high, right, at_right = right, left, at_left
+                left = high - (high - low) * _GOLDEN
+                at_left = objective(left)
+            else:
+                low, left, at_left = left, right, at_right
+                right = low + (high - low) * _GOLDEN
+                at_right = objective(right)
+        return self.kernel.pole + math.exp((low + high) / 2)
+
+    def shares(self, c: float) -> list[tuple[float, int]]:
+        """Return the tilted probability of lying between the atoms."""
+        found = []
+        for t, count in self.distances:
+            flat = math.tanh(t * c) / (2 * c) if abs(c) > 1e-9 else t / 2
+            found.append((flat / (1 + flat), count))
+        return found
+
+    def exact_parts(self, c: float, bits: int) -> int:
+        """Return the least M for which the terms m ≥ M are negligible."""
+        shares = self.shares(c)
+        mean = math.fsum(count * share for share, count in shares)
+        low, high = math.ceil(mean), self.coordinates + 1
+        while low < high:
+            middle = (low + high) // 2
+            v = max(middle / mean, 1.0) if mean > 0 else math.inf
+            tail = math.fsum(n * math.log1p(p * (v - 1)) for p, n in shares)
+            tail -= middle * math.log(v)
+            low, high = (low, middle) if tail < -bits * math.log(2) else (middle + 1, high)
+        step = _PARTS_STEP if low > _PARTS_STEP else 1
+        return max(2, min(-(-low // step) * step, self.coordinates + 1))
+
+    def lost(self, c: float, parts: int) -> int:
+        """Return bits that the exact terms lose to cancellation, roughly."""
+        z = max(self.top - self.epsilon, 0.0) / 2
+        most = 0.0
+        for m in range(parts):
+            ways = math.lgamma(self.coordinates + 1) - math.lgamma(self.coordinates - m + 1)
+            most = max(most, ways - 2 * math.lgamma(m + 1) + m * math.log(max(z, 1e-300)))
+        size = self.log_value(c) - self.top / 2 + self.epsilon / 2
+        return max(0, math.ceil((most - size) / math.log(2)))
+
+    def start(self, log_delta: float) -> tuple[float, float]:
+        """Return about the ε with ln H(ε) = log_delta, and the slope of ln H there."""
+        low, high = _LEAST_TILT, math.log(1e5)
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._saddle(middle)[1] > log_delta else (low, middle)
+        return max(self._saddle(low)[0], 0.0), -math.exp(low)
+
+    def _saddle(self, x: float) -> tuple[float, float]:
+        """Return the ε with its saddle at c = ½ + e^x, and about ln H there."""
+        away = math.exp(x)
+        c, step = 0.5 + away, 1e-4 * (0.5 + away)
+        around = [self.log_phi(c + side * step) for side in (-1, 0, 1)]
+        slope = (around[2] - around[0]) / (2 * step)
+        curve = max((around[2] - 2 * around[1] + around[0]) / step**2, 1e-12)
+        curve += away**-2 + (1 + away) ** -2
+        epsilon = slope - 1 / away - 1 / (1 + away)
+        log_kernel = x + math.log1p(away)
+        size = around[1] - c * epsilon - log_kernel - math.log(2 * math.pi * curve) / 2
+        return epsilon, size + (epsilon - self.top) / 2
+
+
+def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: int) -> Plan:
+    """Choose the sum.
+
+    Raises UndecidedError if it is too long.
+    """
+    floats = Floats(groups, unit, epsilon, kernel)
+    c = floats.line()
+    jumps = _count_jumps(groups, epsilon / unit)
+    whole = floats.coordinates + 1
+    if jumps * whole > _FEW:
+        whole = floats.exact_parts(c, bits)
+    build = _ROW * jumps * sum(count for _, count in groups[1:])
+
+    terms = jumps * whole
+    if terms > MAX_TERMS:
+        raise too_long(float(terms))
+    cost = _COEFFICIENT * terms + build * (1 + whole / 64)
+    return Plan(c, whole, floats.lost(c, whole), cost)
+
+
+def _count_jumps(groups: Groups, bar: float) -> int:
+    """Return at most how many jumps lie above the bar."""
+    signs, total = 1, 0
+    for multiple, count in groups:
+        signs *= count + 1
+        total += multiple * count
+    return min(signs, max(0, math.floor((total - bar) / 2) + 1))
+
+
+def too_long(terms: float) -> UndecidedError:
+    """Return the refusal of sums that no plan makes short."""
+    return UndecidedError(
+        f"The exact sum over the signs of these shifts has about {terms:.1e} terms, more than the "
+        f"{MAX_TERMS} that are formed. Ask for a larger relative_width (1e-9 is enough for most), "
+        "use fewer distinct shifts, or round them up to a common grid: delta grows with each."
+    )

@@ -1,41 +1,45 @@
-"""Integrals where large losses are rare, with the transforms of `jumps`."""
+"""Integrals where large losses are rare, with the transforms of `jumps`.
+
+*Thresholds*, where small losses end and large ones begin, are chosen by floats: nothing that is
+proved rests on them. One serves if the small losses alone hardly ever add up to ε, and if the large
+ones have a smooth law. Whether they do is estimated at saddle points, and where one release alone
+has a large loss by its own profile.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
+import numpy as np
 from flint import arb
 
 from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.cut import (
+    are_tame,
     chosen,
     coarse,
+    cut_off,
+    is_tame,
     near,
+    rounded,
     saddle_value,
 )
 from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.jumps_plan import (
-    cancel,
-    cut_for_jumps,
-    log_level,
-    plateau,
-    single_at,
-    tilt_of_small,
-    window,
-)
-from accountant.composition.fourier.measure import LOSS, Loss, Measure
-from accountant.composition.fourier.sure import beyond, decided_cut, slack
-from accountant.composition.numeric.search import Strip
+from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator
+from accountant.composition.fourier.sure import beyond, decided_cut, place_of, slack, sure_cut
+from accountant.composition.losses.transform import Cut, MixtureTransform, Transform, overlap
+from accountant.composition.numeric.search import Strip, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
+from accountant.pairs.subsampled import SubsampledPair
 
 _LOG_2 = math.log(2)
 _ROUGH = 56
@@ -66,39 +70,27 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     has too many nodes.
     """
     at, planned = near(float(epsilon)), coarse(bits)
-    cut = cut_for_jumps(loss, strip, at, planned, _SPARE)
-    single = single_at(loss, at)
-    lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
 
-    flat = plateau(cut, strip, at, planned, lowest, single)
-    single = None if flat is not None else single
-    level = None if flat is None else flat.log_value
-    expected = level if single is None else single.log_delta
-    question = _Question(kernel, strip, epsilon, bits, lowest, single=single is not None)
+    def by_one() -> tuple[Loss, Jumps | None, arb]:
+        """Cut losses that decide alone."""
+        sure = decided_cut(loss, strip, float(epsilon), planned)
+        return sure, None, _Question(kernel, strip, epsilon, bits).beside(sure, arb(0), None)
 
-    def tries() -> Iterator[tuple[Loss, Jumps | None, arb]]:
-        """Yield integrals, of losses with a cut and a threshold."""
-        many = loss.count > _MANY
-        if many and flat is None:
-            short = chosen(loss, strip, at, planned)
-            many = short == loss or not cancel(short, strip, at, planned)
-        if many:
-            with contextlib.suppress(UndecidedError):
-                sure = decided_cut(loss, strip, float(epsilon), planned)
-                yield sure, None, question.beside(sure, arb(0), None)
-        if flat is not None:
-            with contextlib.suppress(UndecidedError):
-                yield cut, flat.jumps, question.mostly_small(flat.jumps, expected)
-        low = window(cut, strip, at, planned, level, lowest, single=single is not None)
-        if low is not None:
-            with contextlib.suppress(UndecidedError):
-                yield cut, low, question.mostly_large(low, arb(0), expected)
-        if not many:
-            sure = decided_cut(loss, strip, float(epsilon), planned)
-            yield sure, None, question.beside(sure, arb(0), None)
+    def by_all() -> tuple[Loss, Jumps | None, arb]:
+        """Take large losses apart from small ones."""
+        lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
+        single = single_at(loss, at)
+        question = _Question(kernel, strip, epsilon, bits, lowest, single is not None)
+        cut = cut_for_jumps(loss, strip, at, planned, _SPARE)
+        jumps = question.window(cut, None)
+        if jumps is None:
+            raise UndecidedError(f"No losses are large at epsilon={float(epsilon):.6g}.")
+        expected = None if single is None else single.log_delta
+        return cut, jumps, question.mostly_large(jumps, arb(0), expected)
 
-    for ends, jumps, part in tries():
+    for way in (by_one, by_all) if loss.count > _MANY else (by_all, by_one):
         with contextlib.suppress(UndecidedError):
+            ends, jumps, part = way()
             found = part + beyond(loss, ends, kernel, epsilon, part, bits)
             found += arb(0, slack(ends, None, kernel, epsilon))
             if jumps is not None:
@@ -117,24 +109,15 @@ class _Question:
     strip: Strip
     epsilon: ExactReal
     bits: int
-    lowest: float
+    lowest: float = -math.inf
     """ln of what cuts may overlap by."""
-    single: bool
+    single: bool = False
     """Whether one large loss decides alone."""
 
-    def mostly_small(self, jumps: Jumps, expected: float | None) -> arb:
-        """Return the integrals of small losses alone, which are nearly everything, and of others.
-
-        The latter are only bounded where that is enough.
-        """
-        total = self.beside(jumps.small, arb(0), expected)
-        with contextlib.suppress(UndecidedError):
-            large = saddle_value(jumps, self.strip, float(self.epsilon), _ROUGH)
-            if large is not None:
-                found = total + arb(0).union(self._bound(jumps, large.c))
-                if self._is_enough(found):
-                    return found
-        return total + self.beside(jumps, total, _log(total))
+    def window(self, whole: Loss, level: float | None) -> Jumps | None:
+        """Return how a cut loss is taken apart."""
+        at, planned = near(float(self.epsilon)), coarse(self.bits)
+        return window(whole, self.strip, at, planned, level, self.lowest, single=self.single)
 
     def mostly_large(
         self, jumps: Jumps, known: arb, expected: float | None, left: int = _MOST
@@ -151,8 +134,7 @@ class _Question:
         level = _log(total)
         with contextlib.suppress(UndecidedError):
             return total + self.beside(jumps.small, total, level)
-        at, planned = near(float(self.epsilon)), coarse(self.bits)
-        low = window(jumps.small, self.strip, at, planned, level, self.lowest, single=self.single)
+        low = self.window(jumps.small, level)
         if low is None or left == 0:
             raise UndecidedError("The small losses have no short line.")
         total += arb(0, slack(jumps.small, low, self.kernel, self.epsilon))
@@ -210,3 +192,304 @@ def _log(value: arb) -> float:
     if not value > 0:
         raise UndecidedError("Both parts of an integral cancel.")
     return float(value.log().mid())
+
+
+_BITS = 46
+"""Accuracy in bits to which small losses are taken for all, where no question says one."""
+_USUAL = Fraction(13, 16)
+"""Share of a cut from which down a threshold is kept where none makes small losses negligible."""
+_PLACES = tuple(Fraction(i, 32) for i in (30, 28, 26, 24, 22, 20, 18))
+"""Shares of a cut at which thresholds are tried first: high ones leave few large losses."""
+_LOW = tuple(Fraction(i, 32) for i in (15, 12, 10, 8, 6))
+"""Lower thresholds, where no single loss decides."""
+_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
+"""Widths of thresholds: on sharp ones the large losses' transform falls slowly, on smooth ones the
+small losses' tilted law does not fall."""
+_SURE = 4.0
+"""−ln of the share of what may be lost that losses beyond a cut leave undecided."""
+_STEEPER, _GENTLER = 2.0, 0.25
+"""Tilt that a cut shall tame, in units of the slope of ln δ₁; and the factor that lowers one that
+no threshold tames."""
+_APART = 0.5
+"""Least distance of a threshold from its cut: nearer ones leave no large losses between."""
+_LEAST_PLACE = 1.0
+"""Least x of a threshold: nearer the middle of the normal law no loss is rare."""
+_FEW_STEPS = 6
+"""The same where ε is known, and only whether one loss explains it is asked."""
+_TILTED, _FURTHER = 1.3, 1.5
+"""Factors between the tilts of a search, and beyond the one that is found."""
+_MOST_TILTS = 12
+"""Tilts on either side of a saddle at which Chernoff's bound is asked for."""
+_BESIDE = 1e-6
+"""Relative step of the slope of ln δ₁, and of the last move."""
+_PROFILE_BITS = 128
+"""Bits of the profile of one release, whose δ₁ may be as small as δ."""
+_BELOW = 6.0
+"""−ln of the share of the accuracy that small losses alone may have: Chernoff's bound overrates
+them."""
+
+
+@functools.lru_cache(maxsize=64)
+def window(  # noqa: PLR0917
+    whole: Loss,
+    strip: Strip,
+    epsilon: float,
+    bits: int,
+    level: float | None,
+    log_error: float,
+    *,
+    single: bool,
+) -> Jumps | None:
+    """Return how a cut loss is taken apart, if possible so that the small losses do not matter.
+
+    Chernoff's bound of these shall be far below e^level, or below what the large ones add up to.
+    Where it is at no threshold, the losses are taken apart a little below their cut, and what is
+    small is left to another window. The two cuts overlap by less than e^log_error. Low thresholds
+    are tried only where no single loss decides. None where no threshold serves.
+    """
+    default: Jumps | None = None
+    start: float | None = None
+    for share in _PLACES if single else _PLACES + _LOW:
+        jumps = _apart(whole, share, strip, epsilon, bits, log_error, start)
+        large = None if jumps is None else saddle_value(jumps, strip, epsilon, bits, start)
+        if jumps is None or large is None:
+            continue
+        start = large.c
+        if is_all(jumps, strip, epsilon, bits, level):
+            return jumps
+        if share <= _USUAL:
+            default = default or jumps
+    return default
+
+
+def is_all(
+    jumps: Jumps, strip: Strip, epsilon: float, bits: int, level: float | None = None
+) -> bool:
+    """Whether the small losses alone add less than 2^−bits to e^level, or to the large ones."""
+    if level is None:
+        large = saddle_value(jumps, strip, epsilon, bits)
+        level = -math.inf if large is None else large.log_value
+    return tilt_of_small(jumps, strip, epsilon)[1] < level - bits * _LOG_2 - _BELOW
+
+
+def tilt_of_small(jumps: Jumps, strip: Strip, epsilon: float) -> tuple[float, float]:
+    """Return a tilt c, and ln of Chernoff's bound M(c) e^{−cε} |κ(c)| for the small losses alone.
+
+    The bound is convex in c; the search begins at the saddle of the large losses, and stays near
+    it: small losses that cannot reach ε have their least bound where floats say nothing.
+    """
+    c = saddle(jumps, strip, epsilon).c
+    found = c, chernoff(jumps.small, strip, epsilon, c)
+    for factor in (_TILTED, 1 / _TILTED):
+        for _ in range(_MOST_TILTS):
+            c *= factor
+            if not are_tame(jumps.small, c):
+                break
+            try:
+                value = chernoff(jumps.small, strip, epsilon, c)
+            except (ArithmeticError, UndecidedError):
+                break
+            if not value < found[1]:
+                break
+            found = c, value
+        c = found[0]
+    return found
+
+
+def chernoff(small: Loss, strip: Strip, epsilon: float, c: float) -> float:
+    """Return ln of M(c) e^{−cε} |κ(c)|, without proof."""
+    poles = sum(math.log(abs(c - pole)) for pole in strip.poles)
+    return small.cumulants(c)[0] - c * epsilon - poles
+
+
+def log_level(loss: Loss, strip: Strip, epsilon: float, bits: int) -> float:
+    """Return about ln of the integral: what a single large loss makes of it, if one can.
+
+    Raises UndecidedError where no losses are large.
+    """
+    found = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
+    if found is None or not any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
+        raise UndecidedError(f"No large losses were found for epsilon={epsilon:.6g}.")
+    single = single_at(loss, epsilon)
+    return found.log_value if single is None else single.log_delta
+
+
+def cut_for_jumps(loss: Loss, strip: Strip, epsilon: float, bits: int, spare: float) -> Loss:
+    """Return the loss, cut where larger losses do not matter or decide alone."""
+    depth = -log_level(loss, strip, epsilon, bits)
+    found = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
+    single = single_at(loss, epsilon)
+    tilt = None if found is None else rounded(found.furthest)
+    far = cut_off(loss, depth + bits * _LOG_2 + spare, tilt, guarded=True)
+    if single is None:
+        return far
+    try:
+        near = sure_cut(loss, epsilon, -depth - bits * _LOG_2 - _SURE, rounded(_STEEPER * single.s))
+    except UndecidedError:
+        return far
+    return near if _threshold_at(near, Fraction(1)) < _threshold_at(far, Fraction(1)) else far
+
+
+def _apart(  # noqa: PLR0917
+    loss: Loss,
+    share: Fraction,
+    strip: Strip,
+    epsilon: float,
+    bits: int,
+    log_error: float,
+    start: float | None,
+) -> Jumps | None:
+    """Take the loss apart where the factor with the largest losses has a share of its cut."""
+    threshold = _threshold_at(loss, share)
+    sharpest = _split(loss, threshold, None, bits, log_error)  # whose saddles are the true ones
+    large = None if sharpest is None else saddle_value(sharpest, strip, epsilon, bits, start)
+    if sharpest is None or large is None:
+        return None
+    small = saddle_value(sharpest.small, strip, epsilon, bits, large.c)
+    least = rounded(large.furthest)
+    most = large.furthest if small is None else small.furthest
+    target = large.log_value - bits * _LOG_2 - _BELOW
+    most = rounded(_enough(sharpest.small, strip, epsilon, large.c, most, target))
+    while most > least:
+        if (found := _split(loss, threshold, most, bits, log_error)) is not None:
+            return found
+        most *= _GENTLER
+    return _split(loss, threshold, least, bits, log_error)
+
+
+def _threshold_at(loss: Loss, share: Fraction) -> float:
+    """Return the largest loss at this share of a cut."""
+    return max(
+        float(part.floats().log_density(np.array([float(share * part.cut.at)]))[0])
+        for part, _ in loss.factors
+        if isinstance(part, MixtureTransform) and part.cut is not None
+    )
+
+
+def _enough(  # noqa: PLR0917
+    small: Loss, strip: Strip, epsilon: float, least: float, most: float, target: float
+) -> float:
+    """Return a tilt of at most `most` at which Chernoff's bound is e^target, if there is one."""
+    c, low = least, max(strip.low, -1.0)
+    while c < most:
+        try:
+            if chernoff(small, strip, epsilon, c) < target:
+                return min(c + (_FURTHER - 1) * (c - low), most)
+        except (ArithmeticError, UndecidedError):
+            break
+        c += (_TILTED - 1) * (c - low)
+    return most
+
+
+def _split(
+    loss: Loss, threshold: float, tilt: float | None, bits: int, log_error: float = math.inf
+) -> Jumps | None:
+    """Split every factor with losses above a threshold there, as smoothly as a tilt allows."""
+    small: list[tuple[Transform, int]] = []
+    large: list[MixtureTransform | None] = []
+    for part, count in loss.factors:
+        found = None
+        if isinstance(part, MixtureTransform) and part.cut is not None:
+            floats = part.floats()
+            at = place_of(floats, threshold)
+            if _LEAST_PLACE < at < float(part.cut.at) - _APART:
+                found = _threshold(part, part.cut, at, tilt, bits, log_error - math.log(count))
+        if isinstance(part, MixtureTransform) and found is not None:
+            small.append((replace(part, cut=found), count))
+            large.append(replace(part, rise=found))
+        else:
+            small.append((part, count))
+            large.append(None)
+    return Jumps(Loss(tuple(small)), tuple(large)) if any(large) else None
+
+
+def _threshold(  # noqa: PLR0917
+    part: MixtureTransform, end: Cut, at: float, tilt: float | None, bits: int, log_error: float
+) -> Cut | None:
+    """Return the cut for which the large losses are smoothest, among those that tame the tilt."""
+    place = Fraction(round(at * 16), 16)
+    if tilt is None:
+        return Cut(place, _WIDTHS[-1], guarded=True)
+    best: tuple[float, Cut] | None = None
+    for width in _WIDTHS:
+        cut = Cut(place, width, guarded=True)
+        if not is_tame(part, cut, tilt + 1) or overlap(part, cut, end) > log_error:
+            continue
+        slowness = _slowness(replace(part, rise=cut), bits)
+        if best is None or slowness < best[0]:
+            best = slowness, cut
+    return None if best is None else best[1]
+
+
+def _slowness(jump: MixtureTransform, bits: int) -> float:
+    """Return about the t where the transform of large losses is 2^−bits of its size.
+
+    Beside the threshold it decays like e^{−(tτL′)²/2}, where L′ is least as far left of it as the
+    measure does not vanish.
+    """
+    floats = jump.floats()
+    reach = math.sqrt(2 * bits * _LOG_2)
+    left = np.array([floats.rise - reach * floats.rise_width])
+    return reach / (floats.rise_width * floats.mu * float(floats.share(left)[0]))
+
+
+@functools.lru_cache(maxsize=64)
+def single_at(loss: Loss, epsilon: float) -> Single | None:
+    """Return the point of the profile at ε if one release alone has a large loss."""
+    apart = epsilon
+    try:
+        for _ in range(_FEW_STEPS):
+            found = _single(loss, apart)
+            apart = max(apart + epsilon - found.epsilon, 0.5 * apart)
+    except (UndecidedError, ArithmeticError):
+        return None
+    return found if abs(found.epsilon - epsilon) < 0.1 * epsilon else None
+
+
+@final
+@dataclass(frozen=True)
+class Single:
+    """A point of the profile if one release alone has a large loss."""
+
+    epsilon: float
+    log_delta: float
+    s: float
+
+
+def _single(loss: Loss, apart: float) -> Single:
+    """Return the point where the large loss has to exceed `apart`.
+
+    With δ₁ the profile of one release, of slope −s in its logarithm, and K(s) = Σ k ln T(s) for
+    the small losses, ln δ(ε) is about ln k + ln δ₁(ε − K′(s)) + K(s) − sK′(s).
+    """
+    part, count = max(
+        ((part, count) for part, count in loss.factors if isinstance(part, MixtureTransform)),
+        key=lambda row: _log_tail(row[0], apart) + math.log(row[1]),
+    )
+    pair = SubsampledPair(part.pair, part.sampling_prob, part.mixed_first)
+    with ctx.workprec(_PROFILE_BITS):
+        here, beside = (
+            float(pair.hockey_stick(ExactReal.of_rational(Fraction(e))).log().mid())
+            for e in (apart, apart * (1 + _BESIDE))
+        )
+    s = (here - beside) / (apart * _BESIDE)
+    if not (apart > 0 and s > 0):
+        raise UndecidedError(f"No single large loss is near {apart:.6g}.")
+    size, mean, _ = estimator(_small_part(loss, apart, s, here)).cumulants(s)
+    return Single(apart + mean, here + math.log(count) + size - s * mean, s)
+
+
+def _log_tail(part: MixtureTransform, large: float) -> float:
+    """Return about ln P(L > large) for one release."""
+    floats = part.floats()
+    x = place_of(floats, large)
+    shifted = floats.log_share - 0.5 * max(x - floats.mu, 0.0) ** 2
+    return max(shifted, floats.log_rest - 0.5 * max(x, 0.0) ** 2)
+
+
+def _small_part(loss: Loss, large: float, s: float, log_delta: float) -> Loss:
+    """Return the loss cut at half of a large one."""
+    found = _split(cut_off(loss, -log_delta + _BITS, guarded=True), 0.5 * large, s, _BITS)
+    if found is None:
+        raise UndecidedError(f"No losses are small beside {large:.6g}.")
+    return found.small

@@ -1,4 +1,12 @@
-"""The releases of a product as survival functions, with what is known of their ends."""
+"""The releases of a product as survival functions, with what is known of their ends.
+
+*A density that is a formula.* Its tails come from many cells of the line, in floats. On a cell of
+width w with middle m Taylor's formula gives ∫ f = w f(m) + w³ f″(ξ)/24, and the loss
+differs from that at m by at most its steepest slope times w/2; both from ranges. A is the union of
+the cells whose loss in the middle exceeds l. On a cell where the loss lies within r of that and may
+be l, |p − e^l q| ≤ p(e^{2r} − 1): H(l) exceeds P(A) − e^l Q(A) by at most the sum of these. A cell
+between the floats on both sides of a kink has any loss; each tail beyond is one cell more.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +14,26 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import final
 
+import numpy as np
 from flint import arb
 
 from accountant.composition.grid import survival as tails
-from accountant.composition.grid.own_cells import own_density
-from accountant.composition.grid.survival import NormalMixtures, Survival
+from accountant.composition.grid.survival import UNIT, Array, NormalMixtures, Survival, Tail
 from accountant.composition.product import Factor, apart
 from accountant.composition.tables import envelope_of, tables
 from accountant.core.pair import Pair
+from accountant.density.law import Law, law
+from accountant.density.ranges import Range, Ranges, number_ends, total
+from accountant.density.tree import derivative
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.mechanisms.additive.logistic import LogisticPair
 from accountant.mechanisms.additive.truncated_laplace import TruncatedLaplacePair
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite_losses import finite
@@ -159,3 +172,192 @@ def _envelope(family: Family) -> Survival | None:
         return None
     positive, negative = map(_survival, known)
     return None if positive is None or negative is None else tails.switched(positive, negative)
+
+
+_CELLS = 1 << 17
+"""Of the line: the error of H falls with their square, and the time rises with them: 0.5 s."""
+_LEFT_OUT = 2.0**-62
+"""Share of the mass beyond the cells, unless the tails are heavier at 2^`_FARTHEST`."""
+_FARTHEST = 16
+"""Power of two, of the unit of the density, from which on nothing is put into cells."""
+_OUT = (-np.inf, np.inf)
+_MOST = 700.0
+"""Exponents of floats end above."""
+_SUMS = 2.0**-44
+"""Relative rounding of sums over all cells in extended precision, and of what goes into them."""
+
+
+def own_density(pair: OwnDensityPair) -> Survival:
+    """Return the tails of the loss."""
+    found = law(pair.density, "density")
+    found = found.mirrored if pair.mirrored else found
+    shift, whole = number_ends(pair.distance), found.total()
+    size = float(whole.mid())
+    left, right = _reach(found.mirrored, shift[1], whole), _reach(found, shift[1], whole)
+    kinks = [
+        (first + moved[0], np.nextafter(last + moved[1], np.inf))
+        for place in found.pieces.breaks
+        for first, last in [(number_ends(place.low)[0], number_ends(place.high)[1])]
+        for moved in [(0.0, 0.0), shift]
+    ]
+    scale = _scale(found, size)
+    steps = np.linspace(-np.arcsinh(left / scale), np.arcsinh(right / scale), _CELLS)
+    outer = [np.nextafter(x, way) for kink in kinks for x, way in zip(kink, _OUT, strict=True)]
+    edges = np.unique(np.concatenate([scale * np.sinh(steps), outer]))
+    a, b = edges[:-1], edges[1:]
+    inside = np.zeros(len(a), dtype=bool)
+    for first, last in kinks:
+        inside |= (b > first) & (a < last)
+    p, q, low, high = _cells(found, a, b, shift, inside)
+    tails = _beyond(pair, found, left, right)
+    p, q = (
+        np.concatenate([each, outer], axis=1) / size
+        for each, outer in zip((p, q), tails[:2], strict=True)
+    )
+    low, high = np.append(low, tails[2][0]), np.append(high, tails[2][1])
+    with np.errstate(invalid="ignore"):
+        middle = np.where(np.isinf(low), low, np.where(np.isinf(high), low, (low + high) / 2))
+    order = np.argsort(middle, kind="stable")
+    middle = middle[order]
+    mass_p, mass_q = (_suffixes((each[0] + each[1])[order] / 2) for each in (p, q))
+    spread_p, spread_q = (_suffixes((each[1] - each[0])[order] / 2) for each in (p, q))
+    lost = abs(1 - float(mass_p[0]))  # the masses of all cells are made to add up to 1
+    mass_p = mass_p / mass_p[0]
+    with np.errstate(invalid="ignore", over="ignore"):
+        width = np.where(low == high, 0.0, high - low)
+        wrong = np.where(np.isinf(width), 1.0, np.expm1(np.minimum(width, _MOST))) * p[1]
+    open_from, open_to = (_suffixes(wrong[np.argsort(each)]) for each in (low, high))
+    lows, highs = np.sort(low), np.sort(high)
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        at = np.searchsorted(middle, l, side="right")
+        growth, room = np.exp(l), 8 * UNIT * np.abs(l)
+        above_p, above_q = mass_p[at], growth * mass_q[at]
+        crossed = open_to[np.searchsorted(highs, l - room, side="left")]
+        crossed = crossed - open_from[np.searchsorted(lows, l + room, side="right")]
+        error_p = np.maximum(crossed, 0) + spread_p[at] + _SUMS * crossed
+        error_p += (_SUMS + 2 * lost) * above_p
+        error_q = growth * spread_q[at] + above_q * (_SUMS + 4 * UNIT * np.abs(l))
+        return Tail(above_p, above_q, error_p, error_q)
+
+    return survival
+
+
+def _suffixes(values: Array) -> Array:
+    """Return the sums from each place on."""
+    sums = np.cumsum(values[::-1], dtype=np.longdouble)[::-1]
+    return np.append(sums, 0).astype(float)
+
+
+def _reach(side: Law, shift: float, whole: arb) -> float:
+    """Return where cells end on the right."""
+    end = side.support[1]
+    if end is not None:
+        return max(number_ends(end)[1] + 2 * shift, 1.0)
+    at = Fraction(8)
+    for n in range(3, _FARTHEST):
+        at = Fraction(2) ** n
+        rest = side.beyond(at - Fraction(shift) * 2)
+        if rest is not None and rest.upper() <= whole.lower() * _LEFT_OUT:
+            break
+    return float(at)
+
+
+def _beyond(
+    pair: OwnDensityPair, found: Law, left: float, right: float
+) -> tuple[Array, Array, tuple[Array, Array]]:
+    """Return both ends of the masses of P and Q, and of the loss, left and right of all cells."""
+    t, ends = pair.distance, (Fraction(left), Fraction(right))
+    p = found.mass(None, -ends[0] - t), found.mass(ends[1] - t, None)
+    q = found.mass(None, -ends[0]), found.mass(ends[1], None)
+    masses = [
+        np.array([[max(float(x.lower()), 0.0) for x in each], [float(x.upper()) for x in each]])
+        * np.array([[1 - _SUMS], [1 + _SUMS]])
+        for each in (p, q)
+    ]
+    losses = []
+    for side, start in ((found.mirrored, ends[0]), (found, ends[1] - t)):
+        decay = side.decay_from(start)
+        around = None if decay is None else decay.drift(ball(start), ball(t))
+        losses.append((0.0, 0.0) if around is None else (float(around[0]), float(around[1])))
+    (a, b), (c, d) = losses
+    room = np.array([-1.0, 1.0]) * _SUMS
+    low, high = np.array([-b, c]), np.array([-a, d])
+    return masses[0], masses[1], (low + np.abs(low) * room[0], high + np.abs(high) * room[1])
+
+
+def _scale(found: Law, size: float) -> float:
+    """Return about the width of the density: it only chooses."""
+    x = np.sinh(np.linspace(-30, 30, 4001))
+    most = 0.0
+    for i, part in enumerate(found.pieces.parts):
+        here = x[_inside(found, i, x)]
+        if len(here) and not part.is_zero:
+            most = max(most, float(np.max(Ranges(here, here, part.known)(part.tree)[0])))
+    return size / most if most > 0 else 1.0
+
+
+def _inside(found: Law, i: int, x: Array) -> Array:
+    part = found.pieces.parts[i]
+    low = -np.inf if part.low is None else number_ends(part.low.high)[1]
+    high = np.inf if part.high is None else number_ends(part.high.low)[0]
+    return (x >= low) & (x <= high)
+
+
+def _cells(
+    found: Law, a: Array, b: Array, shift: tuple[float, float], inside: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return both ends of the masses of P and of Q, and of the loss, of cells of the line.
+
+    Those inside a kink may have any loss: they are left out of every A.
+    """
+    moved = total((a, b), (np.full_like(a, -shift[1]), np.full_like(a, -shift[0])))
+    p, logs_p, slopes_p = _side(found, moved, b - a)
+    q, logs_q, slopes_q = _side(found, (a, b), b - a)
+    at_middle = total(logs_p[1], (-logs_q[1][1], -logs_q[1][0]))
+    slope = total(slopes_p, (-slopes_q[1], -slopes_q[0]))
+    with np.errstate(invalid="ignore"):
+        reach = np.maximum(np.abs(slope[0]), np.abs(slope[1])) * (b - a) * (0.5 + _SUMS)
+        reach = np.where(np.isnan(reach), np.inf, reach)
+        low, high = total(at_middle, (-reach, reach))
+        zero_p, zero_q = p[1] <= 0, q[1] <= 0
+    low = np.where(inside | np.isnan(low), -np.inf, np.where(zero_q, np.inf, low))
+    high = np.where(inside | np.isnan(high), np.inf, np.where(zero_q, np.inf, high))
+    low, high = np.where(zero_p, -np.inf, low), np.where(zero_p, -np.inf, high)
+    p = np.where(inside, np.array([np.zeros_like(a), p[1]]), p)
+    return p, q, low, high
+
+
+def _side(found: Law, x: Range, width: Array) -> tuple[Array, tuple[Range, Range], Range]:
+    """Return the mass of cells, ln f on them and in their middle, and the slopes of ln f."""
+    mass = np.zeros((2, len(width)))
+    nothing = np.zeros(len(width))
+    logs = (np.full(len(width), -np.inf), nothing.copy()), (nothing.copy(), nothing.copy())
+    slopes = (nothing.copy(), nothing.copy())
+    for part in found.pieces.parts:
+        low = -np.inf if part.low is None else number_ends(part.low.low)[0]
+        high = np.inf if part.high is None else number_ends(part.high.high)[1]
+        here = np.flatnonzero((x[1] > low) & (x[0] < high))
+        if not len(here) or part.is_zero:
+            continue
+        own = x[0][here], x[1][here]
+        middle = own[0] + (own[1] - own[0]) / 2
+        off = 4 * UNIT * np.abs(own[0]) + 4 * UNIT * np.abs(own[1])
+        around = middle - off, middle + off
+        ranges, there = Ranges(*own, part.known), Ranges(*around, part.known)
+        change, bend = derivative(part.tree), derivative(derivative(part.tree))
+        least, most = there(part.tree)
+        grown = ranges(bend)
+        w = width[here]
+        with np.errstate(invalid="ignore", over="ignore"):
+            first = np.abs(np.array(ranges(change))).max(axis=0) * off * w
+            ends = np.array([least * w + w**3 / 24 * grown[0] - first,
+                             most * w + w**3 / 24 * grown[1] + first])  # fmt: skip
+            plain = np.array([ranges(part.tree)[0] * w, ranges(part.tree)[1] * w])
+            ends = np.array([np.fmax(ends[0], plain[0]), np.fmin(ends[1], plain[1])])
+            ends += np.array([-1.0, 1.0])[:, None] * np.abs(ends) * 16 * UNIT
+        mass[0, here] += np.maximum(ends[0], 0)
+        mass[1, here] += ends[1]
+        logs[1][0][here], logs[1][1][here] = there(part.log)
+        slopes[0][here], slopes[1][here] = ranges(part.slope)
+    return mass, logs, slopes

@@ -76,7 +76,7 @@ class LogisticPair(MirroredPair):
 
     def loss_transform(self) -> Transform:
         """Return M(z) = sinh((z + ½)t)/((2z + 1) sinh(t/2))."""
-        from accountant.composition.losses.logistic import LogisticTransform
+        from accountant.composition.losses.laplace import LogisticTransform
 
         return LogisticTransform(self.distance)
 

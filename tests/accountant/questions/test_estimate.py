@@ -11,8 +11,7 @@ import pytest
 
 import dpassay
 from accountant.composition.choose import smooth
-from accountant.composition.fourier.contour import curve
-from accountant.composition.fourier.engine import FOURIER
+from accountant.composition.fourier.engine import FOURIER, curve
 from accountant.composition.fourier.measure import estimator
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism

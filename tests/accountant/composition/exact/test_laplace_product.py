@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.composition.exact.laplace_product import of_distances
-from accountant.composition.exact.laplace_product_plan import Floats, Kernel, Plan
-from accountant.composition.exact.laplace_product_sums import _Integral
+from accountant.composition.exact.laplace_product_sums import Floats, Kernel, Plan, _Integral
 from accountant.composition.product import Product
 from accountant.core.pair import Tails
+from accountant.mechanisms import LaplaceVector
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import enclose
+from accountant.numbers.interval import Interval, enclose
+from accountant.questions import profile
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.near import mpf
 from tests.quick import quick
@@ -139,3 +140,11 @@ def test_what_few_terms_leave_out_is_bounded(kernel: Kernel) -> None:
         assert whole.rel_accuracy_bits() > 250
         for parts in (16, 40):
             assert integral.by(Plan(line, parts, 0)).overlaps(whole)
+
+
+def test_forty_shifts_on_a_grid_to_nine_digits() -> None:
+    shifts = [t * Fraction(1, 9) for t in range(1, 41)]
+    narrow = Fraction(1, 10**9)
+    found = profile.delta(LaplaceVector(1, shifts), 3, relative_width=narrow)
+    assert found.relative_width is not None
+    assert found.relative_width <= narrow

@@ -19,9 +19,9 @@ from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.cut import cut_off
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.jumps_integral import jump_integral
-from accountant.composition.fourier.jumps_plan import (
+from accountant.composition.fourier.jumps_integral import (
     cut_for_jumps,
+    jump_integral,
     log_level,
     plateau,
     single_at,

@@ -9,7 +9,7 @@ import mpmath
 import pytest
 from flint import acb, arb, ctx
 
-from accountant.composition.exact.laplace_product_plan import Kernel as Part
+from accountant.composition.exact.laplace_product_sums import Kernel as Part
 from accountant.composition.exact.laplace_product_sums import above
 from accountant.composition.fourier.certified import Kernel, Line, _truncation
 from accountant.composition.fourier.engine import FOURIER

@@ -167,6 +167,7 @@ COUNTERS = (
     "DelannoyCounter",
     "DiscreteKaryTree",
     "HonakerTree",
+    "NormalizedSquareRoot",
     "SmoothBinary",
     "SquareRootFactorization",
 )

@@ -21,16 +21,16 @@ import numpy as np
 from flint import arb, fmpq, fmpz, fmpz_poly
 from numpy.typing import NDArray
 
-from accountant.counting.normalized import LEVEL_BITS, LEVELS, weights
+from accountant.counting.normalized import LEVEL_BITS, LEVELS
 from accountant.counting.streams.exact_noise import WholeSource
 from accountant.counting.streams.noise import FloatSource, NoiseProcess, NoiseSource, finite
 from accountant.errors import expected
-from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
 from accountant.numbers.precision import ctx
 from accountant.release.lazy_reals import WORD, laplace, normal
 
 if TYPE_CHECKING:
     from accountant.core.randomness import Randomness
+    from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
     from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
 
 SquareRoot: TypeAlias = "SquareRootFactorization | NormalizedSquareRoot"
@@ -107,10 +107,10 @@ def square_root_rows(
 
 def _outputs(mechanism: SquareRoot, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return L z for every row z."""
-    sums = _convolved(rows)
-    if not isinstance(mechanism, NormalizedSquareRoot):
+    sums, whole = _convolved(rows), mechanism.weights()
+    if whole is None:
         return sums
-    w = np.array(weights(mechanism.steps)) / LEVELS
+    w = np.array(whole) / LEVELS
     falls = np.append(-np.diff(w), 0.0) * sums
     return w * sums + np.cumsum(falls, axis=1) - falls
 
@@ -142,8 +142,8 @@ def rounded_product(mechanism: SquareRoot, exponent: int, *, rng: Randomness) ->
         product += [fmpz(0)] * (n - len(product))
         error = n * (max(weights) + 2 + 2 * max(numbers))
         bits = 2 * places
-        if isinstance(mechanism, NormalizedSquareRoot):
-            product, error, bits = _weighted(n, product), error * LEVELS, bits + LEVEL_BITS
+        if (w := mechanism.weights()) is not None:
+            product, error, bits = _weighted(w, product), error * LEVELS, bits + LEVEL_BITS
         half = 1 << bits - 1
         low = [entry + half - error >> bits for entry in product]
         if all(
@@ -152,12 +152,12 @@ def rounded_product(mechanism: SquareRoot, exponent: int, *, rng: Randomness) ->
             return [fmpq(whole) for whole in low]
 
 
-def _weighted(steps: int, sums: list[fmpz]) -> list[fmpz]:
+def _weighted(w: tuple[int, ...], sums: list[fmpz]) -> list[fmpz]:
     """Return w_i y_i + Σ_{t<i} (w_t − w_{t+1}) y_t."""
-    w, before, found = weights(steps), fmpz(0), []
-    for i, y in enumerate(sums):
-        found.append(w[i] * y + before)
-        before += (w[i] - w[min(i + 1, steps - 1)]) * y
+    before, found = fmpz(0), []
+    for now, after, y in zip(w, (*w[1:], 0), sums, strict=True):
+        found.append(now * y + before)
+        before += (now - after) * y
     return found
 
 

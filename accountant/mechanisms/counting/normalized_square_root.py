@@ -67,6 +67,10 @@ class NormalizedSquareRoot(LinearCounter):
         """Return the first column of R, that of M."""
         return self._plain.distances
 
+    def weights(self) -> tuple[int, ...]:
+        """Return 256 times the diagonal of W."""
+        return normalized.weights(self.steps)
+
     def units(self) -> Fraction:
         """Return the squared Frobenius norm of L, exactly."""
         return sum(self.output_units(), Fraction(0))
@@ -77,7 +81,7 @@ class NormalizedSquareRoot(LinearCounter):
 
     def factorisation(self) -> tuple[Rows, Rows]:
         """Return L and R."""
-        f, w, zero = coefficients(self.steps), normalized.weights(self.steps), Fraction(0)
+        f, w, zero = coefficients(self.steps), self.weights(), Fraction(0)
         times = [Fraction(normalized.LEVELS, entry) for entry in w]
         right = [
             [times[j] * f[i - j] if j <= i else zero for j in range(self.steps)]

@@ -504,6 +504,7 @@ def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n
 counter("BinaryTree")
 counter("HonakerTree")
 counter("SmoothBinary")
+counter("NormalizedSquareRoot")
 counter("SquareRootFactorization")
 counter("BridgedTree", lambda rng, n: ", arities=[4, 4]")
 counter("DelannoyCounter", lambda rng, n: f", levels={rng.randrange(1, min(n, 3) + 1)}")

@@ -167,6 +167,7 @@ COUNTERS = (
     "DelannoyCounter",
     "DiscreteKaryTree",
     "HonakerTree",
+    "NormalizedSquareRoot",
     "SmoothBinary",
     "SquareRootFactorization",
 )
@@ -223,7 +224,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "accuracy": {
         (*COUNTERS, "KaryTree"): "not yet: sums of Laplace noise; E[error²] is known",
         ("DiscreteCorrelatedGaussian",): "not yet: sums of two discrete laws; E[error²] is known",
-        ("SampledWithoutReplacement",): "ask the mechanism that it samples for",
         (
             "AboveThreshold",
             "Channel",

@@ -28,6 +28,7 @@ from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
 from accountant.mechanisms.counting.honaker_tree import HonakerTree
 from accountant.mechanisms.counting.kary_tree import KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary
 from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
 from accountant.numbers.exact import ExactReal, Number, exact
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 LARGEST_STORED: Final = 1 << 20
 """Most steps for which the square root, which stores all its noise, is considered."""
+_LARGEST_NORMALIZED = 1 << 14
+"""Most steps for which the normalized one is considered: its error takes a second there."""
 _LARGEST_ARITY = 48
 """Largest arity that is tried: the error grows with it, and the best trees have fewer."""
 _TALLEST = 12
@@ -78,9 +81,9 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     For pure ε-DP these are `BridgedTree` with the best arities, `DelannoyCounter` with the best
     number of levels (better than every tree of "Count on Your Elders"), the smooth binary
     mechanism and Honaker's. For an approximate budget each is calibrated to it, with Laplace and
-    with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps. It is the best
-    of those, not of all: `bound` is what no factorisation can go below
-    (`accountant.counting.least_error`).
+    with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps (with columns of
+    one length up to 2¹⁴). It is the best of those, not of all: `bound` is what no factorisation
+    can go below (`accountant.counting.least_error`).
 
     Parameters
     ----------
@@ -129,6 +132,7 @@ def named_counter(
         "BridgedTree": lambda: (BridgedTree, _pooled(best_arities(steps))),
         "DelannoyCounter": lambda: (DelannoyCounter, {"levels": best_levels(steps).levels}),
         "HonakerTree": lambda: (HonakerTree, {}),
+        "NormalizedSquareRoot": lambda: (NormalizedSquareRoot, {}),
         "SmoothBinary": lambda: (SmoothBinary, {}),
         "SquareRootFactorization": lambda: (SquareRootFactorization, {}),
     }
@@ -275,6 +279,8 @@ def _gaussian(steps: int, heights: range) -> Iterator[tuple[Build, dict[str, Any
     yield HonakerTree, {}
     if steps <= LARGEST_STORED:
         yield SquareRootFactorization, {}
+    if steps <= _LARGEST_NORMALIZED:
+        yield NormalizedSquareRoot, {}
 
 
 def _calibrated(

@@ -16,7 +16,7 @@ sum makes the release ε-DP, with 2s²/ε² times the average of Σ|d_i| as mean
 
 For n between two such capacities the words of norm up to T − 1 are all used, and as many of norm
 T, the first ones, as are needed; no choice of n words is cheaper. For large n the best T is
-3.55 s, with (8/(27 p ln² coth(p/2))) ln³n, p = asinh(s/T): 0.0906 lg³n/ε².
+3.53 s, with (8/(27 p ln² coth(p/2))) ln³n, p = asinh(s/T): 0.0906 lg³n/ε².
 """
 
 from __future__ import annotations

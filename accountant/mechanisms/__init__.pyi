@@ -40,6 +40,9 @@ from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree a
 from accountant.mechanisms.counting.honaker_tree import HonakerTree as HonakerTree
 from accountant.mechanisms.counting.kary_tree import KaryTree as KaryTree
 from accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism as MatrixMechanism
+from accountant.mechanisms.counting.normalized_square_root import (
+    NormalizedSquareRoot as NormalizedSquareRoot,
+)
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary as SmoothBinary
 from accountant.mechanisms.counting.square_root_factorization import (
     SquareRootFactorization as SquareRootFactorization,

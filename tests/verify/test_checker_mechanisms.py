@@ -273,6 +273,7 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
         (None, *BOTH),
     ),
     # of more than twenty different shifts the sums over all signs are not formed
+    "NormalizedSquareRoot": (counter("NormalizedSquareRoot", most=18), (None, *BOTH)),
     "SquareRootFactorization": (counter("SquareRootFactorization", most=18), (None, *BOTH)),
     **{name: (kary(name), (None, *BOTH)) for name in ("DiscreteKaryTree", "KaryTree")},
     **{name: (ellipse(name), BOTH) for name in ("CountEllipse", "OptimalEllipse")},
@@ -295,7 +296,7 @@ CASES = [
     for name in SINGLE
     for seed in range(1 if name in SLOW else 3)
 ]
-GIVEN = ("Guaranteed", "BridgedTree", "SquareRootFactorization")
+GIVEN = ("Guaranteed", "BridgedTree", "NormalizedSquareRoot", "SquareRootFactorization")
 """That a mechanism behind a guarantee exists, and that an input attains the worst pair."""
 BOUNDED_ONLY = ("RandomAllocation", "TopSelections")
 """Mechanisms whose law the checker knows, and of its answers bounds only."""

@@ -39,7 +39,7 @@ def counter_of(
         mechanism,
         "to be for streams",
         "Known: BinaryTree, BridgedTree, DelannoyCounter, DiscreteKaryTree, HonakerTree, KaryTree, "
-        "SmoothBinary, SquareRootFactorization.",
+        "NormalizedSquareRoot, SmoothBinary, SquareRootFactorization.",
     )
 
 

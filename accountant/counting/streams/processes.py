@@ -14,6 +14,7 @@ from accountant.mechanisms.counting.binary_tree import BinaryTree
 from accountant.mechanisms.counting.bridged_tree import BridgedTree
 from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
 from accountant.mechanisms.counting.honaker_tree import HonakerTree
+from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary
 from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
 
@@ -33,6 +34,6 @@ def process(mechanism: LinearCounter, source: NoiseSource) -> NoiseProcess:
             return HonakerNoise(mechanism, source)
         case SmoothBinary() | BinaryTree():
             return SmoothNoise(mechanism, source)
-        case SquareRootFactorization():
+        case SquareRootFactorization() | NormalizedSquareRoot():
             return SquareRootNoise(mechanism, source)
     raise expected("mechanism", mechanism, "to count a stream")

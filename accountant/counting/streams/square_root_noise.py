@@ -1,22 +1,27 @@
 """The noise of `SquareRootFactorization`: a convolution, computed for the whole stream at once.
 
+That of `NormalizedSquareRoot` is a sum of its entries with weights from 0 to 1, of sum 1
+(`accountant.counting.normalized`).
+
 In whole steps of a lattice g·ℤ an entry of M z is ⌊y + 1/2⌋ for y = Σ_j c_j z_{t−j}, c_j = b f_j/g,
 with the scale b of z. In units of 2^−p each |z| is a whole number and an unknown part of 1, and
 each c_j a whole number to within 2. So the product of two integer polynomials gives y to within
 n·(max|c| + 2 + 2 max|z|) units of 4^−p, the maxima in units of 2^−p. Where a boundary of the
-rounding lies that near, more digits of all z are drawn, until none does.
+rounding lies that near, more digits of all z are drawn, until none does. A sum with whole weights
+of sum 256 is known to within 256 such errors.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 from flint import arb, fmpq, fmpz, fmpz_poly
 from numpy.typing import NDArray
 
+from accountant.counting.normalized import LEVEL_BITS, LEVELS
 from accountant.counting.streams.exact_noise import WholeSource
 from accountant.counting.streams.noise import FloatSource, NoiseProcess, NoiseSource, finite
 from accountant.errors import expected
@@ -25,7 +30,10 @@ from accountant.release.lazy_reals import WORD, laplace, normal
 
 if TYPE_CHECKING:
     from accountant.core.randomness import Randomness
+    from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
     from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
+
+SquareRoot: TypeAlias = "SquareRootFactorization | NormalizedSquareRoot"
 
 _GUARD: Final = 128
 MOST_STREAMED: Final = 1 << 20
@@ -39,7 +47,7 @@ class SquareRootNoise(NoiseProcess):
     Every output depends on all noise before it, so nothing can be forgotten.
     """
 
-    def __init__(self, mechanism: SquareRootFactorization, source: NoiseSource) -> None:
+    def __init__(self, mechanism: SquareRoot, source: NoiseSource) -> None:
         self._steps = mechanism.steps
         if self._steps > MOST_STREAMED:
             raise expected(
@@ -68,7 +76,7 @@ class SquareRootNoise(NoiseProcess):
             if isinstance(source, WholeSource):
                 self._noise = rounded_product(self._mechanism, source.exponent, rng=source.rng)
             else:
-                self._noise = _convolved(source.draw(self._steps)[None, :])[0]
+                self._noise = _outputs(self._mechanism, source.draw(self._steps)[None, :])[0]
         return self._noise
 
     @property
@@ -90,11 +98,21 @@ class SquareRootNoise(NoiseProcess):
 
 
 def square_root_rows(
-    mechanism: SquareRootFactorization, size: int, rng: np.random.Generator
+    mechanism: SquareRoot, size: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return the noise of `size` whole streams, one row each."""
     drawn = FloatSource(mechanism, rng).draw(size * mechanism.steps)
-    return _convolved(drawn.reshape(size, mechanism.steps))
+    return _outputs(mechanism, drawn.reshape(size, mechanism.steps))
+
+
+def _outputs(mechanism: SquareRoot, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return L z for every row z."""
+    sums, whole = _convolved(rows), mechanism.weights()
+    if whole is None:
+        return sums
+    w = np.array(whole) / LEVELS
+    falls = np.append(-np.diff(w), 0.0) * sums
+    return w * sums + np.cumsum(falls, axis=1) - falls
 
 
 def _convolved(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,10 +125,8 @@ def _convolved(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.fft.irfft(product, length)[:, :steps]
 
 
-def rounded_product(
-    mechanism: SquareRootFactorization, exponent: int, *, rng: Randomness
-) -> list[fmpq]:
-    """Return ⌊(M z)_t/2^exponent + 1/2⌋ for every t, exactly."""
+def rounded_product(mechanism: SquareRoot, exponent: int, *, rng: Randomness) -> list[fmpq]:
+    """Return ⌊(L z)_t/2^exponent + 1/2⌋ for every t, exactly."""
     n = mechanism.steps
     drawn = (laplace if mechanism.mu is None else normal)(n, rng=rng)
     digits = [drawn.digits(index) for index in range(n)]
@@ -125,13 +141,24 @@ def rounded_product(
         product = (fmpz_poly(weights) * fmpz_poly(signed)).coeffs()[:n]
         product += [fmpz(0)] * (n - len(product))
         error = n * (max(weights) + 2 + 2 * max(numbers))
-        half = 1 << 2 * places - 1
-        low = [entry + half - error >> 2 * places for entry in product]
+        bits = 2 * places
+        if (w := mechanism.weights()) is not None:
+            product, error, bits = _weighted(w, product), error * LEVELS, bits + LEVEL_BITS
+        half = 1 << bits - 1
+        low = [entry + half - error >> bits for entry in product]
         if all(
-            entry + half + error >> 2 * places == whole
-            for entry, whole in zip(product, low, strict=True)
+            entry + half + error >> bits == whole for entry, whole in zip(product, low, strict=True)
         ):
             return [fmpq(whole) for whole in low]
+
+
+def _weighted(w: tuple[int, ...], sums: list[fmpz]) -> list[fmpz]:
+    """Return w_i y_i + Σ_{t<i} (w_t − w_{t+1}) y_t."""
+    before, found = fmpz(0), []
+    for now, after, y in zip(w, (*w[1:], 0), sums, strict=True):
+        found.append(now * y + before)
+        before += (now - after) * y
+    return found
 
 
 def _more(value: int, bits: int, rng: Randomness) -> int:
@@ -141,7 +168,7 @@ def _more(value: int, bits: int, rng: Randomness) -> int:
     return value
 
 
-def _weights(mechanism: SquareRootFactorization, exponent: int, places: int) -> list[int]:
+def _weights(mechanism: SquareRoot, exponent: int, places: int) -> list[int]:
     """Return b f_j/2^exponent in units of 2^−places, each to within 2 of them."""
     size = max(0, math.frexp(mechanism.spread)[1]) + mechanism.steps.bit_length()
     with ctx.workprec(places + _GUARD + size):

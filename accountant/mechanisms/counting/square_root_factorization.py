@@ -65,6 +65,9 @@ class SquareRootFactorization(LinearCounter):
         self._require_rational()
         return tuple(map(ExactReal.of_rational, coefficients(self.steps)))
 
+    def weights(self) -> None:
+        """Return None: the columns are those of M."""
+
     def worst_positions(self) -> tuple[Fraction, ...] | None:
         """Return the sum of the first c columns of M, up to 4096 steps.
 

@@ -22,6 +22,7 @@ from accountant.mechanisms import (
     HonakerTree,
     KaryTree,
     LaplaceVector,
+    NormalizedSquareRoot,
     RandomizedResponse,
     SmoothBinary,
     SquareRootFactorization,
@@ -36,7 +37,7 @@ COUNTERS: list[LinearCounter] = [
      lengths in {(1,): (1,), (7,): (1, 6, 7), (2, 3, 4): (1, 5, 17, 23, 24), (1, 5, 7): (34, 35),
      (3, 2, 2, 3): (35, 36)}.items() for n in lengths),
     *(BridgedTree(n, [2, 3, 2, 3], mu=1, pooled=r) for n in (1, 17, 30, 36) for r in (1, 2, 3)),
-    *(kind(n, mu=1) for kind in (BinaryTree, HonakerTree, SmoothBinary,
+    *(kind(n, mu=1) for kind in (BinaryTree, HonakerTree, SmoothBinary, NormalizedSquareRoot,
      SquareRootFactorization) for n in (1, 2, 3, 4, 5, 6, 7, 8, 11, 19, 20, 33)),
 ]  # fmt: skip
 

@@ -235,6 +235,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "bound": _ONE,
         "signed": Argument(switch, False),
     },
+    "NormalizedSquareRoot": {"steps": _COUNT, **_COUNTER},
     "SquareRootFactorization": {"steps": _COUNT, **_COUNTER},
     "Staircase": {"epsilon": _SOME, "gamma": Argument(probability), "sensitivity": _ONE},
     "Tabulated": {"p": _LISTED, "q": _LISTED},
@@ -400,6 +401,7 @@ def _general(noise: Noise) -> str:
 
 _JOINT: Mapping[str, Callable[[Noise], str]] = {
     **dict.fromkeys(("BinaryTree", "HonakerTree", "SmoothBinary"), _one_kind),
+    "NormalizedSquareRoot": _one_kind,
     "SquareRootFactorization": _one_kind,
     "BridgedTree": _bridged,
     "BufferedToeplitz": matrices.recursion_misfit,

@@ -9,7 +9,8 @@ changes are a post-processing of the largest one.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb
+from itertools import accumulate
+from math import comb, isqrt
 from typing import Any, Final
 
 from verify.checker import trees
@@ -22,14 +23,20 @@ COUNTERS = (
     "DelannoyCounter",
     "HonakerTree",
     "KaryTree",
+    "NormalizedSquareRoot",
     "SmoothBinary",
     "SquareRootFactorization",
 )
+SQUARE_ROOTS: Final = ("SquareRootFactorization", "NormalizedSquareRoot")
 _MOST_LEVELS: Final = 10_000
 _MOST_WORDS: Final = 10_000_000
 """Of the numbers of words that are added up, by length and norm."""
 _MOST_STEPS: Final = 4096
 """Most steps of the square root whose rational numbers are written out."""
+_MOST_NORMALIZED: Final = 128
+"""Most steps of the one with columns of one length: its L has n² entries."""
+_LEVELS: Final = 256
+"""Of its weights."""
 
 
 def sums_of_an_input(noise: Noise) -> int:
@@ -113,7 +120,7 @@ def balanced(steps: int) -> int:
 def unit_variance(noise: Noise) -> Any:
     """Return the variance of one noise variable: 2(cΔ₁/ε)², or (cΔ₂)²/μ²."""
     epsilon, mu, c = noise["epsilon"], noise["mu"], noise["contributions"] or Fraction(1)
-    if noise.name == "SquareRootFactorization":
+    if noise.name in SQUARE_ROOTS:
         column = square_root_column(noise)
         one, two = sum(column, Fraction(0)), sum((f * f for f in column), Fraction(0))
     else:
@@ -153,6 +160,8 @@ def units(noise: Noise) -> Fraction:
         case "SquareRootFactorization":  # row t has the squares of f_0, …, f_{t−1}
             column = square_root_column(noise)
             return sum(((n - j) * f * f for j, f in enumerate(column)), Fraction(0))
+        case "NormalizedSquareRoot":
+            return sum(_normalized(noise), Fraction(0))
     raise UnknownError(f"the error of {noise.name}")
 
 
@@ -177,7 +186,38 @@ def output_units(noise: Noise, step: int) -> Fraction:
         case "BridgedTree":
             arities, pooled = [int(k) for k in noise["arities"]], int(noise["pooled"])
             return _bridged(step, arities, pooled) - _bridged(step - 1, arities, pooled)
+        case "NormalizedSquareRoot":
+            return _normalized(noise)[step - 1]
     raise UnknownError(f"the variance of one output of {noise.name}")
+
+
+def _normalized(noise: Noise) -> list[Fraction]:
+    """Return the squared norms of the rows of L = A W M⁻¹, R = M W⁻¹.
+
+    M is the square root, and w_t the least whole number with w_t²·S_n ≥ 256²·S_{n−t}, S_m the sum
+    of the first m of the f_j²: column t of R has the squared length S_{n−t}(256/w_t)² ≤ S_n. Its ℓ1
+    norm is at most that of the first column: with F_m = Σ_{j<m} f_j = 2m f_m it is F_m/F_n times
+    256/w_t, and F_m/F_n ≤ √(S_m/S_n), as (1 + 1/2m)² > 1 + 1/m ≥ 1 + f_m²/S_m. Column j of M⁻¹ has
+    the entries f_k/(1 − 2k), k = t − j, and A adds them up with the weights.
+    """
+    n = int(noise["steps"])
+    if n > _MOST_NORMALIZED:
+        raise UnknownError(f"the rational numbers of {n} steps")
+    column = square_root_column(noise)
+    lengths = list(accumulate(f * f for f in column))
+    weights = []
+    for length in reversed(lengths):
+        square = _LEVELS**2 * length / lengths[-1]
+        root = isqrt(square.numerator // square.denominator)
+        weights.append(Fraction(root if root**2 == square else root + 1, _LEVELS))
+    inverse = [f / (1 - 2 * k) for k, f in enumerate(column)]
+    found = [Fraction(0)] * n
+    for j in range(n):
+        entry = Fraction(0)
+        for t in range(j, n):
+            entry += weights[t] * inverse[t - j]
+            found[t] += entry * entry
+    return found
 
 
 def _bridged(n: int, arities: list[int], pooled: int) -> Fraction:

@@ -16,6 +16,7 @@ from verify.checker.mechanisms.allocated import LISTS, allocated
 from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from verify.checker.mechanisms.counters import (
     COUNTERS,
+    SQUARE_ROOTS,
     distances,
     has_exact_law,
     several_positions,
@@ -162,9 +163,9 @@ def _counter(noise: Noise) -> Law:
         return {"law": "several-positions", "distances": sorted(d / unit for d in moved)}
     if noise["mu"] is not None:
         return {"law": "gaussian", "mu": noise["mu"]}
-    if noise.name == "SquareRootFactorization":
+    if noise.name in SQUARE_ROOTS:  # the worst column is the first one of √A
         if noise["steps"] > _MOST_DISTANCES:
-            raise ValueError(f"SquareRootFactorization of over {_MOST_DISTANCES} steps")
+            raise ValueError(f"{noise.name} of over {_MOST_DISTANCES} steps")
         column = square_root_column(noise)
         unit = noise["epsilon"] / sum(column, Fraction(0))
         return {"law": "laplace-product", "distances": sorted(unit * x for x in column)}

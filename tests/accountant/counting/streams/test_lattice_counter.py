@@ -15,7 +15,7 @@ from accountant.counting.streams import StreamCounter, counter_of, square_root_n
 from accountant.counting.streams.exact_noise import Rounding
 from accountant.counting.streams.square_root_noise import rounded_product
 from accountant.errors import InvalidInputError
-from accountant.mechanisms import BinaryTree, SquareRootFactorization
+from accountant.mechanisms import BinaryTree, NormalizedSquareRoot, SquareRootFactorization
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.release.lazy_reals import WORD, LazyReals, laplace, normal
 from tests.accountant.counting.streams.test_stream_counter import MECHANISMS
@@ -65,7 +65,7 @@ def test_snapshots_go_on_with_the_same_noise(mechanism: LinearCounter) -> None:
     assert again.record() == record
     assert again.step == part.step
     rest = again.extend(inputs[half:])
-    if isinstance(mechanism, SquareRootFactorization):
+    if isinstance(mechanism, SquareRootFactorization | NormalizedSquareRoot):
         assert (rest == expected_[half:]).all()  # all noise was drawn before
     assert all(Fraction(y) % Rounding(mechanism).step == 0 for y in rest.tolist())
     with pytest.raises(InvalidInputError, match="sum"):
@@ -80,8 +80,8 @@ def test_snapshots_go_on_with_the_same_noise(mechanism: LinearCounter) -> None:
 # ---------------------------------------------------------------- the square root
 
 
-def directly(mechanism: SquareRootFactorization, exponent: int, seed: int, groups: int) -> Any:
-    """Return M z over the step as balls, with z drawn as the program draws it."""
+def directly(mechanism: LinearCounter, exponent: int, seed: int, groups: int) -> Any:
+    """Return L z over the step as balls, with z drawn as the program draws it."""
     n, rng = mechanism.steps, np.random.default_rng(seed)
     drawn: LazyReals = (laplace if mechanism.mu is None else normal)(n, rng=rng)
     assert all(drawn.digits(index)[1] == WORD for index in range(n))
@@ -104,11 +104,12 @@ def directly(mechanism: SquareRootFactorization, exponent: int, seed: int, group
 
 @pytest.mark.parametrize("kind", [{"mu": "1/3"}, {"epsilon": 1, "contributions": 2}])
 @pytest.mark.parametrize(("exponent", "groups"), [(-30, 1), (-98, 2)])
+@pytest.mark.parametrize("root", [SquareRootFactorization, NormalizedSquareRoot])
 def test_the_square_root_is_rounded_exactly(
-    kind: dict[str, Any], exponent: int, groups: int
+    kind: dict[str, Any], exponent: int, groups: int, root: Any
 ) -> None:
     """As ball arithmetic says; a finer lattice needs more digits than are drawn at first."""
-    mechanism = SquareRootFactorization(40, **kind)
+    mechanism = root(40, **kind)
     found = rounded_product(mechanism, exponent, rng=np.random.default_rng(5))
     with ctx.workprec(400):
         for whole, ball in zip(found, directly(mechanism, exponent, 5, groups), strict=True):

@@ -16,6 +16,7 @@ from accountant.mechanisms import (
     BridgedTree,
     DelannoyCounter,
     HonakerTree,
+    NormalizedSquareRoot,
     SmoothBinary,
     SquareRootFactorization,
 )
@@ -31,6 +32,7 @@ from tests.accountant.counting.streams.one_hot import (
 )
 from tests.quick import quick
 
+SQUARE_ROOTS = (SquareRootFactorization, NormalizedSquareRoot)
 MECHANISMS: list[LinearCounter] = [
     BridgedTree(1, [1], epsilon=1),
     BridgedTree(9, [9], epsilon=1),
@@ -49,7 +51,7 @@ MECHANISMS: list[LinearCounter] = [
     DelannoyCounter(70, 7, epsilon=1, contributions=2),
     *(
         kind(n, mu=1)
-        for kind in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)
+        for kind in (BinaryTree, HonakerTree, SmoothBinary, *SQUARE_ROOTS)
         for n in (1, 6, 37)
     ),
 ]
@@ -57,9 +59,9 @@ RECORDED: list[LinearCounter] = [
     BridgedTree(60, [3, 4, 5], epsilon=1),
     BridgedTree(60, [3, 4, 5], epsilon=1, pooled=1),
     DelannoyCounter(62, 3, epsilon=1),
-    *(k(60, mu=1) for k in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)),
+    *(k(60, mu=1) for k in (BinaryTree, HonakerTree, SmoothBinary, *SQUARE_ROOTS)),
 ]
-INTEGER = [m for m in MECHANISMS if not isinstance(m, SquareRootFactorization)]
+INTEGER = [m for m in MECHANISMS if not isinstance(m, SQUARE_ROOTS)]
 
 
 _OFF_TIES = 1.7e-12  # so that no exact weight is half way between two rounded ones
@@ -161,7 +163,7 @@ def test_a_resumed_stream_keeps_the_noise_it_has_and_draws_the_rest(
     other = StreamCounter.of_record(record, rng=np.random.default_rng(7))
     rest = mechanism.steps - counted
     first, second = same.extend(np.zeros(rest)), other.extend(np.zeros(rest))
-    if rest > 30 and not isinstance(mechanism, SquareRootFactorization):  # that has drawn it all
+    if rest > 30 and not isinstance(mechanism, SQUARE_ROOTS):  # that has drawn it all
         assert (first[-20:] != second[-20:]).all()
 
 

@@ -1,0 +1,127 @@
+"""Continual counting with the square root of prefix sums, its columns of one length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+from flint import arb
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.pair import WorstCase
+from accountant.core.validate import Integer, OptionalPositive
+from accountant.counting import normalized
+from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
+from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.landau import coefficients
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MOST_RATIONAL = 256
+"""Steps of exact numbers: L has n² entries of 2n digits."""
+MOST_STEPS = 1 << 17
+"""Steps of the error: some seconds for the variances of all."""
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class NormalizedSquareRoot(LinearCounter):
+    """Count with the square root of A, its columns stretched to the length of the first one.
+
+    R = M W⁻¹ and L = A W M⁻¹ with M² = A: `accountant.counting.normalized` has the definition of
+    the weights W, which are whole numbers over 256, and the proofs. The first column of R is that
+    of M, and the longest in ℓ1 and ℓ2. With Gaussian noise the error is 7 % below that of
+    `SquareRootFactorization` at 10³ steps and 5 % at 10⁵, and within 3 % of what no factorisation
+    can be below (`accountant.counting.least_error`). A stream stores n numbers.
+
+    Parameters
+    ----------
+    steps
+        n from 1 to 2¹⁷, the number of inputs and outputs.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two. Meant for Gaussian noise.
+    """
+
+    example = "NormalizedSquareRoot(steps=16, mu=1)"
+
+    steps: Integer = Integer(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+
+    def __post_init__(self) -> None:
+        """Require one kind of noise, and not too many steps."""
+        LinearCounter.__post_init__(self)
+        self.require(MOST_STEPS, "for the normalized square root; SquareRootFactorization has more")
+
+    @property
+    def _plain(self) -> SquareRootFactorization:
+        return SquareRootFactorization(self.steps, self.epsilon, self.mu, self.contributions)
+
+    @property
+    def distances(self) -> tuple[ExactReal, ...]:
+        """Return the first column of R, that of M."""
+        return self._plain.distances
+
+    def weights(self) -> tuple[int, ...]:
+        """Return 256 times the diagonal of W."""
+        return normalized.weights(self.steps)
+
+    def units(self) -> Fraction:
+        """Return the squared Frobenius norm of L, exactly."""
+        return sum(self.output_units(), Fraction(0))
+
+    def output_units(self) -> list[Fraction]:
+        """Return the squared norms of the rows of L, exactly."""
+        return [sum((c * c for c in row), Fraction(0)) for row in self._left()]
+
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return L and R."""
+        f, w, zero = coefficients(self.steps), self.weights(), Fraction(0)
+        times = [Fraction(normalized.LEVELS, entry) for entry in w]
+        right = [
+            [times[j] * f[i - j] if j <= i else zero for j in range(self.steps)]
+            for i in range(self.steps)
+        ]
+        return self._left(), right
+
+    def _left(self) -> Rows:
+        self.require(_MOST_RATIONAL, "for exact numbers")
+        return normalized.rows(self.steps)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of the first column; no matter which relation.
+
+        Raises NotApplicableError for several contributions, and for Laplace noise and many steps.
+        """
+        if self.contributions == 1:
+            return self._plain.worst_case(adjacency)
+        return super().worst_case(adjacency)
+
+    @property
+    def spread(self) -> float:
+        """The scale as a float, for any number of steps."""
+        return self._plain.spread
+
+    def variance_ball(self) -> arb:
+        """Return the variance of one noise variable, for any number of steps."""
+        return self._plain.variance_ball()
+
+    def variances(self) -> list[arb]:
+        """Return the variance of every output."""
+        unit = self.variance_ball()
+        return [unit * count for count in normalized.row_units(self.steps)]
+
+    def mean_squared_error(self) -> arb:
+        """Return the average variance of the outputs."""
+        return sum(self.variances(), arb(0)) / self.steps
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw the noise of `size` whole streams, one row each, by the fast Fourier transform."""
+        from accountant.counting.streams.square_root_noise import square_root_rows
+
+        return square_root_rows(self, size, rng)

@@ -1,0 +1,79 @@
+"""The square root of prefix sums with columns of one length."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accountant.counting.least_error import least_units
+from accountant.counting.normalized import LEVELS, row_units, weights
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import NormalizedSquareRoot, SquareRootFactorization
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+from accountant.numbers.landau import coefficients
+from accountant.questions import guarantees, profile, utility
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 17, 200])
+def test_the_weights_are_rounded_up(steps: int) -> None:
+    """(w/256)² S_n ≥ S_{n−t}, and with w − 1 it is not, in rationals."""
+    lengths = np.cumsum([f**2 for f in coefficients(steps)]).tolist()
+    for w, length in zip(weights(steps), reversed(lengths), strict=True):
+        square = LEVELS**2 * length / lengths[-1]
+        assert (w - 1) ** 2 < square <= w**2
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9, 64, 150])
+def test_the_rows_are_enclosed_narrowly(steps: int) -> None:
+    """Against the rows of L in rationals."""
+    exact = NormalizedSquareRoot(steps, mu=1).output_units()
+    for ball, units in zip(row_units(steps), exact, strict=True):
+        found = Interval.of_ball(ball)
+        assert Fraction(found.lower) <= units <= Fraction(found.upper)
+        assert float((found.upper - found.lower) / found.lower) < 1e-12 * steps
+
+
+@pytest.mark.parametrize(
+    ("steps", "gain", "above"), [(10, 0.09, 0.03), (1000, 0.071, 0.03), (20_000, 0.055, 0.029)]
+)
+def test_it_is_between_the_bound_and_the_square_root(steps: int, gain: float, above: float) -> None:
+    error = utility.mean_squared_error(NormalizedSquareRoot(steps, mu=1))
+    plain = utility.mean_squared_error(SquareRootFactorization(steps, mu=1))
+    assert float(error.upper / plain.lower) < 1 - gain
+    assert 1 < float(error.lower) / float(least_units(steps)) < 1 + above
+
+
+def test_it_has_the_privacy_of_its_first_column() -> None:
+    """No column is longer in ℓ1 or ℓ2 (`test_linear_counters`), so the pairs are those of M."""
+    for noise in ({"mu": "1/2"}, {"epsilon": 1}):
+        one, plain = NormalizedSquareRoot(12, **noise), SquareRootFactorization(12, **noise)
+        assert profile.delta(one, "1/3") == profile.delta(plain, "1/3")
+    assert one.scale == plain.scale
+    gaussian = NormalizedSquareRoot(1000, mu=1)
+    assert guarantees.mu(gaussian).upper == 1
+    assert gaussian.exact_gaussian_mu(None) == ExactReal.of_rational(1)
+    with pytest.raises(NotApplicableError, match="which are worst is not pursued"):
+        profile.delta(NormalizedSquareRoot(12, mu=1, contributions=2), 1)
+
+
+def test_samples_have_the_variances_of_the_rows() -> None:
+    """Six standard errors of 20000 streams, each variance with one of √(2/20000) of its own."""
+    mechanism = NormalizedSquareRoot(40, mu=2)
+    rows = mechanism.sample(20_000, rng=np.random.default_rng(1))
+    exact = np.array([float(x.mid()) for x in mechanism.variances()])
+    np.testing.assert_allclose(rows.var(axis=0), exact, rtol=6 * math.sqrt(2 / 20_000), atol=0)
+    left = np.array(mechanism.factorisation()[0], dtype=float)
+    scale = float(mechanism.scale)
+    covariance = left @ left.T * scale**2
+    assert abs(rows[:, 39] @ rows[:, 3] / len(rows) - covariance[39, 3]) < 0.06 * covariance[39, 39]
+
+
+def test_too_many_steps_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="at most 131072"):
+        NormalizedSquareRoot((1 << 17) + 1, mu=1)
+    with pytest.raises(InvalidInputError, match="at most 256 for exact numbers"):
+        NormalizedSquareRoot(257, mu=1).units()

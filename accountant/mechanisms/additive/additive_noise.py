@@ -19,6 +19,7 @@ from accountant.density.integers import IntegerLaw, integer_law
 from accountant.density.law import Law, law
 from accountant.density.pieces import second_rise
 from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.additive.all_shifts import AllShifts
 from accountant.mechanisms.additive.integer_quantile import integer_quantile
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -175,13 +176,24 @@ class AdditiveNoise(Mechanism):
         return WorstCase(pairs, pairs, reason)
 
     @property
+    def dominated_by(self) -> AllShifts | None:
+        """A table for all shifts of a density with several modes: the worst one varies."""
+        if self._has_one_mode or self.mass:
+            return None
+        return AllShifts(self.density, self._distance)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pairs of a few shifts."""
+        return () if (table := self.dominated_by) is None else table.attained()
+
+    @property
     def only_alone(self) -> str:
         """Of several modes: which shift is worst depends on ε."""
-        if self._has_one_mode or self.mass:
+        if self.dominated_by is None:
             return ""
         return (
-            "Its density has several modes, so that the worst shift depends on epsilon, and no one "
-            "pair is worst for a composition. Ask for it alone."
+            "Its density has several modes, so that the worst shift depends on epsilon: a "
+            "composition is enclosed, a sample of it is not known."
         )
 
     @property

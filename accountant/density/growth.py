@@ -31,9 +31,9 @@ from flint import arb
 
 from accountant.density.balls import real
 from accountant.density.law import Law
-from accountant.density.pieces import Piece
-from accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
-from accountant.density.tree import ZERO, derivative
+from accountant.density.line import BITS, SLACK, Line, ends_of
+from accountant.density.ranges import Array, Range, Ranges, total
+from accountant.density.tree import derivative
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 
@@ -43,21 +43,15 @@ _TINY = 2.0**-60
 """Share of the best value by which growths over the whole distance may be rounded up."""
 _MANY_SUMS = 2.0**-36
 """Relative rounding of a sum over up to 2^16 cells."""
-SLACK = 2.0**-45
-"""Relative rounding of a sum over the ends, of which there are fewer than a hundred."""
 HIGHEST = 700.0
 """Exponents of floats end above."""
 _CALL = 30
 """Cells that take as long as a look at one piece."""
 UNIT = 2.0**-53
 """Relative rounding of one operation with floats."""
-BITS = 96
-"""Bits of the balls: the proof is in floats."""
-_FARTHEST = Fraction(1 << 80)
-"""Beyond it no tail is followed."""
 
 
-class _Line:
+class _Sides:
     """Cells of y in order: of which cell of shifts, piece, ends, side, and variation of f."""
 
     def __init__(self, count: int, *columns: Array) -> None:
@@ -101,12 +95,11 @@ class Growth:
             whole = law.total()
             self._total = float(whole.lower()) * (1 - SLACK), float(whole.upper()) * (1 + SLACK)
         self._least = _TINY * scale * self._total[0]
-        self._lows = np.array([number_ends(place.low)[0] for place in law.pieces.breaks])
-        self._highs = np.array([number_ends(place.high)[1] for place in law.pieces.breaks])
+        self._lows, self._highs = ends_of(law)
         jumps = [self._jump(law, i) for i in range(len(self._lows))]
         self._jumps = np.concatenate([[0.0], np.cumsum(jumps)])
         self.work = 0
-        self._edges, self._beyond = self._placed(law, distance)
+        self._line = Line(law, distance, self._least)
 
     def _jump(self, law: Law, i: int) -> float:
         if law.pieces.continuous:
@@ -118,35 +111,6 @@ class Growth:
                              for part in self._parts[i : i + 2])  # fmt: skip
             size = abs(after - before).upper()
             return float(size) * (1 + SLACK) if size.is_finite() else math.inf
-
-    def _placed(self, law: Law, distance: Fraction) -> tuple[list[Array], tuple[float, float]]:
-        """Return edges of cells of y on every piece, and f beyond them on the left and right."""
-        reach, beyond = [], []
-        for side in (law.mirrored, law):
-            end = side.support[1]
-            tail = side.pieces.right
-            if tail is None or end is not None:
-                reach.append(float(end or 0) + 1)
-                beyond.append(0.0)
-                continue
-            for start in (Fraction(2) ** n for n in range(1, 81)):
-                if start < tail.start + distance:
-                    continue
-                with ctx.workprec(BITS):
-                    left = real(side.pieces.parts[-1].log, ball(start - distance)).exp().upper()
-                    if left <= self._least or start >= _FARTHEST:
-                        break
-            reach.append(float(start))
-            beyond.append(float(left) * (1 + SLACK))
-        steps = sorted(s * 2.0**n * m for n in range(-6, 81) for s in (-1, 1) for m in (1, 1.5))
-        found = []
-        for i in range(len(self._parts)):
-            low = -reach[0] if i == 0 else self._lows[i - 1]
-            high = reach[1] if i == len(self._parts) - 1 else self._highs[i]
-            even = np.linspace(max(low, -8.0), min(high, 8.0), 33).tolist()
-            inner = {x for x in (0.0, *steps, *even) if low < x < high}
-            found.append(np.array(sorted({low, high, *inner})))
-        return found, (beyond[0], beyond[1])
 
     def rates(self, low: Array, high: Array, *, coarse: float = 0.0) -> tuple[Array, Array, Array]:
         """Return for each cell of shifts bounds of H′ to the right and to the left, and about H′.
@@ -205,7 +169,7 @@ class Growth:
         error = SLACK * (1 + abs(self._level)) * (np.abs(value[1]) + spread)
         return scale * (least - error), scale * (most + error)
 
-    def _outside(self, line: _Line, width: Array) -> Array:
+    def _outside(self, line: _Sides, width: Array) -> Array:
         """Return the variation of f in what is open before the first cell known, and after."""
         count = len(width)
         starts = np.searchsorted(line.cell, np.arange(count + 1))
@@ -213,7 +177,7 @@ class Growth:
         known = line.known if len(line.known) else np.zeros(1, dtype=int)
         x = known[np.minimum(line.first, len(known) - 1)]
         y = known[line.last]
-        result = np.full(count, sum(self._beyond))
+        result = np.full(count, sum(self._line.beyond))
         none = line.varied(starts[:-1], starts[1:]) + self._jumps[-1]
         result += np.where(some, line.varied(starts[:-1], x), none)
         result += np.where(some, line.varied(y + 1, starts[1:]), none)
@@ -225,10 +189,10 @@ class Growth:
             result += np.where(some, extra + crossed, 0.0)
         return result
 
-    def _sides(self, low: Array, high: Array, finest: Array) -> _Line:
+    def _sides(self, low: Array, high: Array, finest: Array) -> _Sides:
         """Return cells of y in order, each as large as its side is known."""
         done = []
-        for i, edges in enumerate(self._edges):
+        for i, edges in enumerate(self._line.edges):
             cell = np.repeat(np.arange(len(low)), len(edges) - 1)
             a, b = np.tile(edges[:-1], len(low)), np.tile(edges[1:], len(low))
             while len(a):
@@ -250,72 +214,21 @@ class Growth:
                 cell, a, b = np.repeat(cell, 4), parts[:, :-1].ravel(), parts[:, 1:].ravel()
         columns = [np.concatenate(column) for column in zip(*done, strict=True)]
         order = np.lexsort((columns[2], columns[1], columns[0]))
-        return _Line(len(low), *(column[order] for column in columns))
+        return _Sides(len(low), *(column[order] for column in columns))
 
     def _judged(self, i: int, a: Array, b: Array, low: Array, high: Array) -> tuple[Array, Array]:
         """Return 1 where f(y) > c f(y + t) is proved, −1 where not, 0 where it is open.
 
         And whether the loss depends on t alone, so that no smaller cell of y is told.
         """
-        flat = np.zeros(len(a), dtype=bool)
         if self._parts[i].is_zero:
-            return np.full(len(a), -1), flat
-        least, most = np.full(len(a), np.inf), np.full(len(a), -np.inf)
-        moved = total((a, b), (low, high))
-        for j, part in enumerate(self._parts):
-            start = -np.inf if j == 0 else self._lows[j - 1]
-            stop = np.inf if j == len(self._parts) - 1 else self._highs[j]
-            met = np.flatnonzero((moved[1] >= start) & (moved[0] <= stop))
-            if not len(met):
-                continue
-            if part.is_zero:
-                most[met] = np.inf
-                least[met] = np.minimum(least[met], np.inf)
-                continue
-            y, t = (a[met], b[met]), (low[met], high[met])
-            x = np.maximum(moved[0][met], start), np.minimum(moved[1][met], stop)
-            inside = (moved[0][met] >= start) & (moved[1][met] <= stop)
-            found = self._loss(i, j, (y, t, x), inside)
-            flat[met] |= inside & (i == j) & (part.slope.op == "num")
-            least[met] = np.minimum(least[met], found[0])
-            most[met] = np.maximum(most[met], found[1])
-        level = self._level
-        room = 4 * UNIT * abs(level)
-        side = np.where(least > level + room, 1, np.where(most <= level - room, -1, 0))
+            return np.full(len(a), -1), np.zeros(len(a), dtype=bool)
+        (least, most), flat = self._line.losses(i, (a, b), (low, high), self._level)
+        room = 4 * UNIT * abs(self._level)
+        side = np.where(
+            least > self._level + room, 1, np.where(most <= self._level - room, -1, 0)
+        )  # fmt: skip
         return side, flat
-
-    def _loss(self, i: int, j: int, box: tuple[Range, Range, Range], inside: Array) -> Range:
-        """Return the range of ln f(y) − ln f(x), x = y + t: where it is open, of three forms."""
-        (p, q), (y, _, x) = (self._parts[i], self._parts[j]), box
-        if p.log == q.log and p.slope == ZERO:
-            return np.zeros(len(inside)), np.zeros(len(inside))
-        least, most = _less(Ranges(*y, p.known)(p.log), Ranges(*x, q.known)(q.log))
-        for form in (self._about_middle, self._between)[: 2 if i == j else 1]:
-            some = np.flatnonzero(inside & (least <= self._level) & (most >= self._level))
-            if len(some):
-                found = form(p, q, *((r[0][some], r[1][some]) for r in box))
-                least[some] = np.maximum(least[some], found[0])
-                most[some] = np.minimum(most[some], found[1])
-        return least, most
-
-    @staticmethod
-    def _about_middle(p: Piece, q: Piece, y: Range, t: Range, x: Range) -> Range:
-        """Return the loss in the middle, and its slopes times half the widths."""
-        slopes = Ranges(*y, p.known)(p.slope), Ranges(*x, q.known)(q.slope)
-        mid_y, mid_t = y[0] + (y[1] - y[0]) / 2, t[0] + (t[1] - t[0]) / 2
-        half_y, half_t = (np.nextafter(np.maximum(r[1] - m, m - r[0]), np.inf)
-                          for r, m in ((y, mid_y), (t, mid_t)))  # fmt: skip
-        moved = total((mid_y, mid_y), (mid_t, mid_t))
-        there = _less(Ranges(mid_y, mid_y, p.known)(p.log), Ranges(*moved, q.known)(q.log))
-        along = product(_less(*slopes), (-half_y, half_y))
-        return total(there, total(along, product(slopes[1], (-half_t, half_t))))
-
-    @staticmethod
-    def _between(p: Piece, q: Piece, y: Range, t: Range, x: Range) -> Range:
-        """Return minus the integral of the slope from y to y + t, in one piece."""
-        ends = np.minimum(y[0], x[0]), np.maximum(y[1], x[1])
-        grown = product(Ranges(*ends, p.known)(p.slope), t)
-        return -grown[1], -grown[0]
 
     def _variation(self, i: int, a: Array, b: Array) -> Array:
         """Return a bound of the variation of f on cells of a piece."""
@@ -363,7 +276,3 @@ class Growth:
                 found = Ranges(low[here], high[here], part.known)(part.tree)
                 least[here], most[here] = np.maximum(found[0], 0), found[1]
         return least, most
-
-
-def _less(a: Range, b: Range) -> Range:
-    return total(a, (-b[1], -b[0]))

@@ -119,15 +119,8 @@ def _piece(tree: Node, low: Break | None, high: Break | None, known: Mapping[Nod
 
 def pieces(tree: Node, argument: str) -> Pieces:
     """Return the pieces of a density. Raises InvalidInputError where it is none."""
-    try:
-        found = _resolved(tree, None, None)
-    except UndecidedError as refusal:
-        raise InvalidInputError(
-            f"{argument}: {refusal}: where its pieces begin is not proved. "
-            "Write the pieces by comparisons of x with numbers."
-        ) from None
     parts: list[Piece] = []
-    for low, high, node in found:
+    for low, high, node in resolved(tree, argument):
         known: dict[Node, int] = {}
         _require_real(node, low, high, argument, known)
         _require_positive(node, low, high, argument, known)
@@ -159,6 +152,17 @@ def _decay(slope: Node, end: Break | None, argument: str) -> Decay:
         f"{argument} was not proved to be integrable: its tails must fall like a power below -1 of "
         "|x|, or faster. Cut it off, as in 'exp(-abs(x)) if abs(x) < 9 else 0'."
     )
+
+
+def resolved(tree: Node, argument: str) -> list[tuple[Break | None, Break | None, Node]]:
+    """Return expressions without branches from left to right, with the ends of each."""
+    try:
+        return _resolved(tree, None, None)
+    except UndecidedError as refusal:
+        raise InvalidInputError(
+            f"{argument}: {refusal}: where its pieces begin is not proved. "
+            "Write the pieces by comparisons of x with numbers."
+        ) from None
 
 
 def _resolved(

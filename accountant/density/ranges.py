@@ -116,25 +116,40 @@ def total(a: Range, b: Range) -> Range:
 
 
 def product(a: Range, b: Range) -> Range:
-    """Return the range of a product."""
-    corners = []
-    for x in a:
-        for y in b:
-            value = np.where((x == 0) | (y == 0), 0.0, x * y)
-            lost = (x != 0) & (y != 0) & (np.abs(value) < _TINY)
-            corners.append((value, np.where(lost, _TINY, _share(value, _SUM))))
-    low: Array = np.minimum.reduce([value - error for value, error in corners])
-    high: Array = np.maximum.reduce([value + error for value, error in corners])
+    """Return the range of a product.
+
+    v − e|v| grows with v, so that the least corner, moved, is below every corner moved.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        corners = [_without_nan(x * y) for x in a for y in b]
+    low: Array = np.minimum(np.minimum(*corners[:2]), np.minimum(*corners[2:]))
+    high: Array = np.maximum(np.maximum(*corners[:2]), np.maximum(*corners[2:]))
+    low, high = low - _lost(low), high + _lost(high)
     # a product of numbers ≥ 0 is ≥ 0, however small
     same = ((a[0] >= 0) & (b[0] >= 0)) | ((a[1] <= 0) & (b[1] <= 0))
     other = ((a[0] >= 0) & (b[1] <= 0)) | ((a[1] <= 0) & (b[0] >= 0))
-    least: Array = np.where(same, np.maximum(low, 0), low)
-    most: Array = np.where(other, np.minimum(high, 0), high)
-    return _whole(least, most)
+    zero = ((a[0] == 0) & (a[1] == 0)) | ((b[0] == 0) & (b[1] == 0))
+    np.maximum(low, 0, out=low, where=same | zero)
+    np.minimum(high, 0, out=high, where=other | zero)
+    return low, high
+
+
+def _without_nan(value: Array) -> Array:
+    """Return products in which 0·∞ is 0."""
+    unknown = np.isnan(value)
+    return np.where(unknown, 0.0, value) if unknown.any() else value
+
+
+def _lost(value: Array) -> Array:
+    """Return by how much a product may be off."""
+    return np.maximum(_share(value, _SUM), np.where(np.abs(value) < _TINY, _TINY, 0.0))
 
 
 def _share(value: Array, error: float) -> Array:
-    return np.where(np.isinf(value), 0.0, np.abs(value) * error)
+    size = np.abs(value)
+    found: Array = size * error
+    most = size.max(initial=0.0)
+    return found if most < np.inf else np.where(np.isinf(size), 0.0, found)
 
 
 def _power(base: Range, r: Fraction) -> Range:
@@ -180,4 +195,6 @@ def _moved(low: Array, high: Array) -> Range:
 def _whole(low: Array, high: Array) -> Range:
     """Return the ends, all reals where one is not a number."""
     unknown = np.isnan(low) | np.isnan(high)
+    if not unknown.any():
+        return low, high
     return np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)

@@ -18,8 +18,9 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.density.growth import BITS, HIGHEST, MOST_CELLS, SLACK, UNIT, Growth
+from accountant.density.growth import HIGHEST, MOST_CELLS, UNIT, Growth
 from accountant.density.law import Law
+from accountant.density.line import BITS, SLACK
 from accountant.density.ranges import number_ends
 from accountant.numbers.precision import ctx
 

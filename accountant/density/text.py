@@ -34,7 +34,7 @@ from accountant.density.tree import (
 from accountant.errors import InvalidInputError, suggestion
 from accountant.numbers.exact import exact
 
-_LONGEST = 2000
+LONGEST = 2000
 """Characters: a longer text makes trees that take minutes."""
 _MOST_NODES = 400
 """Operations of the text, for the same reason."""
@@ -54,9 +54,9 @@ def read(text: str, argument: str) -> Node:
         raise InvalidInputError(
             f"Expected {argument} to be a text such as 'exp(-abs(x)**3)', not {text!r}."
         )
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST:
         raise InvalidInputError(
-            f"Expected {argument} of at most {_LONGEST} characters, not {len(text)}."
+            f"Expected {argument} of at most {LONGEST} characters, not {len(text)}."
         )
     source = text.strip()
     try:
@@ -162,7 +162,7 @@ class _Reader:
                 return mul(num(Fraction(1, 2)), add(grows, falls))
             case "sinh":
                 return mul(num(Fraction(1, 2)), less(grows, falls))
-        return mul(less(grows, falls), power(add(grows, falls), Fraction(-1)))
+        return less(ONE, mul(num(2), power(add(ONE, mul(grows, grows)), Fraction(-1))))
 
     def _point(self, node: ast.expr) -> tuple[Fraction, Fraction]:
         if isinstance(node, ast.Tuple) and len(node.elts) == 2:

@@ -229,16 +229,26 @@ def ordered(a: Node) -> Node:
     return walk(a)
 
 
-def derivative(a: Node) -> Node:
-    """Return the derivative in x."""
+def derivative(a: Node, *, quotients: bool = False) -> Node:
+    """Return the derivative in x, of branches inside each of them; quotients as one if so asked."""
     known: dict[Node, Node] = {}
 
     def d(node: Node) -> Node:
         if node not in known:
-            known[node] = _derivative(node, d)
+            known[node] = (_of_quotient(node, d) if quotients else None) or _derivative(node, d)
         return known[node]
 
     return d(a)
+
+
+def _of_quotient(a: Node, d: Callable[[Node], Node]) -> Node | None:
+    """Return (u′v + r u v′) v^{r − 1} of u v^r, r < 0; None of what is no quotient."""
+    for u, v in (a.parts, a.parts[::-1]) if a.op == "mul" else ():
+        if v.op == "pow" and v.number < 0:
+            base = v.parts[0]
+            grown = add(mul(d(u), base), mul(num(v.number), mul(u, d(base))))
+            return mul(grown, power(base, v.number - 1))
+    return None
 
 
 def _derivative(a: Node, d: Callable[[Node], Node]) -> Node:
@@ -270,6 +280,8 @@ def _derivative(a: Node, d: Callable[[Node], Node]) -> Node:
             return add(mul(d(left), shares[0]), mul(d(right), shares[1]))
         case "sigmoid":
             return mul(d(a.parts[0]), mul(a, sigmoid(negative(a.parts[0]))))
+        case "if" | "join":
+            return branch(a.parts[0], d(a.parts[1]), d(a.parts[2]))
     raise ValueError(a.op)
 
 

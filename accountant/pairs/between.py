@@ -20,26 +20,29 @@ from accountant.numbers.interval import Interval, narrowed
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_ends import narrow_enough
 
-_BITS, _WIDTHS = 64, (Fraction(1, 10**9), Fraction(1, 10**5))
-"""Precision and relative widths of ends, which are farther apart: the second where grids end."""
-_FINE = Fraction(1, 10**6)
-"""Relative width of the ε of each end."""
+_BITS, _WIDTHS = 64, (Fraction(1, 10**9), Fraction(1, 10**5), Fraction(1, 10**3))
+"""Precision and relative widths of ends, which are farther apart: grids end at the later ones, or
+earlier."""
+_FINE, _ROUGH = Fraction(1, 10**6), Fraction(1, 100)
+"""Relative width of the ε of each end, and the one where a grid ends before."""
 
 
 @lru_cache(maxsize=256)
 def _value(pair: Pair, epsilon: ExactReal) -> arb:
     with ctx.workprec(_BITS):
-        with contextlib.suppress(UndecidedError), narrowed(_WIDTHS[0]):
-            return pair.hockey_stick(epsilon)
-        with narrowed(_WIDTHS[1]):
-            return pair.hockey_stick(epsilon)
+        for width in _WIDTHS:
+            with contextlib.suppress(UndecidedError), narrowed(width):
+                return pair.hockey_stick(epsilon)
+        return pair.hockey_stick(epsilon)
 
 
 def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval:
-    """Return the ε of one end as narrow as its own usually is."""
+    """Return the ε of one end as narrow as its own usually is, or as a grid has it."""
     try:
         return inverse([pair], delta, min(max(relative_width, pair.usual_width), _FINE))
     except UndecidedError as refusal:
+        with contextlib.suppress(UndecidedError):
+            return inverse([pair], delta, max(relative_width, _ROUGH))
         if refusal.interval is None:
             return inverse([pair], delta, relative_width)
         return Interval(refusal.interval.lower, refusal.interval.upper)

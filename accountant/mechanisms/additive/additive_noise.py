@@ -15,10 +15,12 @@ from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import SECURE, SecureIntegers
 from accountant.core.validate import Field, Positive
 from accountant.density import accuracy, integers
+from accountant.density.distribution import density_of
 from accountant.density.integers import IntegerLaw, integer_law
 from accountant.density.law import Law, law
 from accountant.density.pieces import second_rise
 from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.additive.all_shifts import AllShifts
 from accountant.mechanisms.additive.integer_quantile import integer_quantile
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -60,6 +62,15 @@ class Mass(Field[str, str]):
 
 
 @final
+class Distribution(Field[str, str]):
+    """A formula of a distribution function in x, read as its derivative."""
+
+    def read(self, value: str) -> str:
+        """Require what is proved to be one; return the density."""
+        return "" if value == "" else density_of(value, self._name)
+
+
+@final
 @dataclass(frozen=True, repr=False)
 class AdditiveNoise(Mechanism):
     """Release the true scalar answer plus scale·X, X of any density.
@@ -77,6 +88,9 @@ class AdditiveNoise(Mechanism):
         rational, and an integer for masses.
     mass
         Instead of the density, the masses at the integers x, in the same grammar.
+    cdf
+        Instead of the density, the distribution function, in the same grammar: it is read, and
+        shown, as the density that is its derivative (`accountant.density.distribution`).
 
     Notes
     -----
@@ -101,14 +115,18 @@ class AdditiveNoise(Mechanism):
     scale: Positive = Positive(1)
     sensitivity: Positive = Positive(1)
     mass: Mass = Mass("")
+    cdf: Distribution = Distribution("")
 
     def __post_init__(self) -> None:
-        """Require one law, and a rational distance."""
-        if bool(self.density) == bool(self.mass):
+        """Require one law, and a rational distance; keep the derivative of a `cdf` as density."""
+        if (bool(self.density), bool(self.mass), bool(self.cdf)).count(True) != 1:
             raise InvalidInputError(
-                "Expected AdditiveNoise with either density='…', a formula in x on the reals, or "
-                "mass='…', one on the integers."
+                "Expected AdditiveNoise with either density='…' or cdf='…', a formula in x on the "
+                "reals, or mass='…', one on the integers."
             )
+        if self.cdf:
+            object.__setattr__(self, "density", self.cdf)
+            object.__setattr__(self, "cdf", "")
         if self.mass:
             shift = self.sensitivity.rational
             if self.scale != ExactReal.of_rational(1):
@@ -175,13 +193,24 @@ class AdditiveNoise(Mechanism):
         return WorstCase(pairs, pairs, reason)
 
     @property
+    def dominated_by(self) -> AllShifts | None:
+        """A table for all shifts of a density with several modes: the worst one varies."""
+        if self._has_one_mode or self.mass:
+            return None
+        return AllShifts(self.density, self._distance)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pairs of a few shifts."""
+        return () if (table := self.dominated_by) is None else table.attained()
+
+    @property
     def only_alone(self) -> str:
         """Of several modes: which shift is worst depends on ε."""
-        if self._has_one_mode or self.mass:
+        if self.dominated_by is None:
             return ""
         return (
-            "Its density has several modes, so that the worst shift depends on epsilon, and no one "
-            "pair is worst for a composition. Ask for it alone."
+            "Its density has several modes, so that the worst shift depends on epsilon: a "
+            "composition is enclosed, a sample of it is not known."
         )
 
     @property

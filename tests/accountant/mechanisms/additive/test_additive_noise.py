@@ -216,11 +216,6 @@ def test_epsilon_of_several_modes_is_where_delta_is_met() -> None:
     assert profile.delta(noise, found.lower).upper >= Decimal("0.3") * (1 - Decimal("1e-11"))
 
 
-def test_several_modes_are_asked_alone() -> None:
-    with pytest.raises(NotApplicableError, match="several modes"):
-        Composed(AdditiveNoise(BUMPS), 2)
-
-
 @pytest.mark.parametrize(
     ("density", "said"),
     [

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant import notation
+from accountant.density.balls import real
+from accountant.density.distribution import density_of, written
+from accountant.density.text import read
+from accountant.density.tree import Node, derivative, replaced
+from accountant.errors import InvalidInputError
+from accountant.mechanisms import AdditiveNoise, Laplace
+from accountant.numbers.interval import ball
+from accountant.questions import profile, utility
+
+SAME = [
+    ("1/(1+exp(-x))", "exp(-x)/(1+exp(-x))**2"),
+    ("1/2+tanh(x/2)/2", "1/cosh(x/2)**2"),
+    ("1/2+x/(2*sqrt(1+x**2))", "(1+x**2)**-1.5"),
+    ("min(max((x+1)/2,0),1)", "abs(x)<1"),
+    ("exp(-exp(-x))", "exp(-x-exp(-x))"),
+    ("1-1/x**2 if x>1 else 0", "x**-3 if x>1 else 0"),
+]
+
+
+@pytest.mark.parametrize(("cdf", "density"), SAME)
+def test_the_noise_is_that_of_the_derivative(cdf: str, density: str) -> None:
+    noise, known = AdditiveNoise(cdf=cdf, scale=2), AdditiveNoise(density, scale=2)
+    assert notation.parse(repr(noise)) == noise
+    for epsilon in ("1/4", "-1"):
+        ours, other = (profile.delta(each, epsilon) for each in (noise, known))
+        assert ours.overlaps(other)
+        width = ours.relative_width
+        assert width is not None
+        assert width <= Fraction(1, 10**12)
+
+
+def test_quantiles_invert_the_function() -> None:
+    noise = AdditiveNoise(cdf="1/2+x/(2*sqrt(1+x**2))")
+    found = utility.quantile(noise, "9/10")
+    with mpmath.workdps(20):
+        x = mpmath.mpf(str(found.lower))
+        assert abs(x / (2 * mpmath.sqrt(1 + x * x)) - mpmath.mpf(4) / 10) < 1e-14
+
+
+def test_a_known_law_by_its_function() -> None:
+    noise = AdditiveNoise(cdf="exp(x)/2 if x < 0 else 1-exp(-x)/2", scale=2)
+    assert profile.epsilon(noise, 0) == profile.epsilon(Laplace(2), 0)
+
+
+@pytest.mark.parametrize(
+    ("cdf", "said"),
+    [
+        ("0 if x < 0 else 1", "jumps by 1 at x = 0"),
+        ("(x>0)/2 + 1/(2+2*exp(-x))", "jumps by 0.5"),
+        ("1/(1+exp(x))", "negative"),
+        ("2/(1+exp(-x))", "from 0 to 1"),
+        ("tanh(x)", "from 0 to 1"),
+        ("1/2", "0 everywhere"),
+        ("x", "integrable"),
+        ("exp(-1/x) if x > 0 else 0", "bounded"),
+        ("exp(-1", "formula"),
+        ("__import__('os')", "function"),
+        (" ", "text"),
+    ],
+)
+def test_what_is_no_distribution_function_is_refused(cdf: str, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said) as refusal:
+        AdditiveNoise(cdf=cdf)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"density": "exp(-abs(x))", "cdf": "1/(1+exp(-x))"},
+        {"mass": "exp(-abs(x))", "cdf": "1/(1+exp(-x))"},
+    ],
+)
+def test_one_law_is_given(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="either density"):
+        AdditiveNoise(**arguments)
+
+
+def test_a_derivative_that_is_too_long_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="Write the density"):
+        AdditiveNoise(cdf="*".join(f"1/(1+exp(-{k}*x))" for k in range(1, 20)))
+
+
+FORMULAS = st.recursive(
+    st.sampled_from(["x", "pi", "1/3", "2", "1.5"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]}{t[1]}{t[2]})"),
+        inner.map(lambda a: f"exp({a})"),
+        inner.map(lambda a: f"abs({a})"),
+        inner.map(lambda a: f"1/(1+exp({a}))**2"),
+        st.tuples(inner, inner, inner).map(lambda t: f"({t[0]} if {t[1]}<1 else {t[2]})"),
+    ),
+    max_leaves=6,
+)
+
+
+@given(FORMULAS, st.sampled_from(["1/7", "-3/5", "13/11"]))
+@settings(max_examples=60)
+def test_a_formula_that_is_written_is_read_as_the_same(formula: str, at: str) -> None:
+    for tree in (read(formula, "f"), derivative(read(formula, "f"), quotients=True)):
+        again = read(written(tree), "f")
+        ours, other = (_value(each, Fraction(at)) for each in (tree, again))
+        assert ours.overlaps(other) or not (ours.is_finite() and other.is_finite())
+
+
+def _value(tree: Node, x: Fraction) -> Any:
+    """Return the value at a point, branches chosen there."""
+
+    def chosen(node: Node) -> Node | None:
+        if node.op not in ("if", "join"):
+            return None
+        side = 1 if _value(node.parts[0], x) > 0 else 2
+        return replaced(node.parts[side], chosen)
+
+    return real(replaced(tree, chosen), ball(x))
+
+
+def test_the_derivative_is_kept_short() -> None:
+    assert density_of("1/2+x/(2*sqrt(1+x**2))", "cdf") == "(1/2)*(1 + x**2)**(-3/2)"

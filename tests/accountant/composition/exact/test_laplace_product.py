@@ -16,7 +16,7 @@ from accountant.composition.product import Product
 from accountant.core.pair import Tails
 from accountant.mechanisms import LaplaceVector
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.interval import enclose
 from accountant.questions import profile
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.near import mpf

@@ -13,7 +13,7 @@ from accountant.numbers.precision import ctx
 from tests.verify.forge import Data, decided, problems, sealed
 from verify import checker
 from verify.checker import apart
-from verify.checker.compositions import composed
+from verify.checker.compositions import composed, losses
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate
 from verify.checker.mechanisms.pairs import pairs, under
@@ -187,8 +187,8 @@ def test_gaussian_parts_add_up_wherever_they_stand() -> None:
     with ctx.workprec(448):
         (normal, count), (laplace, once) = composed.parts(_law(text))
         assert (count, once) == (1, 1)
-        assert isinstance(normal, composed.Normal)
-        assert isinstance(laplace, composed.Laplace)
+        assert isinstance(normal, losses.Normal)
+        assert isinstance(laplace, losses.Laplace)
         assert abs(arb(normal.mu) ** 2 - arb(2) / 9 - arb(1) / 16) < arb(10) ** -100
 
 

@@ -15,7 +15,7 @@ from mpmath import mp, mpf
 
 from accountant.composition.choose import smooth
 from accountant.composition.fourier import estimates as saddle
-from accountant.composition.fourier.certified import Kernel, integral
+from accountant.composition.fourier.certified import Kernel
 from accountant.composition.fourier.cut import cut_off
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps import Jumps
@@ -23,12 +23,9 @@ from accountant.composition.fourier.jumps_integral import (
     cut_for_jumps,
     jump_integral,
     log_level,
-    plateau,
-    single_at,
     window,
 )
 from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.sure import beyond, slack
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import MixtureTransform
 from accountant.composition.numeric.search import saddle as find_saddle
@@ -138,39 +135,6 @@ def test_lines_from_floats_lie_beside_those_in_balls(
     for one, other in zip(slow, quick, strict=True):
         assert one.overlaps(other)
         assert float(other.real.rad()) + float(other.imag.rad()) < 1e-7
-
-
-@pytest.mark.parametrize(
-    ("parts", "epsilon"),
-    quick(
-        [
-            ((("10.68", "0.0002628", 23),), "0.0041971137"),
-            ((("2.971", "1.879e-05", 1003),), "0.0030453918"),
-            ((("0.4611", "1.179e-05", 8), ("0.9165", "5.561e-05", 55814597)), "45.98"),
-        ]
-    ),
-)
-def test_below_a_plateau_small_losses_are_nearly_everything(
-    parts: tuple[tuple[str, str, int], ...], epsilon: str
-) -> None:
-    """The sum of a line of small losses and one of large ones, wherever they are parted."""
-    loss, at = loss_of(*parts), exact(epsilon, "epsilon")
-    cut = cut_for_jumps(loss, saddle.CALL, float(epsilon), BITS, SPARE)
-    single = single_at(loss, float(epsilon))
-    lowest = log_level(loss, saddle.CALL, float(epsilon), BITS) - BITS
-    flat = plateau(cut, saddle.CALL, float(epsilon), BITS, lowest, single)
-    assert flat is not None
-    with ctx.workprec(PRECISION):
-        found = jump_integral(loss, Kernel.CALL, saddle.CALL, at, BITS)
-        low = window(cut, saddle.CALL, float(epsilon), BITS, flat.log_value, lowest, single=False)
-        assert low is not None
-        parted = integral(low, Kernel.CALL, saddle.CALL, at, 2 * BITS)
-        parted += integral(low.small, Kernel.CALL, saddle.CALL, at, BITS)
-        parted += beyond(loss, cut, Kernel.CALL, at, parted, BITS)
-        parted += arb(0, slack(cut, low, Kernel.CALL, at) + slack(cut, None, Kernel.CALL, at))
-    assert found.overlaps(parted)
-    assert min(found.rel_accuracy_bits(), parted.rel_accuracy_bits()) > BITS - 14
-    assert float(found.log().mid()) == pytest.approx(flat.log_value, rel=0, abs=1.0)
 
 
 @pytest.mark.slow

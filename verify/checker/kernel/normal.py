@@ -13,20 +13,8 @@ from math import floor
 from typing import final
 
 from verify.checker.kernel.atoms import key_of
-from verify.checker.kernel.expressions import (
-    Apply,
-    Fold,
-    Name,
-    Node,
-    Number,
-    ProofError,
-    show,
-)
-from verify.checker.kernel.polynomials import (
-    Ratio,
-    rational,
-    used,
-)
+from verify.checker.kernel.expressions import Apply, Fold, Name, Node, Number, ProofError, show
+from verify.checker.kernel.polynomials import Ratio, rational, used
 from verify.checker.kernel.powers import constant_term
 from verify.checker.kernel.signs import Sign
 from verify.checker.kernel.sums import Sums

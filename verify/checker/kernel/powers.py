@@ -9,12 +9,7 @@ from typing import Any, Final
 from flint import fmpz
 
 from verify.checker.kernel.atoms import Atom, Atoms, key_of
-from verify.checker.kernel.expressions import (
-    Apply,
-    ProofError,
-    number,
-    show,
-)
+from verify.checker.kernel.expressions import Apply, ProofError, number, show
 from verify.checker.kernel.polynomials import (
     ATOMS,
     GENERATORS,

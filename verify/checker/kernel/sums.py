@@ -9,14 +9,7 @@ from typing import Final, final
 
 from verify.checker.kernel.atoms import Atom, Puncture, key_of
 from verify.checker.kernel.domain import Variable
-from verify.checker.kernel.expressions import (
-    Fold,
-    Name,
-    ProofError,
-    free,
-    show,
-    substitute,
-)
+from verify.checker.kernel.expressions import Fold, Name, ProofError, free, show, substitute
 from verify.checker.kernel.polynomials import (
     GENERATORS,
     ONE,

@@ -279,3 +279,22 @@ def test_a_delta_that_is_no_probability_is_refused(delta: str) -> None:
     assert data is not None
     assert checker.check(data).problems == []
     assert problems(json.loads(json.dumps(data).replace('"0.4"', f'"{delta}"')))
+
+
+def test_a_box_with_roots_for_bounds_has_its_worst_corner() -> None:
+    """v'Σ⁻¹v of (√2, −1) and Σ = [[2, 1], [1, 2]] is (6 + 2√2)/3."""
+    covariance, bounds = "Matrix(rows=[[2, 1], [1, 2]])", "['sqrt(2)', 1]"
+    with ctx.workprec(192):
+        mu = evaluate(f"mu(GeneralGaussian(covariance={covariance}, space=Box(bounds={bounds})))")
+        assert abs(mu * mu - evaluate("(6 + 2*sqrt(2))/3")) < Fraction(1, 10**50)
+
+
+def test_quotients_of_roots_are_exact() -> None:
+    for text in (
+        "1/(1 + sqrt(2)) == sqrt(2) - 1",
+        "1/(sqrt(2) + sqrt(3)) == sqrt(3) - sqrt(2)",
+        "(3 + sqrt(5))/(sqrt(5) - 1) == 2 + sqrt(5)",
+        "1/(2 - sqrt(2)) > 1 + sqrt(2)/2 - 10**-60",
+    ):
+        assert holds(text, Variables({}, {}))
+    assert isinstance(evaluate("(6 + 2*sqrt(5))/(3 + sqrt(5))"), Fraction)

@@ -261,7 +261,7 @@ FORGERIES: list[tuple[str, Forge, str]] = [
     ("sparse", put("given.space.signed", True), "covariance"),
     ("sparse", put("given.space.sparsity", 1), "vertices[3]"),
     ("sparse", put("given.space.sparsity", 3), "covariance"),
-    ("ball", _smaller, "covariance"),
+    *((name, _smaller, "covariance") for name in ("ball", "sparse", "set", "groups")),
     ("ball", put("given.space.radius", "2"), "covariance"),
     ("ball", put("given.space.radius", "1/2"), "vertices[0]"),
     ("set", put("vertices.0.entries", ["1", "1/2"]), "vertices[0]"),

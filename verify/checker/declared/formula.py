@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from itertools import pairwise
+from operator import add, mul, sub
 from typing import TypeAlias, final
 
 from verify.checker.kernel.expressions import (
@@ -31,7 +32,7 @@ from verify.checker.kernel.expressions import (
     walk,
 )
 from verify.checker.kernel.extended import FUNCTIONS, evaluate, raised
-from verify.checker.kernel.ranges import Range, add, invert, multiply, subtract
+from verify.checker.kernel.ranges import Range
 from verify.checker.reals import UnknownError
 
 LONGEST = 2000
@@ -361,7 +362,7 @@ def known(node: Node, x: Range, budget: Budget) -> Known:
     none = Range.exact(0)
     match node:
         case Name():
-            return Known(x, Range.exact(1), _try(invert, x), Range.exact(1))
+            return Known(x, Range.exact(1), _try(Range.inverse, x), Range.exact(1))
         case Number() | Apply(name="pi"):
             sign = node != ZERO
             return Known(evaluate(node, {}, budget), none, *([none, none] if sign else [None] * 2))
@@ -373,32 +374,32 @@ def known(node: Node, x: Range, budget: Budget) -> Known:
             found = _sum(a, parts[1])
         case "*":
             b = parts[1]
-            cross = (_try(multiply, a.slope, b.value), _try(multiply, a.value, b.slope))
-            value = _try(multiply, a.value, b.value)
+            cross = (_try(mul, a.slope, b.value), _try(mul, a.value, b.slope))
+            value = _try(mul, a.value, b.value)
             ratios = (_try(add, a.ratio, b.ratio), _try(add, a.power, b.power))
             found = Known(value, _try(add, *cross), *ratios)
         case "**":
             found = _raised(a, node.arguments[1])
         case "exp":
-            powers = _try(multiply, x, a.slope), _try(multiply, a.power, a.value)
+            powers = _try(mul, x, a.slope), _try(mul, a.power, a.value)
             found = Known(_try(FUNCTIONS["exp"], a.value), None, a.slope, _meet(*powers))
         case _:
             found = Known(_try(FUNCTIONS["log"], a.value), a.ratio, None, None)
-    slope = _meet(found.slope, _try(multiply, found.ratio, found.value))
-    inverse = _try(invert, found.value)
-    ratio = _meet(found.ratio, _try(multiply, slope, inverse))
-    power = _meet(found.power, _try(multiply, x, ratio))
+    slope = _meet(found.slope, _try(mul, found.ratio, found.value))
+    inverse = _try(Range.inverse, found.value)
+    ratio = _meet(found.ratio, _try(mul, slope, inverse))
+    power = _meet(found.power, _try(mul, x, ratio))
     return Known(found.value, slope, ratio, power)
 
 
 def _sum(a: Known, b: Known) -> Known:
     value, slope = _try(add, a.value, b.value), _try(add, a.slope, b.slope)
-    quotient = _try(multiply, a.value, _try(invert, b.value))
-    share = _try(invert, _try(add, Range.exact(1), quotient))
+    quotient = _try(mul, a.value, _try(Range.inverse, b.value))
+    share = _try(Range.inverse, _try(add, Range.exact(1), quotient))
     alike = quotient is not None and quotient.low >= 0
     means = []
     for one, other in ((a.ratio, b.ratio), (a.power, b.power)):
-        weighted = _try(add, one, _try(multiply, _try(subtract, other, one), share))
+        weighted = _try(add, one, _try(mul, _try(sub, other, one), share))
         hull = _try(united, one, other) if alike else None
         means.append(_meet(weighted, hull))
     return Known(value, slope, *means)
@@ -409,5 +410,5 @@ def _raised(a: Known, exponent: Node) -> Known:
     r, one = Range.exact(exponent.value), Range.exact(exponent.value - 1)
     value = _try(lambda base: raised(base, r), a.value)
     below = _try(lambda base: raised(base, one), a.value)
-    slope = _try(multiply, _try(multiply, r, below), a.slope)
-    return Known(value, slope, _try(multiply, r, a.ratio), _try(multiply, r, a.power))
+    slope = _try(mul, _try(mul, r, below), a.slope)
+    return Known(value, slope, _try(mul, r, a.ratio), _try(mul, r, a.power))

@@ -21,7 +21,7 @@ from flint import acb, arb, arb_series
 from accountant.numbers.precision import ctx
 from verify.checker.declared.formula import Cut, Known, Piece, known, pieces, united
 from verify.checker.kernel.expressions import ZERO, Apply, Budget, Name, Node, Number, ProofError
-from verify.checker.kernel.ranges import INFINITY, Range, ball, negate
+from verify.checker.kernel.ranges import INFINITY, Range, ball
 from verify.checker.reals import UnknownError
 
 _STEPS = 1_000_000
@@ -274,7 +274,7 @@ def _loss(part: Piece, low: Cut, high: Cut) -> Range | None:
     with ctx.workprec(_PRECISION):
         last = INFINITY if b is None else ball(b).upper()
         ratio = _sizes(part.formula, ball(a).lower(), last).ratio
-    return ratio if turned or ratio is None else negate(ratio)
+    return ratio if turned or ratio is None else -ratio
 
 
 def mass(parts: Sequence[Piece]) -> arb:

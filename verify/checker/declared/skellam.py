@@ -93,10 +93,7 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
 
 SKELLAM = DeclaredLaw(
     mechanism="Skellam",
-    arguments={
-        "variance": Argument(positive),
-        "sensitivity": Argument(integer(1), Fraction(1)),
-    },
+    arguments={"variance": Argument(positive), "sensitivity": Argument(integer(1), Fraction(1))},
     name="skellam",
     parameters=("variance", "shift"),
     pair=lambda noise: {

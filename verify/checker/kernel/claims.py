@@ -300,10 +300,7 @@ def resolved(goal: Goal) -> tuple[Goal, list[Goal]]:
         resolver["left"].upper, right = True, rounded_up(right)
     elif goal.relation in (">=", ">"):
         resolver["right"].upper, left = True, rounded_up(left)
-    answers = {
-        "left": resolver["left"].resolve(left),
-        "right": resolver["right"].resolve(right),
-    }
+    answers = {"left": resolver["left"].resolve(left), "right": resolver["right"].resolve(right)}
     conditions = []
     for found in resolver.values():
         for condition, folds in found.conditions:

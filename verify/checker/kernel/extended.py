@@ -24,19 +24,12 @@ from verify.checker.kernel.expressions import (
 from verify.checker.kernel.ranges import (
     INFINITY,
     Range,
-    absolute,
-    add,
     ball,
     falling,
     fraction,
-    invert,
     maximum,
     minimum,
     monotone,
-    multiply,
-    negate,
-    power,
-    subtract,
 )
 
 Box = Mapping[str, Range]
@@ -56,20 +49,20 @@ def evaluate(node: Node, box: Box, budget: Budget) -> Range:
                 raise ProofError(f"{name} has no range")
             return box[name]
         case Apply(name="+", arguments=(left, right)):
-            return add(evaluate(left, box, budget), evaluate(right, box, budget))
+            return evaluate(left, box, budget) + evaluate(right, box, budget)
         case Apply(
             name="-",
             arguments=(Apply(name="*", arguments=(x, Apply(name="mills", arguments=(y,)))), right),
         ) if x == y and right == ONE:
             return _mills_slope(evaluate(x, box, budget))
         case Apply(name="-", arguments=(left, right)):
-            return subtract(evaluate(left, box, budget), evaluate(right, box, budget))
+            return evaluate(left, box, budget) - evaluate(right, box, budget)
         case Apply(name="*", arguments=(left, right)):
             if left == right:
-                return power(evaluate(left, box, budget), 2)
-            return multiply(evaluate(left, box, budget), evaluate(right, box, budget))
+                return evaluate(left, box, budget) ** 2
+            return evaluate(left, box, budget) * evaluate(right, box, budget)
         case Apply(name="/", arguments=(left, right)):
-            return multiply(evaluate(left, box, budget), invert(evaluate(right, box, budget)))
+            return evaluate(left, box, budget) * evaluate(right, box, budget).inverse()
         case Apply(name="**", arguments=(base, exponent)):
             return raised(evaluate(base, box, budget), evaluate(exponent, box, budget))
         case Apply(name=name, arguments=arguments, named=()) if name in FUNCTIONS:
@@ -84,11 +77,11 @@ def raised(base: Range, exponent: Range) -> Range:
     if exponent.is_point():
         value = fraction(exponent.low)
         if value.denominator == 1:
-            return power(base, int(value))
+            return base ** int(value)
         if value == Fraction(1, 2):
             return _root(base)
     if base.low > 0 or (base.low == 0 and base.low_open):
-        return MONOTONE["exp"](multiply(exponent, _log(base)))
+        return MONOTONE["exp"](exponent * _log(base))
     raise ProofError("a power of a number that was not shown to be > 0")
 
 
@@ -100,10 +93,9 @@ def _fold(node: Fold, box: Box, budget: Budget) -> Range:
     if first.denominator != 1 or last.denominator != 1 or last - first > _MOST_TERMS:
         raise ProofError("a sum whose ends are no integers, or which is too long")
     total = Range.exact(0 if node.name == "sum" else 1)
-    combine = add if node.name == "sum" else multiply
     for index in range(int(first), int(last) + 1):
         term = evaluate(node.term, {**box, node.index: Range.exact(index)}, budget)
-        total = combine(total, term)
+        total = total + term if node.name == "sum" else total * term
     return total
 
 
@@ -235,7 +227,7 @@ def _floor(x: Range) -> Range:
 
 
 def _ceil(x: Range) -> Range:
-    return negate(_floor(negate(x)))
+    return -_floor(-x)
 
 
 def _folded(choose: Callable[[Range, Range], Range]) -> Callable[..., Range]:
@@ -252,13 +244,13 @@ FUNCTIONS: Final[dict[str, Callable[..., Range]]] = {
     "sqrt": _taking(1, _root),
     "log": _taking(1, _log),
     "log1p": _taking(1, _log1p),
-    "log2": _taking(1, lambda x: multiply(_log(x), invert(_log(Range.exact(2))))),
+    "log2": _taking(1, lambda x: _log(x) * _log(Range.exact(2)).inverse()),
     "sin": _taking(1, _trigonometric(arb.sin)),
     "cos": _taking(1, _trigonometric(arb.cos)),
     "Phi_inverse": _taking(1, _quantile),
     "gamma": _taking(1, _gamma),
     "lgamma": _taking(1, lambda x: _gamma(x, arb.lgamma)),
-    "abs": _taking(1, absolute),
+    "abs": _taking(1, abs),
     "floor": _taking(1, _floor),
     "ceil": _taking(1, _ceil),
     "min": _folded(minimum),

@@ -13,20 +13,8 @@ from math import floor
 from typing import final
 
 from verify.checker.kernel.atoms import key_of
-from verify.checker.kernel.expressions import (
-    Apply,
-    Fold,
-    Name,
-    Node,
-    Number,
-    ProofError,
-    show,
-)
-from verify.checker.kernel.polynomials import (
-    Ratio,
-    rational,
-    used,
-)
+from verify.checker.kernel.expressions import Apply, Fold, Name, Node, Number, ProofError, show
+from verify.checker.kernel.polynomials import Ratio, rational, used
 from verify.checker.kernel.powers import constant_term
 from verify.checker.kernel.signs import Sign
 from verify.checker.kernel.sums import Sums
@@ -108,9 +96,9 @@ class Normaliser(Sums):
                 if _is_negative(x):
                     return one - self.other("Phi", [-x])
             case "mills", [x]:  # Φ(−x)/φ(x)
-                scale = self.root(self.other("pi", []) * Ratio.number(2))
+                scale = self.root(self.other("pi", []) * 2)
                 tail = self._function("Phi", [-x])
-                return tail * scale * self.exponential(x * x / Ratio.number(2))
+                return tail * scale * self.exponential(x * x / 2)
             case "abs", [x]:
                 found = self.sign(x)
                 if found is not None:
@@ -125,9 +113,9 @@ class Normaliser(Sums):
                 if self.is_integer(x):
                     return x
                 share = constant_term(self.powers_opened(x, used(x.top)))
-                base = x - Ratio.number(share)
+                base = x - share
                 if self.is_integer(base):  # floor(n + c) = n + floor(c)
-                    return base + Ratio.number(floor(share) if name == "floor" else -floor(-share))
+                    return base + (floor(share) if name == "floor" else -floor(-share))
             case (("gamma" | "lgamma"), [x]):
                 self.require(x, 1, "the argument of gamma")
                 if name == "gamma" and self.is_integer(x):

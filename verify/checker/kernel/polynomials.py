@@ -118,8 +118,9 @@ class Ratio:
         """Whether this is 0 as a rational function."""
         return bool(self.top.is_zero())
 
-    def __add__(self, other: Ratio) -> Ratio:
+    def __add__(self, other: Ratio | Fraction | int) -> Ratio:
         """Return the sum."""
+        other = _ratio(other)
         if self.bottom == other.bottom:
             return Ratio.of(self.top + other.top, self.bottom)
         top = multiplied(self.top, other.bottom) + multiplied(other.top, self.bottom)
@@ -129,16 +130,18 @@ class Ratio:
         """Return the negative."""
         return Ratio(-self.top, self.bottom)
 
-    def __sub__(self, other: Ratio) -> Ratio:
+    def __sub__(self, other: Ratio | Fraction | int) -> Ratio:
         """Return the difference."""
-        return self + -other
+        return self + -_ratio(other)
 
-    def __mul__(self, other: Ratio) -> Ratio:
+    def __mul__(self, other: Ratio | Fraction | int) -> Ratio:
         """Return the product."""
+        other = _ratio(other)
         return Ratio.of(multiplied(self.top, other.top), multiplied(self.bottom, other.bottom))
 
-    def __truediv__(self, other: Ratio) -> Ratio:
+    def __truediv__(self, other: Ratio | Fraction | int) -> Ratio:
         """Return the quotient."""
+        other = _ratio(other)
         return Ratio.of(multiplied(self.top, other.bottom), multiplied(self.bottom, other.top))
 
     def __pow__(self, exponent: int) -> Ratio:
@@ -160,6 +163,10 @@ class Ratio:
     def atoms(self) -> set[int]:
         """Return the numbers of the atoms that occur."""
         return {*used(self.top), *used(self.bottom)}
+
+
+def _ratio(value: Ratio | Fraction | int) -> Ratio:
+    return value if isinstance(value, Ratio) else Ratio.number(value)
 
 
 ONE: Final = constant(1)

@@ -9,12 +9,7 @@ from typing import Any, Final
 from flint import fmpz
 
 from verify.checker.kernel.atoms import Atom, Atoms, key_of
-from verify.checker.kernel.expressions import (
-    Apply,
-    ProofError,
-    number,
-    show,
-)
+from verify.checker.kernel.expressions import Apply, ProofError, number, show
 from verify.checker.kernel.polynomials import (
     ATOMS,
     GENERATORS,
@@ -76,7 +71,7 @@ class Powers(Atoms):
             return Ratio.number(0)
         result = Ratio.number(Fraction(1, value.denominator))
         for prime, exponent in _primes(value.numerator * value.denominator):
-            result = result * Ratio.number(prime ** (exponent // 2))
+            result = result * prime ** (exponent // 2)
             if exponent % 2:
                 result = result * self._root_atom(Ratio.number(prime), 2)
         return result
@@ -140,9 +135,9 @@ class Powers(Atoms):
             return self.power_of(base, exponent)
         result = Ratio.number(1)
         for prime, n in _fraction_primes(unit):
-            result = result * self.power_of(Ratio.number(prime), exponent * Ratio.number(n))
+            result = result * self.power_of(Ratio.number(prime), exponent * n)
         for piece, n in pieces:
-            result = result * self.power_of(piece, exponent * Ratio.number(n))
+            result = result * self.power_of(piece, exponent * n)
         return result
 
     def power_of(self, base: Ratio | None, exponent: Ratio) -> Ratio:
@@ -194,7 +189,7 @@ class Powers(Atoms):
         if share.denominator > 1 and unit % share.denominator:
             self.memory.units[lasting] = lcm(unit, share.denominator)
             raise self.memory.restart()
-        exponent = monomial * Ratio.number(Fraction(1, unit))
+        exponent = monomial * Fraction(1, unit)
         inner = self.node(exponent)
         node = Apply("exp", (inner,)) if base is None else Apply("**", (self.node(base), inner))
         whole = (
@@ -219,9 +214,9 @@ class Powers(Atoms):
             if found is None or not found[1]:
                 return self._log_atom(value)
             unit = unit * found[0] if n % 2 else unit
-            result = result + self._log_of_factor(Ratio(part * found[0], ONE)) * Ratio.number(n)
+            result = result + self._log_of_factor(Ratio(part * found[0], ONE)) * n
         for prime, n in _fraction_primes(unit):
-            result = result + self._log_atom(Ratio.number(prime)) * Ratio.number(n)
+            result = result + self._log_atom(Ratio.number(prime)) * n
         return result
 
     def _log_of_factor(self, piece: Ratio) -> Ratio:
@@ -232,7 +227,7 @@ class Powers(Atoms):
                 inner = Ratio.number(1) if atom.base is None else self.logarithm(atom.base)
                 return inner * atom.exponent
             if atom.radicand is not None:
-                return self.logarithm(atom.radicand) / Ratio.number(atom.degree)
+                return self.logarithm(atom.radicand) / atom.degree
         return self._log_atom(piece)
 
     def _log_atom(self, value: Ratio) -> Ratio:
@@ -247,26 +242,26 @@ class Powers(Atoms):
                 raise ProofError("a factorial of no small integer >= 0")
             result = Ratio.number(1)
             for factor in range(2, int(known) + 1):
-                result = result * Ratio.number(factor)
+                result = result * factor
             return result
         if not self.is_integer(value):
             raise ProofError("a factorial of what is no integer")
         self.require(value, 1, "the argument of a factorial", strict=False)
         shift = shift_of(value)
-        base = value - Ratio.number(shift)
+        base = value - shift
         if shift > 0:
             found = self.sign(base)
             if found is None or found[0] < 0:
                 base, shift = value, 0
         result = self._factorial_atom(base)
         for step in range(1, shift + 1):
-            result = result * (base + Ratio.number(step))
+            result = result * (base + step)
         for step in range(shift + 1, 1):
-            result = result / (base + Ratio.number(step))
+            result = result / (base + step)
         return result
 
     def _factorial_atom(self, base: Ratio) -> Ratio:
-        node = Apply("gamma", (self.node(base + Ratio.number(1)),))
+        node = Apply("gamma", (self.node(base + 1),))
         return Ratio.atom(self.atom(("factorial", key_of(base)), Atom(node, integer=True)))
 
 

@@ -70,6 +70,69 @@ class Range:
             return (-1, bool(self.high < 0 or self.high_open))
         return None
 
+    def __add__(self, y: Range) -> Range:
+        """Return x + y."""
+        return Range(
+            _end(self.low, y.low, -1),
+            _end(self.high, y.high, 1),
+            self.low_open or y.low_open,
+            self.high_open or y.high_open,
+        )
+
+    def __neg__(self) -> Range:
+        """Return −x."""
+        return Range(-self.high, -self.low, self.high_open, self.low_open)
+
+    def __sub__(self, y: Range) -> Range:
+        """Return x − y."""
+        return self + -y
+
+    def __mul__(self, y: Range) -> Range:
+        """Return xy; a finite 0 times values without a bound is 0, as these are finite."""
+        lows, highs = [], []
+        for a, a_open in ((self.low, self.low_open), (self.high, self.high_open)):
+            for b, b_open in ((y.low, y.low_open), (y.high, y.high_open)):
+                zero = (a == 0 and not a_open) or (b == 0 and not b_open)
+                missed = (a_open or b_open) and not zero
+                low, high = _product(a, b)
+                lows.append((low, missed))
+                highs.append((high, missed))
+        low, low_open = _least(lows)
+        high, high_open = _most(highs)
+        return Range(low, high, low_open, high_open)
+
+    def inverse(self) -> Range:
+        """Return 1/x; x must not be 0."""
+        if self.contains_zero():
+            raise ProofError("a divisor was not shown to differ from 0")
+        positive = self.high > 0
+        return Range(
+            _reciprocal(self.high, positive).lower(),
+            _reciprocal(self.low, positive).upper(),
+            self.high_open,
+            self.low_open,
+        )
+
+    def __pow__(self, exponent: int) -> Range:
+        """Return x**n for an integer n."""
+        if abs(exponent) > _MOST_EXPONENT:
+            raise ProofError(f"the exponent {exponent} is too large")
+        if exponent < 0:
+            return self.inverse() ** -exponent
+        if exponent == 0:
+            return Range.exact(1)
+        base = self if exponent % 2 else abs(self)
+        return monotone(lambda end: end**exponent, base, INFINITY, -INFINITY)
+
+    def __abs__(self) -> Range:
+        """Return |x|."""
+        if self.low >= 0:
+            return self
+        if self.high <= 0:
+            return -self
+        high, high_open = _most([(self.high, self.high_open), (-self.low, self.low_open)])
+        return Range(arb(0), high, False, high_open)
+
 
 REALS: Final = Range(-INFINITY, INFINITY)
 
@@ -103,45 +166,11 @@ def _most(ends: list[tuple[arb, bool]]) -> tuple[arb, bool]:
     return -low, is_open
 
 
-def add(x: Range, y: Range) -> Range:
-    """Return x + y."""
-    return Range(
-        _end(x.low, y.low, -1),
-        _end(x.high, y.high, 1),
-        x.low_open or y.low_open,
-        x.high_open or y.high_open,
-    )
-
-
 def _end(a: arb, b: arb, side: int) -> arb:
     if a.is_finite() and b.is_finite():
         total = a + b
         return total.lower() if side < 0 else total.upper()
     return side * INFINITY  # a lower end is never +∞, nor an upper one −∞
-
-
-def negate(x: Range) -> Range:
-    """Return −x."""
-    return Range(-x.high, -x.low, x.high_open, x.low_open)
-
-
-def subtract(x: Range, y: Range) -> Range:
-    """Return x − y."""
-    return add(x, negate(y))
-
-
-def multiply(x: Range, y: Range) -> Range:
-    """Return x·y; a finite 0 times values without a bound is 0, as they are finite themselves."""
-    lows, highs = [], []
-    for a, a_open in ((x.low, x.low_open), (x.high, x.high_open)):
-        for b, b_open in ((y.low, y.low_open), (y.high, y.high_open)):
-            missed = (a_open or b_open) and not ((a == 0 and not a_open) or (b == 0 and not b_open))
-            low, high = _product(a, b)
-            lows.append((low, missed))
-            highs.append((high, missed))
-    low, low_open = _least(lows)
-    high, high_open = _most(highs)
-    return Range(low, high, low_open, high_open)
 
 
 def _product(a: arb, b: arb) -> tuple[arb, arb]:
@@ -154,46 +183,10 @@ def _product(a: arb, b: arb) -> tuple[arb, arb]:
     return infinite, infinite
 
 
-def invert(x: Range) -> Range:
-    """Return 1/x; x must not be 0."""
-    if x.contains_zero():
-        raise ProofError("a divisor was not shown to differ from 0")
-    positive = x.high > 0
-    return Range(
-        _reciprocal(x.high, positive).lower(),
-        _reciprocal(x.low, positive).upper(),
-        x.high_open,
-        x.low_open,
-    )
-
-
 def _reciprocal(end: arb, positive: bool) -> arb:
     if end == 0:
         return INFINITY if positive else -INFINITY
     return 1 / end if end.is_finite() else arb(0)
-
-
-def power(x: Range, exponent: int) -> Range:
-    """Return x**n for an integer n."""
-    if abs(exponent) > _MOST_EXPONENT:
-        raise ProofError(f"the exponent {exponent} is too large")
-    if exponent < 0:
-        return power(invert(x), -exponent)
-    if exponent == 0:
-        return Range.exact(1)
-    if exponent % 2 == 0:
-        x = absolute(x)
-    return monotone(lambda end: end**exponent, x, INFINITY, -INFINITY)
-
-
-def absolute(x: Range) -> Range:
-    """Return |x|."""
-    if x.low >= 0:
-        return x
-    if x.high <= 0:
-        return negate(x)
-    high, high_open = _most([(x.high, x.high_open), (-x.low, x.low_open)])
-    return Range(arb(0), high, False, high_open)
 
 
 def monotone(
@@ -215,7 +208,7 @@ def falling(
 ) -> Range:
     """Return the values of a strictly decreasing function, given its limits at ±∞."""
     up = monotone(lambda end: -function(end), x, _minus(at_infinity), _minus(at_minus))
-    return negate(up)
+    return -up
 
 
 def _minus(limit: arb | None) -> arb | None:
@@ -269,4 +262,4 @@ def minimum(x: Range, y: Range) -> Range:
 
 def maximum(x: Range, y: Range) -> Range:
     """Return max(x, y)."""
-    return negate(minimum(negate(x), negate(y)))
+    return -minimum(-x, -y)

@@ -27,7 +27,7 @@ from verify.checker.kernel.polynomials import (
     used,
     value_of,
 )
-from verify.checker.kernel.ranges import Range, add, fraction, multiply, power
+from verify.checker.kernel.ranges import Range, fraction
 
 Sign: TypeAlias = tuple[int, bool] | None
 """(1, strict), (−1, strict), (0, False) for zero, or None where it is not known."""
@@ -123,8 +123,8 @@ class Signs:
             term = Range.exact(rational(coefficient))
             for atom, exponent in enumerate(monomial):
                 if exponent:
-                    term = multiply(term, power(self.ranges[atom], int(exponent)))
-            total = add(total, term)
+                    term = term * self.ranges[atom] ** int(exponent)
+            total = total + term
         return total
 
     def _by_range(self, part: Polynomial) -> Sign:

@@ -9,14 +9,7 @@ from typing import Final, final
 
 from verify.checker.kernel.atoms import Atom, Puncture, key_of
 from verify.checker.kernel.domain import Variable
-from verify.checker.kernel.expressions import (
-    Fold,
-    Name,
-    ProofError,
-    free,
-    show,
-    substitute,
-)
+from verify.checker.kernel.expressions import Fold, Name, ProofError, free, show, substitute
 from verify.checker.kernel.polynomials import (
     GENERATORS,
     ONE,
@@ -52,7 +45,7 @@ class Sums(Powers):
 
     def other_than_one(self, ratio: Ratio) -> None:
         """Require the ratio of a sum to differ from 1; ask to leave out a point where it is 1."""
-        value, what = ratio - Ratio.number(1), "the ratio of a geometric sum, less 1,"
+        value, what = ratio - 1, "the ratio of a geometric sum, less 1,"
         found = self.sign(value)
         if found is not None and found[1]:
             return
@@ -82,13 +75,13 @@ class Sums(Powers):
         for end in (low, high):
             if not self.is_integer(end):
                 raise ProofError("an end of a sum was not shown to be an integer")
-        count = (high - low + Ratio.number(1)).value()
+        count = (high - low + 1).value()
         first = low.value()
         if count is not None and count <= _LONGEST_SUM:
             return self._written_out(node, low, int(count))
         if first is not None and high.value() is not None:
             raise ProofError("a sum is too long to be written out")
-        self.require(high - low + Ratio.number(1), 1, "the number of terms", strict=False)
+        self.require(high - low + 1, 1, "the number of terms", strict=False)
         term, index = self._term(node, low, high)
         if node.name == "product":
             return self._opened("product", term, index, low, high)
@@ -98,14 +91,14 @@ class Sums(Powers):
         span = Span(index, number_of_index, frozenset([number_of_index, *moving]), low, high)
         result = self._linear(term, span)
         found = self.sign(term)
-        if found is not None and found[1] and self.sign(high - low + Ratio.number(1)) == (1, True):
+        if found is not None and found[1] and self.sign(high - low + 1) == (1, True):
             self.signs.learn(self.reduced(result), found)
         return result
 
     def _written_out(self, node: Fold, low: Ratio, count: int) -> Ratio:
         total = Ratio.number(0 if node.name == "sum" else 1)
         for step in range(count):
-            at = self.node(low + Ratio.number(step))
+            at = self.node(low + step)
             value = self.normal(substitute(node.term, {node.index: at}))
             total = total + value if node.name == "sum" else total * value
         return total
@@ -169,7 +162,7 @@ class Sums(Powers):
             rate = self._rate(i, span)
             if rate is None or degree < 0:
                 return self._opened("sum", term, span.index, span.low, span.high)
-            bases.append((self.atoms[i].base, rate * Ratio.number(e)))
+            bases.append((self.atoms[i].base, rate * e))
         if degree < 0:
             return self._opened("sum", term, span.index, span.low, span.high)
         return self._closed(degree, bases, span.low, span.high)
@@ -212,7 +205,7 @@ class Sums(Powers):
     def _opened(self, name: str, term: Ratio, index: str, low: Ratio, high: Ratio) -> Ratio:
         """Return a sum or product as an atom, its last terms split off to a common end."""
         shift = shift_of(high)
-        base = high - Ratio.number(shift)
+        base = high - shift
         inner = self.node(term)
         key = (name, self._signature(term, index), key_of(low), key_of(base))
         # the numbers of the atoms may change with a restart, what they stand for does not
@@ -223,12 +216,12 @@ class Sums(Powers):
             raise self.memory.restart()
         if shift - least > _LARGEST_SHIFT:
             raise ProofError("two sums whose ends are too far apart")
-        end = base + Ratio.number(least)
-        self.require(end - low + Ratio.number(1), 1, "the number of terms", strict=False)
+        end = base + least
+        self.require(end - low + 1, 1, "the number of terms", strict=False)
         node = Fold(name, index, self.node(low), self.node(end), inner)
         result = Ratio.atom(self.atom(key, Atom(node)))
         for step in range(least + 1, shift + 1):
-            at = self.node(base + Ratio.number(step))
+            at = self.node(base + step)
             value = self.normal(substitute(inner, {index: at}))
             result = result + value if name == "sum" else result * value
         return result
@@ -265,7 +258,7 @@ def _geometric(degree: int, ratio: Ratio) -> list[Ratio]:
     for k in range(degree, -1, -1):
         known = Ratio.number(1 if k == degree else 0)
         for n in range(k + 1, degree + 1):
-            known = known - ratio * found[n] * Ratio.number(comb(n, k))
+            known = known - ratio * found[n] * comb(n, k)
         found[k] = known / (ratio - one)
     return found
 
@@ -275,8 +268,8 @@ def _check_antidifference(found: list[Ratio], degree: int, ratio: Ratio) -> None
     for k in range(len(found)):
         upper = Ratio.number(0)
         for n in range(k, len(found)):
-            upper = upper + found[n] * Ratio.number(comb(n, k))
-        if not (ratio * upper - found[k] - Ratio.number(1 if k == degree else 0)).is_zero():
+            upper = upper + found[n] * comb(n, k)
+        if not (ratio * upper - found[k] - int(k == degree)).is_zero():
             raise ProofError("a telescoping sum does not check")
 
 

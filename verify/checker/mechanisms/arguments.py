@@ -148,10 +148,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "FiniteSet": {"vectors": Argument(each(each(number)))},
     "Gaussian": {"standard_deviation": _SOME, "l2_sensitivity": _ONE},
     "GeneralGaussian": {"covariance": _COVARIANCE, "space": Argument(space)},
-    "Guaranteed": {
-        "epsilon": Argument(not_negative),
-        "delta": Argument(probability, Fraction(0)),
-    },
+    "Guaranteed": {"epsilon": Argument(not_negative), "delta": Argument(probability, Fraction(0))},
     "HonakerTree": {"steps": _COUNT, **_COUNTER},
     "IntegerNoise": {"probabilities": _LISTED, "lowest": Argument(integer()), "sensitivity": _STEP},
     "Isotropic": {"dimension": _COUNT, "variance": Argument(both(rational, positive))},
@@ -222,11 +219,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "sigma_star": Argument(both(rational, positive)),
         "l2_sensitivity": _ONE,
     },
-    "SampledWithoutReplacement": {
-        "mechanism": _INNER,
-        "sample_size": _COUNT,
-        "population": _COUNT,
-    },
+    "SampledWithoutReplacement": {"mechanism": _INNER, "sample_size": _COUNT, "population": _COUNT},
     "Shuffled": {"mechanism": _INNER, "users": _COUNT},
     "SmoothBinary": {"steps": _COUNT, **_COUNTER},
     "SparseBox": {

@@ -48,10 +48,19 @@ def pivots(rows: Rows) -> list[Fraction] | None:
 
 
 def form(rows: Rows, vectors: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Return v'Σ⁺w for all pairs of vectors; raise ValueError if one leaves the range of Σ.
+    """Return v'Σ⁺w for all pairs of vectors; raise ValueError if one leaves the range of Σ."""
+    used, whitened = _whitened(rows, vectors)
+    return [[total([y[i] * z[i] * d for i, d in used]) for z in whitened] for y in whitened]
 
-    With y = L⁻¹v it is Σ y_i z_i/D_i, and v lies in the range where y is 0 at zero pivots.
-    """
+
+def norms(rows: Rows, vectors: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return v'Σ⁺v for each vector; raise ValueError if one leaves the range of Σ."""
+    used, whitened = _whitened(rows, vectors)
+    return [total([y[i] * y[i] * d for i, d in used]) for y in whitened]
+
+
+def _whitened(rows: Rows, vectors: Sequence[Sequence[Any]]) -> tuple[list[Any], Any]:
+    """Return the 1/D_i and y = L⁻¹v: v'Σ⁺w is Σ y_i z_i/D_i, and y is 0 at zero pivots."""
     found = eliminate(rows, vectors)
     if found is None:
         raise ValueError("a covariance with a direction of negative variance")
@@ -59,8 +68,7 @@ def form(rows: Rows, vectors: Sequence[Sequence[Any]]) -> list[list[Any]]:
     zeros = [i for i, pivot in enumerate(diagonal) if not pivot]
     if any(column[i] for column in whitened for i in zeros):
         raise outside()
-    used = [(i, 1 / pivot) for i, pivot in enumerate(diagonal) if pivot]
-    return [[total([y[i] * z[i] * d for i, d in used]) for z in whitened] for y in whitened]
+    return [(i, 1 / pivot) for i, pivot in enumerate(diagonal) if pivot], whitened
 
 
 def outside() -> ValueError:

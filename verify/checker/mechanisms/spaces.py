@@ -19,6 +19,7 @@ from verify.checker.mechanisms.quadratic import (
     best_vertex,
     form,
     least_eigenvalue,
+    norms,
     outside,
 )
 from verify.checker.notation import Noise
@@ -33,7 +34,7 @@ def largest_square(space: Noise, covariance: Noise) -> Any:
     """Return the largest v'Σ⁺v over a space; ValueError if a difference leaves Σ's range."""
     match space.name:
         case "FiniteSet":
-            return largest([square(covariance, vector) for vector in space["vectors"]])
+            return largest(squares(covariance, space["vectors"]))
         case "L2Ball":
             return space["radius"] * space["radius"] / least_variance(covariance)
         case "Box":
@@ -72,20 +73,23 @@ def variances(covariance: Noise) -> list[Fraction]:
     return [covariance["diagonal"]] * dimension(covariance)
 
 
-def square(covariance: Noise, vector: Sequence[Any]) -> Any:
-    """Return v'Σ⁺v."""
+def squares(covariance: Noise, vectors: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return v'Σ⁺v for each vector."""
     if covariance.name == "Diagonal":
-        return _independent(covariance["variances"], vector)
+        return [_independent(covariance["variances"], vector) for vector in vectors]
     both = axes(covariance)
     if both is None:
-        return form(_rows(covariance), [vector])[0][0]
-    whole = total(vector)
-    along = whole * whole / len(vector)
-    across = total([*(x * x for x in vector), -along])
-    parts = [(part, axis) for part, axis in zip((along, across), both, strict=True) if part]
-    if not all(axis for _, axis in parts):
-        raise outside()
-    return total([part / axis for part, axis in parts])
+        return norms(_rows(covariance), vectors)
+    found = []
+    for vector in vectors:
+        whole = total(vector)
+        along = whole * whole / len(vector)
+        across = total([*(x * x for x in vector), -along])
+        parts = [(part, axis) for part, axis in zip((along, across), both, strict=True) if part]
+        if not all(axis for _, axis in parts):
+            raise outside()
+        found.append(total([part / axis for part, axis in parts]))
+    return found
 
 
 def least_variance(covariance: Noise) -> Any:

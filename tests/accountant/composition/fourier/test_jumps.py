@@ -15,7 +15,7 @@ from mpmath import mp, mpf
 
 from accountant.composition.choose import smooth
 from accountant.composition.fourier import estimates as saddle
-from accountant.composition.fourier.certified import Kernel
+from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.cut import cut_off
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps import Jumps
@@ -26,6 +26,7 @@ from accountant.composition.fourier.jumps_integral import (
     window,
 )
 from accountant.composition.fourier.measure import Loss
+from accountant.composition.fourier.sure import beyond, slack
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import MixtureTransform
 from accountant.composition.numeric.search import saddle as find_saddle
@@ -34,7 +35,6 @@ from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.accountant.composition.two_releases import two_releases
-from tests.near import narrow
 from tests.quick import quick
 
 WIDTH = Fraction(1, 10**9)
@@ -117,7 +117,8 @@ def test_epsilon_is_enclosed(
     mechanism = Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
     found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=WIDTH)
     assert str(found).startswith(epsilon)
-    assert narrow(found, WIDTH)
+    assert found.relative_width is not None
+    assert found.relative_width <= WIDTH
 
 
 @pytest.mark.parametrize(("parts", "epsilon"), CASES)
@@ -137,6 +138,36 @@ def test_lines_from_floats_lie_beside_those_in_balls(
         assert float(other.real.rad()) + float(other.imag.rad()) < 1e-7
 
 
+@pytest.mark.parametrize(
+    ("parts", "epsilon"),
+    quick(
+        [
+            ((("10.68", "0.0002628", 23),), "0.0041971137"),
+            ((("2.971", "1.879e-05", 1003),), "0.0030453918"),
+            ((("0.4611", "1.179e-05", 8), ("0.9165", "5.561e-05", 55814597)), "45.98"),
+        ]
+    ),
+)
+def test_where_small_losses_are_nearly_everything(
+    parts: tuple[tuple[str, str, int], ...], epsilon: str
+) -> None:
+    """The sum of a line of small losses and one of large ones, wherever they are parted."""
+    loss, at = loss_of(*parts), exact(epsilon, "epsilon")
+    cut = cut_for_jumps(loss, saddle.CALL, float(epsilon), BITS, SPARE)
+    lowest = log_level(loss, saddle.CALL, float(epsilon), BITS) - BITS
+    with ctx.workprec(PRECISION):
+        found = jump_integral(loss, Kernel.CALL, saddle.CALL, at, BITS)
+        level = float(found.log().mid())
+        low = window(cut, saddle.CALL, float(epsilon), BITS, level, lowest, single=False)
+        assert low is not None
+        parted = integral(low, Kernel.CALL, saddle.CALL, at, 2 * BITS)
+        parted += integral(low.small, Kernel.CALL, saddle.CALL, at, BITS)
+        parted += beyond(loss, cut, Kernel.CALL, at, parted, BITS)
+        parted += arb(0, slack(cut, low, Kernel.CALL, at) + slack(cut, None, Kernel.CALL, at))
+    assert found.overlaps(parted)
+    assert min(found.rel_accuracy_bits(), parted.rel_accuracy_bits()) > BITS - 14
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "q", "delta"), [("0.4173", "4.194e-05", "0.0006"), ("45.24", "1.744e-06", "1e-4")]
@@ -148,7 +179,8 @@ def test_a_delta_above_that_of_zero_has_an_epsilon_below_zero(
     mechanism = Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), 2)
     found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=WIDTH)
     assert found.upper < 0
-    assert narrow(found, WIDTH)
+    assert found.relative_width is not None
+    assert found.relative_width <= WIDTH
     ends = []
     with mp.workdps(30):
         for end in (found.lower, found.upper):

@@ -32,8 +32,10 @@ PAIRS = [(0.0, 1.0), (0.0, 2.0)]
 class Noisy:
     """Laplace noise that counts its runs, and fails at one of its calls."""
 
-    def __init__(self, fails_at: float = np.inf, error: type[BaseException] = ValueError) -> None:
-        self.fails_at, self.error = fails_at, error
+    def __init__(
+        self, fails_at: float = np.inf, error: type[BaseException] = ValueError, scale: float = 1
+    ) -> None:
+        self.fails_at, self.error, self.scale = fails_at, error, scale
         self.calls = self.runs = 0
 
     def sample(self, dataset: float, size: int, rng: Generator) -> Any:
@@ -41,7 +43,7 @@ class Noisy:
         if self.calls == self.fails_at:
             raise self.error("no more")
         self.runs += size
-        return dataset + rng.laplace(0, 1, size)
+        return dataset + rng.laplace(0, self.scale, size)
 
 
 def run(mechanism: Any, path: Path | None, seed: int | None = 3) -> AuditResult:
@@ -119,22 +121,12 @@ def test_counts_of_one_event_are_not_continued_with_another(tmp_path: Path) -> N
 PLAIN = (features.plain,)
 
 
-class Scarce:
-    """Laplace noise at most `calls` times, then nothing but an error."""
-
-    def __init__(self, calls: float) -> None:
-        self.calls = calls
-        self.runs = 0
-
-    def sample(self, dataset: float, size: int, rng: np.random.Generator) -> Any:
-        self.calls -= 1
-        if self.calls < 0:
-            raise RuntimeError("no more")
-        self.runs += size
-        return dataset + rng.laplace(0, 0.8, size)
+def scarce(calls: float) -> Noisy:
+    """Return noise that is too little for the claim, so many times."""
+    return Noisy(calls + 1, RuntimeError, 0.8)
 
 
-def bet(target: Scarce, path: Path | None, *, seed: int | None = 3) -> SequentialResult:
+def bet(target: Noisy, path: Path | None, *, seed: int | None = 3) -> SequentialResult:
     return audit_until_refuted(
         target,
         1,
@@ -149,53 +141,53 @@ def bet(target: Scarce, path: Path | None, *, seed: int | None = 3) -> Sequentia
 
 @pytest.mark.parametrize("calls", [8, *(pytest.param(n, marks=pytest.mark.slow) for n in (25, 40))])
 def test_what_was_drawn_is_kept(tmp_path: Path, calls: int) -> None:
-    whole = Scarce(np.inf)
+    whole = scarce(np.inf)
     alone = bet(whole, None)
     path = tmp_path / "kept.json"
-    first = Scarce(calls)
+    first = scarce(calls)
     with pytest.raises(MechanismError, match=r"pairs of runs\) were drawn and are in .*kept\.json"):
         bet(first, path)
-    again = Scarce(np.inf)
+    again = scarce(np.inf)
     resumed = bet(again, path)
     assert resumed.rounds == alone.rounds
     assert (resumed.evidence, resumed.outcome) == (alone.evidence, Outcome.REFUTED)
     # the runs of the probe are made once, and at most the side of a round that raised is redrawn
     redrawn = first.runs + again.runs - whole.runs
     assert 0 <= redrawn <= max(entry.runs for entry in alone.rounds)
-    assert bet(Scarce(0), path).evidence == alone.evidence  # nothing is left to draw
+    assert bet(scarce(0), path).evidence == alone.evidence  # nothing is left to draw
 
 
 def test_without_a_checkpoint_the_message_says_how_to_keep_runs() -> None:
     with pytest.raises(MechanismError, match=r"were discarded \(name a checkpoint= to keep them\)"):
-        bet(Scarce(20), None)
+        bet(scarce(20), None)
 
 
 @pytest.mark.slow
 def test_a_checkpoint_keeps_the_seed(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     with pytest.raises(MechanismError):
-        bet(Scarce(20), path, seed=None)
-    resumed = bet(Scarce(np.inf), path, seed=None)
+        bet(scarce(20), path, seed=None)
+    resumed = bet(scarce(np.inf), path, seed=None)
     assert resumed.seed == blocks.kept_seed(path)
-    assert resumed.rounds == bet(Scarce(np.inf), None, seed=resumed.seed).rounds
+    assert resumed.rounds == bet(scarce(np.inf), None, seed=resumed.seed).rounds
 
 
 def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     with pytest.raises(MechanismError):
-        bet(Scarce(20), path)
+        bet(scarce(20), path)
     with pytest.raises(InvalidInputError, match="belongs to another audit"):
-        bet(Scarce(np.inf), path, seed=4)
+        bet(scarce(np.inf), path, seed=4)
     outputs = tmp_path / "kept.json.round-1.npz"
     outputs.write_bytes(outputs.read_bytes()[:200])  # a disk that was full
     with pytest.raises(InvalidInputError, match=r"round-1\.npz.* cannot be read"):
-        bet(Scarce(np.inf), path)
+        bet(scarce(np.inf), path)
     outputs.unlink()
     with pytest.raises(InvalidInputError, match=r"round-1\.npz.* cannot be read"):
-        bet(Scarce(np.inf), path)
+        bet(scarce(np.inf), path)
     path.write_text("{}")
     with pytest.raises(InvalidInputError, match="no checkpoint of an audit"):
-        bet(Scarce(np.inf), path)
+        bet(scarce(np.inf), path)
 
 
 @pytest.mark.parametrize("text", ['Laplace(scale="0.8")', 'DiscreteLaplace(scale="0.8")'])
@@ -216,7 +208,7 @@ def test_a_device_knows_the_event(tmp_path: Path, text: str) -> None:
 
 def test_a_device_draws_nothing_but_our_own() -> None:
     with pytest.raises(InvalidInputError, match="a device draws mechanisms of this package only"):
-        audit_until_refuted(Scarce(9), 1, pairs=[(0.0, 1.0)], seed=1, device="numpy")
+        audit_until_refuted(scarce(9), 1, pairs=[(0.0, 1.0)], seed=1, device="numpy")
 
 
 def test_the_command_line_keeps_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from fractions import Fraction
 
 import pytest
 from flint import arb
@@ -17,6 +18,7 @@ from accountant.mechanisms import (
     IntegerNoise,
     Laplace,
     PoissonSubsampled,
+    RandomizedResponse,
     Staircase,
 )
 from accountant.numbers.exact import exact
@@ -50,6 +52,13 @@ def test_the_exact_profile_lies_between_the_two(
         assert low * (1 - FLOATS) <= float(true.upper)
         assert float(true.lower) <= high * (1 + FLOATS)
         assert high - low <= step * math.exp(max(epsilon, 0.0)) * 0.5  # at most a step of loss
+
+
+def test_atoms_at_irrational_ends_are_not_cut_off() -> None:
+    """The upper end is at or above the atom √2, and so is the lower one above −√2."""
+    low, high = reach(RandomizedResponse("sqrt(2)").worst_case(None).remove[0], -40.0)
+    assert exact(-low) < exact("sqrt(2)") < exact(high)
+    assert high + low < Fraction(1, 10**15)
 
 
 def test_the_distribution_is_one_of_dp_accounting() -> None:

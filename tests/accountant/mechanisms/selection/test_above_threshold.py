@@ -116,7 +116,7 @@ def test_what_bounds_several_streams() -> None:
 
 @pytest.mark.parametrize("variant", ["standard", "fresh-threshold", "endless"])
 def test_outputs_have_their_probabilities(variant: str) -> None:
-    size, answers = 500, (0.5, -1.0)
+    size, answers = 600, (3.0, -2.0)
     count = 1 if variant == "standard" else 3
     about = AboveThreshold(1, 2, count, variant=variant)
     drawn = about.release(list(answers), size, rng=np.random.default_rng(5))

@@ -67,7 +67,7 @@ def test_no_search_finds_worse_scores(noise: str, k: int, s: int, t: str, epsilo
         assert -found.fun <= upper + SPARE[noise]
 
 
-@pytest.mark.parametrize("candidates", quick([2, 3, 5, 10, 100], 0))
+@pytest.mark.parametrize("candidates", quick([2, 3, 10], 0))
 def test_questions_agree_with_each_other(candidates: int) -> None:
     for noise in ("Gaussian", "Laplace", "Exponential", "Gumbel"):
         about = ReportNoisyMax(noise, 4, candidates)

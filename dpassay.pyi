@@ -66,6 +66,13 @@ from accountant.training import dpsgd_noise as dpsgd_noise
 from accountant.training import training as training
 from accountant.training import training_schemes as training_schemes
 from figures.plot import plot as plot
+from lp.count_noise import optimal_count_noise as optimal_count_noise
+from lp.integer_noise import optimal_free_noise as optimal_free_noise
+from lp.integer_noise import optimal_integer_noise as optimal_integer_noise
+from lp.integer_problem import IntegerNoiseProblem as IntegerNoiseProblem
+from lp.problem import CountNoiseProblem as CountNoiseProblem
+from lp.shape_problem import GaussianShapeProblem as GaussianShapeProblem
+from lp.shapes import optimal_gaussian_shape as optimal_gaussian_shape
 from verify.ask import assert_private as assert_private
 from verify.ask import audit as audit
 from verify.ask import audit_samples as audit_samples

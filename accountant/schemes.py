@@ -123,7 +123,8 @@ class Loop:
         """Where the number of steps comes from."""
         if self.epochs is None:
             return f"The run has {self.steps} steps."
-        return f"{self.epochs} epochs are {self.steps} steps (rounded up)."
+        said = "One epoch is" if self.epochs == 1 else f"{self.epochs} epochs are"
+        return f"{said} {self.steps} step{'s' * (self.steps > 1)} (rounded up)."
 
     @property
     def full_batches(self) -> int:

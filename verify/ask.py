@@ -34,21 +34,22 @@ _ONE_TARGET = "Name one target: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1
 
 
 _SENTENCE = re.compile(
-    r"(?P<mechanism>.+?)\s+(?:is|satisfies)\s+(?P<numbers>.+?)(?:-|\s+)(?P<kind>DP|GDP|zCDP)"
+    r"(?P<mechanism>.+?)\s+(?:is|satisfies)\s+(?P<numbers>.+?)(?:-|\s+)(?P<kind>DP|GDP|zCDP|RDP)"
     r"(?:,?\s+(?:under|for neighbours by) (?P<adjacency>[\w-]+))?\.?",
     re.DOTALL,
 )
 _VERB = re.compile(r"\b(?:is|are|satisfies)\s")
 _FORMS = (
-    'Write "Gaussian(3) is (1, 1e-5)-DP", "… is 0.1-zCDP" or "… is 0.5-GDP", and nothing after it '
-    'but ", for neighbours by add-remove" (or "under replace-one").'
+    'Write "Gaussian(3) is (1, 1e-5)-DP", "… is 0.1-zCDP", "… is 0.5-GDP" or "… is (10, 0.6)-RDP" '
+    '(order, divergence), and nothing after it but ", for neighbours by add-remove" (or "under '
+    'replace-one").'
 )
 _ELSEWHERE = {
-    "RDP": " A bound at a Rényi order is a claim of a file (renyi-dp); renyi gives the divergence.",
     "LDP": " Local privacy is written -DP: any two inputs of a local mechanism are neighbours.",
 }
 """Where what has no sentence is said."""
-_WORD_OF = {"DP": "epsilon", "GDP": "mu", "zCDP": "rho"}
+_WORDS = {"DP": ("epsilon", "delta"), "GDP": ("mu",), "zCDP": ("rho",), "RDP": ("order", "renyi")}
+"""What the numbers before a kind of privacy are."""
 
 
 def read_sentence(text: str) -> tuple[str, dict[str, str]]:
@@ -60,6 +61,8 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
     ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
     >>> read_sentence("Gaussian(3) is (1, 1e-5) DP")
     ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
+    >>> read_sentence("Gaussian(3) is (10, 0.6)-RDP")
+    ('Gaussian(3)', {'order': '10', 'renyi': '0.6'})
     >>> read_sentence("Laplace(2) is 0.5-DP, for neighbours by add-remove")
     ('Laplace(2)', {'epsilon': '0.5', 'adjacency': 'add-remove'})
     """
@@ -74,11 +77,11 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
     numbers, kind = found["numbers"].strip(), found["kind"]
     bracketed = numbers.startswith("(") and numbers.endswith(")")
     parts = [part.strip() for part in (numbers[1:-1] if bracketed else numbers).split(",")]
-    words = dict(zip([_WORD_OF[kind], "delta"], parts, strict=False))
-    if len(parts) > (2 if kind == "DP" else 1):
+    words = dict(zip(_WORDS[kind], parts, strict=False))
+    if len(parts) > len(_WORDS[kind]) or (kind == "RDP" and len(parts) == 1):
         raise InvalidInputError(
-            f"Expected one number before -{kind} (or (ε, δ) before -DP), not {numbers!r}. "
-            'Write a claim such as "Gaussian(3) is (1, 1e-5)-DP".'
+            f"Expected one number before -{kind} (or (ε, δ) before -DP, (order, divergence) before "
+            f'-RDP), not {numbers!r}. Write a claim such as "Gaussian(3) is (1, 1e-5)-DP".'
         )
     if found["adjacency"]:
         words["adjacency"] = found["adjacency"]
@@ -92,10 +95,15 @@ def claims_about(
     delta: Number | None = None,
     mu: Number | None = None,
     rho: Number | None = None,
+    order: Number | None = None,
+    renyi: Number | None = None,
     adjacency: Adjacency | str | None = None,
     source: str = "",
 ) -> list[Claim]:
-    """Return the claims that a mechanism is (ε, δ)-DP, μ-GDP, ρ-zCDP, as far as they are named."""
+    """Return the claims that a mechanism has the guarantees that are named.
+
+    (ε, δ)-DP, μ-GDP, ρ-zCDP, or a Rényi divergence of an order.
+    """
     from verify import claims
 
     relation = Adjacency.read(adjacency)
@@ -125,6 +133,12 @@ def claims_about(
         least = str(exact(rho, "rho"))
         said = f"It is {least}-zCDP."
         found.append(claims.ZeroConcentratedDP(id="zcdp", statement=said, rho=least, **shared))
+    if order is not None and renyi is not None:
+        at, least = str(exact(order, "order")), str(exact(renyi, "renyi"))
+        said = f"It is ({at}, {least})-RDP."
+        found.append(
+            claims.RenyiDP(id="renyi-dp", statement=said, order=at, epsilon=least, **shared)
+        )
     return found
 
 

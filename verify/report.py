@@ -13,7 +13,7 @@ from accountant.numbers.exact import exact, floats_in_short
 from accountant.numbers.interval import Interval, enclose
 from verify.remedy import remedy
 from verify.ruler import Ruler
-from verify.tables import Row, console, is_pretty
+from verify.tables import Row, console, fitted, is_pretty
 from verify.tables import show as show_rows
 from verify.verdict import Finding, Verdict, distinct_errors
 
@@ -102,7 +102,7 @@ def show(finding: Finding, stream: TextIO) -> None:
     if is_pretty(stream):
         console(stream).print(panel(finding), soft_wrap=False)
     else:
-        stream.write(plain(finding) + "\n")
+        stream.write(fitted(plain(finding), stream) + "\n")
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:

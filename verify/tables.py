@@ -6,6 +6,8 @@ Where nobody looks (a pipe, a file) a row is one line with all of its text, for 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +22,10 @@ _LEAST_INLINE = 36
 _INDENT = "    "
 _MOST_LINES = 2
 """Lines of a text that stands below its row."""
+_LONGEST_LABEL = 24
+"""Columns of a label, with its indentation, beside which its text goes on."""
+_LABEL = re.compile(r" *(?:[-*] |\S+(?: \S+)*  +)?")
+"""The indentation of a line, with its bullet, or its label and the gap behind it."""
 
 
 @final
@@ -45,6 +51,33 @@ def console(stream: TextIO) -> Console:
     from rich.console import Console
 
     return Console(file=stream, highlight=False, soft_wrap=True)
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """Return lines that fit the terminal: a longer one goes on below where its text began.
+
+    Anywhere else, and for a table of several columns, the text is returned as it is.
+    """
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(_hanging(line, width) for line in text.split("\n"))
+
+
+def _hanging(line: str, width: int) -> str:
+    label = _LABEL.match(line)[0]  # type: ignore[index]  # it matches any line
+    said = line[len(label) :]
+    if len(line) <= width or _GAP in said:
+        return line
+    indent = len(label) + len(_GAP) * label.isspace()
+    return textwrap.fill(
+        said,
+        max(width, indent + 1),
+        initial_indent=label,
+        subsequent_indent=" " * (indent if indent <= _LONGEST_LABEL else len(_INDENT)),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:

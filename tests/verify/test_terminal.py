@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from verify import progress, report
+from verify import progress, report, tables
 from verify.cli import main
 from verify.cli.verify import ledger
 from verify.exact import verify
@@ -235,3 +235,23 @@ def test_the_first_minute(
     assert list(tmp_path.iterdir()) == []
     readme = Path(__file__).resolve().parents[2] / "README.md"
     assert "\n".join(lines[2:9]) in readme.read_text("utf-8")
+
+
+def test_prose_goes_on_below_where_it_began(width: int) -> None:
+    words = " ".join(["word"] * 60)
+    shown = tables.fitted(f"  - {words}\nlabel  {words}\n\n1  22  {words}", Terminal())
+    *prose, table = shown.splitlines()
+    assert max(map(len, prose)) <= width
+    assert prose[1].startswith("    word")
+    first = next(i for i, line in enumerate(prose) if line.startswith("label"))
+    assert prose[first + 1].startswith("       word")
+    assert table == f"1  22  {words}"  # of several columns
+    assert tables.fitted(words, io.StringIO()) == words
+
+
+def test_an_answer_about_training_fits(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    asked = ["--noise-multiplier", "1.1", "--batch", "256", "--size", "60000", "--steps", "1"]
+    assert main(["training", *asked, "--delta", "1e-5"]) == 0
+    assert max(map(len, terminal.getvalue().splitlines())) <= width

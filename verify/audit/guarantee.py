@@ -84,15 +84,13 @@ class Guarantee:
         """Return the points that a test may be made at, at most some fifty of them."""
         if self.profile is None:
             return self.points
-        grid = [0.0, *(largest * (2.0 ** (-(_GRID - 1 - i) / 6)) for i in range(_GRID))]
         found = []
-        for eps in grid:
-            point = Point(Fraction(f"{eps:.6g}"), Fraction(0))
-            delta = self.delta_at(float(point.epsilon))
+        for epsilon in _grid(largest):
+            delta = self.delta_at(float(epsilon))
             if not 0 <= delta <= 1:
-                raise expected("profile", delta, f"in [0, 1] at epsilon={eps:.6g}")
+                raise expected("profile", delta, f"in [0, 1] at epsilon={float(epsilon):.6g}")
             if delta < 1:
-                found.append(Point(point.epsilon, _above(delta)))
+                found.append(Point(epsilon, _above(delta)))
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
@@ -103,6 +101,13 @@ class Guarantee:
             "points": [point.to_json() for point in self.points],
             "parameter": self.parameter,
         }
+
+
+@functools.cache
+def _grid(largest: float) -> tuple[Fraction, ...]:
+    """Return the ε that are tried: 0, and some up to the largest, as short decimals."""
+    steps = (largest * 2.0 ** (-(_GRID - 1 - i) / 6) for i in range(_GRID))
+    return (Fraction(0), *(Fraction(f"{step:.6g}") for step in steps))
 
 
 def guarantee(claim: Claim, *, adjacency: Adjacency | str | None = None) -> Guarantee:
@@ -234,6 +239,7 @@ def _point(epsilon: Number, delta: Number) -> Point:
     return Point(eps.rational, bound.rational)
 
 
+@functools.lru_cache(maxsize=1024)  # an audit asks for the same fifty again and again
 def _above(value: float) -> Fraction:
     """Return a short decimal ≥ value."""
     text = Fraction(f"{value:.{_DIGITS}e}")

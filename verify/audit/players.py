@@ -17,6 +17,7 @@ from verify.audit.plan import Plan, oddities, probe
 from verify.audit.rounds import KeptRounds, Round
 from verify.audit.rule import Histogram, Rule
 from verify.audit.stakes import Guesses, sharpened, stake
+from verify.audit.threads import one_thread
 from verify.audit.wording import worded
 
 _ROUNDS = 3
@@ -63,7 +64,8 @@ class _Past:
             mixed=alphabet.width is not None,
         )
         counted = np.array([rule.histogram(side) for side in sides])
-        rule = sharpened(rule, counted, plan.guarantee.candidates())
+        with one_thread():
+            rule = sharpened(rule, counted, plan.guarantee.candidates())
         self.rule = worded(rule, sides, alphabet.width, alphabet.names)
         self.learned_at = size
         return self.rule

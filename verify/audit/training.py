@@ -43,7 +43,7 @@ _MOST_TRAINING_ENTRIES = 12_000_000
 """Numbers of a side, for wide outputs: 96 MB of doubles."""
 _LEAST_TRAINING = 200
 """Training runs a side, up to half of all: fewer choose by luck."""
-_OF_PAIRS = 4
+_OF_PAIRS = 2
 """One of so many pairs goes on to the next stage of training."""
 
 

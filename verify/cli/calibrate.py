@@ -29,6 +29,8 @@ examples:
   dpassay calibrate --find epsilon --count 10 --epsilon 1 --delta 1e-6
   dpassay calibrate --find epsilon --shares 1,2,1/2 --mu 1
 """
+_TARGETS = ("epsilon", "delta", "mu", "rho")
+"""Options that are easily written like the arguments of a mechanism."""
 _NOTATION = re.compile(r"\s*(\[|[A-Z]\w*\()")
 
 
@@ -68,8 +70,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Calibrate and print."""
+    from accountant import notation
     from accountant.budget.calibrate import calibrate
     from accountant.errors import InvalidInputError
+    from accountant.mechanisms import DESCRIPTIONS
 
     if options.find != "noise":
         return allot(options, target(options))
@@ -77,16 +81,25 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidInputError("Expected --shares together with --find epsilon only.")
     if options.name is None:
         raise InvalidInputError("Expected the name of a mechanism, such as Gaussian.")
+    asked = target(options)
+    fixed = fixed_arguments([*options.fixed, *options.set])
+    known = notation.argument_names(options.name) if options.name in DESCRIPTIONS else fixed
+    for key in _TARGETS:
+        if key in fixed and key not in known:
+            raise InvalidInputError(
+                f"{key} is no argument of {options.name}. For the guarantee, write it as an "
+                f"option: --{key} {fixed[key]}."
+            )
     found = calibrate(
         options.name,
-        target(options),
+        asked,
         adjacency=options.adjacency,
         direction=options.direction,
         digits=options.digits,
         count=options.count,
         sampling_prob=options.sampling_prob,
         schedule=[entry for entry in options.schedule.split(",") if entry],
-        **fixed_arguments([*options.fixed, *options.set]),
+        **fixed,
     )
     if options.json:
         say_json({"schema_version": 1, "adjacency": options.adjacency, **found.to_json()})

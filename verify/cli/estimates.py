@@ -23,7 +23,20 @@ KEYS = {
 """The options that have estimates, and the keys of their answers."""
 _DIGITS_OF_LOGARITHMS = 6
 """Digits of a number of which a logarithm down to −1e6 is known in floats."""
-_REFUSED = ("order", "total_variation", "mu", "rho", "mse", "variance", "export", "baselines")
+_REFUSED = (
+    "order",
+    "total_variation",
+    "mu",
+    "rho",
+    "loss_cdf",
+    "mse",
+    "mean_absolute_error",
+    "quantile",
+    "absolute_quantile",
+    "variance",
+    "export",
+    "baselines",
+)
 
 
 @final

@@ -39,6 +39,7 @@ examples:
   dpassay profile "Laplace(scale=2)" --epsilon 0 --epsilon 0.3 --delta 1e-6 --json
   dpassay profile "CorrelatedGaussian(dimension=100, mu=1)" --mu --adjacency replace-one
   dpassay profile "Laplace(scale=2)" --mu --tpr-at-fpr 1e-300
+  dpassay profile "Laplace(scale=2)" --absolute-quantile 0.95 --mean-absolute-error
   dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
   dpassay profile "Composed(Laplace(scale=10), count=100)" --delta 1e-5 --baselines
   dpassay profile "Gaussian(standard_deviation=3)" --export profile.csv --epsilons 0:5:51
@@ -149,10 +150,14 @@ def _mu(mechanism: Mechanism, _: str, how: How) -> Value:
     return {"best_upper": found.upper, "best_lower": found.lower, "regret": found.regret}
 
 
-def _mse(mechanism: Mechanism, _: str, __: How) -> Interval:
-    from accountant.questions.utility import mean_squared_error
+def _error(module: str, name: str, *, argument: bool = False) -> Ask:
+    """Return how to ask how far an answer is off: no neighbours and no engine have a part in it."""
 
-    return mean_squared_error(mechanism)
+    def ask(mechanism: Mechanism, given: str, _: How) -> Any:
+        question = getattr(import_module(f"accountant.questions.{module}"), name)
+        return question(mechanism, *[given] * argument)
+
+    return ask
 
 
 def _variance(mechanism: Mechanism, _: str, __: How) -> Interval | list[Interval]:
@@ -187,9 +192,56 @@ QUESTIONS = (
         None,
         "delta at epsilon 0",
     ),
-    Question("mu", "mu", _mu, None, "mu of Gaussian DP: exact, or the best above and below"),
-    Question("rho", "rho", _guarantee("rho"), None, "least rho of zCDP"),
-    Question("mse", "mse", _mse, None, "mean squared error, averaged over the outputs"),
+    Question(
+        "mu",
+        "mu",
+        _mu,
+        None,
+        "ask for mu of Gaussian DP: exact, or the best above and below (to claim a mu: dpassay "
+        "verify --mu M)",
+    ),
+    Question(
+        "rho",
+        "rho",
+        _guarantee("rho"),
+        None,
+        "ask for the least rho of zCDP (to claim one: dpassay verify --rho R)",
+    ),
+    Question(
+        "loss-cdf",
+        "loss_cdf",
+        _guarantee("loss_cdf", argument=True, engine=True),
+        "L",
+        "least probability that the privacy loss is at most this",
+    ),
+    Question(
+        "mse",
+        "mse",
+        _error("utility", "mean_squared_error"),
+        None,
+        "mean squared error, averaged over the outputs",
+    ),
+    Question(
+        "mean-absolute-error",
+        "mean_absolute_error",
+        _error("accuracy", "mean_absolute_error"),
+        None,
+        "mean absolute error, averaged over the outputs",
+    ),
+    Question(
+        "quantile",
+        "quantile",
+        _error("utility", "quantile", argument=True),
+        "P",
+        "least number that the noise is below with this probability",
+    ),
+    Question(
+        "absolute-quantile",
+        "absolute_quantile",
+        _error("accuracy", "absolute_quantile", argument=True),
+        "P",
+        "least error that is not exceeded with this probability",
+    ),
     Question("variance", "variance", _variance, None, "variance of each released coordinate"),
 )
 _DEFAULT = {

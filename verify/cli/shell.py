@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn, final
 
 from accountant.errors import DpassayError, InvalidInputError, UndecidedError, suggestion
+from verify.tables import fitted
 
 _LONGEST = 500
 """Characters of an unforeseen error that are shown."""
@@ -144,13 +145,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def say(text: str = "") -> None:
-    """Print a line of the result."""
-    sys.stdout.write(text + "\n")
+    """Print lines of the result, which fit the terminal where there is one."""
+    sys.stdout.write(fitted(text, sys.stdout) + "\n")
 
 
 def note(text: str) -> None:
     """Print a line about the run, on stderr."""
-    tell(f"dpassay: {text}\n")
+    tell(fitted(f"dpassay: {text}", sys.stderr) + "\n")
 
 
 def tell(text: str) -> None:
@@ -164,7 +165,7 @@ def tell(text: str) -> None:
 def say_json(data: object) -> None:
     """Print a result as JSON."""
     readable = (sys.stdout.encoding or "").lower().startswith("utf")
-    say(json.dumps(data, indent=2, ensure_ascii=not readable))
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=not readable) + "\n")
 
 
 def report_error(error: DpassayError | OSError) -> int:

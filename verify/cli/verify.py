@@ -73,12 +73,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "target",
         nargs="?",
         metavar="CLAIM|MECHANISM|FILE",
-        help='a claim such as "Laplace(2) is 0.5-DP", a mechanism, or a claim file (.toml)',
+        help='a claim such as "Laplace(2) is 0.5-DP" or "… is (8, 0.5)-RDP", a mechanism, or a '
+        "claim file (.toml)",
     )
     add("--epsilon", metavar="E", help="claim (E, D)-DP of the mechanism")
     add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
-    add("--mu", metavar="M", help="claim M-Gaussian DP of the mechanism")
-    add("--rho", metavar="R", help="claim R-zCDP of the mechanism")
+    add(
+        "--mu",
+        metavar="M",
+        help="claim M-Gaussian DP (to ask for mu: dpassay profile --mu)",
+    )
+    add(
+        "--rho",
+        metavar="R",
+        help="claim R-zCDP (to ask for rho: dpassay profile --rho)",
+    )
     add("--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger")
     add("--all-papers", action="store_true", help="verify the ledgers of all papers")
     add(

@@ -226,3 +226,28 @@ def test_a_refusal_does_not_take_the_other_answers(capsys: pytest.CaptureFixture
     assert float(found["rho"]["lower"]) >= 0
     assert float(found["delta"]["lower"]) > 0.009
     assert shown.err.startswith("dpassay: undecided: ")
+
+
+def test_errors_and_losses(capsys: pytest.CaptureFixture[str]) -> None:
+    """Laplace noise Z of scale 2: P(|Z| > t) = e^{−t/2}; its loss is at most 0.2 for Z ≥ 0.3."""
+    asked = ["--mean-absolute-error", "--absolute-quantile", "0.95", "--quantile", "0.9"]
+    assert main(["profile", "Laplace(2)", *asked, "--loss-cdf", "0.2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = {
+        "mean_absolute_error": 2,
+        "absolute_quantile": 2 * math.log(20),
+        "quantile": 2 * math.log(5),
+        "loss_cdf": math.exp(-0.15) / 2,
+    }
+    for key, value in expected.items():
+        assert float(found[key]["lower"]) == pytest.approx(value, rel=1e-9, abs=0)
+        assert float(found[key]["upper"]) == pytest.approx(value, rel=1e-9, abs=0)
+
+
+def test_a_renyi_claim_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """The divergence of N(0, 3²) at order 10 is 10/18."""
+    assert main(["verify", "Gaussian(3) is (10, 5/9)-RDP", "--quiet"]) == 0
+    assert capsys.readouterr().out == "HOLDS\n"
+    assert main(["verify", "Gaussian(3) is (10, 0.5555)-RDP", "--json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["claimed"] == {"epsilon": "0.5555", "order": "10"}

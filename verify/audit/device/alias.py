@@ -83,11 +83,10 @@ class Table:
     def _sums(self) -> tuple[Values, Values]:
         """Return the probabilities below and from every outcome on."""
         below = [0, *itertools.accumulate(self.weights)]
-        scale = Fraction(1, 1 << _BITS)
-        total = below[-1]
+        one = 1 << _BITS
         return (
-            np.array([float(part * scale) for part in below]),
-            np.array([float((total - part) * scale) for part in below]),
+            np.array([part / one for part in below]),
+            np.array([(one - part) / one for part in below]),
         )
 
     def lower(self, outcome: Values) -> Values:
@@ -105,7 +104,7 @@ class Table:
 def rational(masses: Sequence[Fraction]) -> Table:
     """Return the table of rational masses."""
     total = sum(masses)
-    return Table(0, _whole([Fraction(mass) / total for mass in masses]))
+    return Table(0, _filled([math.floor(Fraction(mass) / total * (1 << _BITS)) for mass in masses]))
 
 
 def finite(masses: Callable[[], Sequence[Any]], lowest: int) -> Table:
@@ -113,7 +112,7 @@ def finite(masses: Callable[[], Sequence[Any]], lowest: int) -> Table:
     with ctx.workprec(_PRECISION):
         balls = [arb(mass) for mass in masses()]
         total = sum(balls, start=arb(0))
-        return Table(lowest, _whole([_middle(mass / total) for mass in balls]))
+        return Table(lowest, _filled([_floor(mass / total) for mass in balls]))
 
 
 def discrete_laplace(scale: ExactReal) -> Table:
@@ -145,14 +144,15 @@ def _reach(value: float) -> int:
     return reach
 
 
-def _middle(ball: arb) -> Fraction:
+def _floor(ball: arb) -> int:
+    """Return the middle of a ball as a multiple of 2⁻⁶⁴, rounded down."""
     mantissa, exponent = (int(part) for part in ball.mid().man_exp())
-    return Fraction(mantissa) * Fraction(2) ** exponent
+    shift = exponent + _BITS
+    return mantissa << shift if shift >= 0 else mantissa >> -shift
 
 
-def _whole(masses: Sequence[Fraction]) -> tuple[int, ...]:
-    """Round masses down to multiples of 2⁻⁶⁴ and give the rest to the largest."""
-    weights = [math.floor(mass * (1 << _BITS)) for mass in masses]
+def _filled(weights: list[int]) -> tuple[int, ...]:
+    """Give to the largest weight what the others leave of 2⁶⁴."""
     largest = max(range(len(weights)), key=weights.__getitem__)
     weights[largest] += (1 << _BITS) - sum(weights)
     return tuple(weights)

@@ -158,6 +158,7 @@ _OTHER_WORDS = {
     "svt": ("AboveThreshold",),
     "topk": ("TopSelections", "Selection"),
     "noisymax": ("ReportNoisyMax",),
+    "ptr": ("ProposeTestRelease",),
     "dpftrl": ("MatrixMechanism",),
     "dp_ftrl": ("MatrixMechanism",),
     "dpsgd": ("PoissonSubsampled",),

@@ -3,8 +3,9 @@
     python -P benchmarks/selection.py
 
 All mechanisms have ε = 1, or noise of the scale 2; δ is at ½. The search is in floats: P(i wins) by
-the trapezoidal rule, s of k candidates rise by Δ and the others fall, from a gap that is swept. It
-is a lower bound, and says nothing of scores that it does not try.
+the trapezoidal rule, or a sum over integers, s of k candidates rise by Δ and the others fall, from
+a gap that is swept. It is a lower bound, and says nothing of scores that it does not try. Of the
+best k of very many candidates it tries independent choices between two scores.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from scipy.stats import binom, dlaplace
 
 from accountant.core.mechanism import Mechanism
 from accountant.errors import DpassayError
@@ -26,7 +28,9 @@ from accountant.mechanisms import (
     Composed,
     ExponentialMechanism,
     PermuteAndFlip,
+    ProposeTestRelease,
     ReportNoisyMax,
+    TopSelections,
 )
 from accountant.questions import guarantees, profile
 
@@ -57,7 +61,32 @@ def reached(noise: str, k: int, moved: float, epsilon: float) -> float:
     return found
 
 
-def row(name: str, noise: str, mechanism: Mechanism, k: int, moved: float) -> str:
+def reached_on_integers(k: int, moved: int, epsilon: float) -> float:
+    """Return the same for discrete Laplace noise of the scale 2; the first of equal ones wins."""
+    places, found = np.arange(-200, 200), 0.0
+    cdf = dlaplace.cdf(places, 0.5)
+    for s in sorted({1, 2, k // 2, k - 1} & set(range(1, k))):
+        steps = np.diff(cdf**s, prepend=0.0)
+
+        def wins(gap: int, s: int = s, steps: Array = steps) -> float:
+            return float((steps * dlaplace.cdf(places + gap, 0.5) ** (k - s)).sum())
+
+        for gap in range(-24, 25):
+            found = max(found, wins(gap + moved) - np.exp(epsilon) * wins(gap))
+    return found
+
+
+def reached_by_many(k: int, length: float, epsilon: float) -> float:
+    """Return the largest H of k choices between two scores, over the losses s and s − t of each."""
+    found, ups = 0.0, np.arange(k + 1)
+    for s in np.linspace(0, length, 201)[1:-1]:
+        rises = np.expm1(s - length) / np.expm1(-length)
+        p, q = binom.pmf(ups, k, rises), binom.pmf(ups, k, rises * np.exp(-s))
+        found = max(found, float(np.maximum(p - np.exp(epsilon) * q, 0).sum()))
+    return found
+
+
+def row(name: str, mechanism: Mechanism, k: int, best: float) -> str:
     """Return a line of the table."""
     start, cells = time.process_time(), []
     for ask in (
@@ -72,8 +101,7 @@ def row(name: str, noise: str, mechanism: Mechanism, k: int, moved: float) -> st
         except DpassayError as refusal:
             cells.append(type(refusal).__name__)
     used = time.process_time() - start
-    best = reached(noise, k, moved, 0.5)
-    return f"| {name} | {k} | {' | '.join(cells)} | {best:.6f} | {used:.2f} |"
+    return f"| {name} | {k} | {' | '.join(cells)} | {best:.6g} | {used:.2f} |"
 
 
 def peer(epsilon: float, count: int) -> tuple[float, float]:
@@ -104,9 +132,15 @@ def compositions() -> None:
             ("exponential mechanism", ExponentialMechanism(loss)),
             ("permute-and-flip", PermuteAndFlip(loss)),
             ("noisy max, Laplace, k = 5", ReportNoisyMax("Laplace", 2 / loss, 5)),
+            ("noisy max, discrete Laplace, k = 5", ReportNoisyMax("DiscreteLaplace", 2 / loss, 5)),
+            ("gap, exponential noise, k = 5",
+             ReportNoisyMax("Exponential", 2 / loss, 5, returns="gap")),
             ("noisy max, Gaussian, k = 5", ReportNoisyMax("Gaussian", 4 / loss, 5)),
+            ("best 5, Gumbel", TopSelections(loss / 5, 5)),
+            ("best 5, Laplace", TopSelections(loss / 5, 5, noise="Laplace")),
             ("above a threshold", AboveThreshold(2 / loss, 4 / loss)),
-        ):
+            ("propose-test-release", ProposeTestRelease(2 / loss, 40 / loss, 2 / loss)),
+        ):  # fmt: skip
             print(composed(name, one, count, float(loss)))
 
 
@@ -114,8 +148,18 @@ if __name__ == "__main__":
     print("| mechanism | k | largest loss | δ(½) | ρ | found by search | CPU s |")
     print("|---|---|---|---|---|---|---|")
     for k in (2, 3, 5, 10, 100):
-        print(row("exponential mechanism", "Gumbel", ExponentialMechanism(1), k, 1.0))
-        print(row("permute-and-flip", "Exponential", PermuteAndFlip(1), k, 1.0))
+        print(
+            row("exponential mechanism", ExponentialMechanism(1), k, reached("Gumbel", k, 1, 0.5))
+        )
+        print(row("permute-and-flip", PermuteAndFlip(1), k, reached("Exponential", k, 1, 0.5)))
         for noise in ("Laplace", "Gaussian"):
-            print(row(f"noisy max, {noise}", noise, ReportNoisyMax(noise, 2, k), k, 1.0))
+            about = ReportNoisyMax(noise, 2, k)
+            print(row(f"noisy max, {noise}", about, k, reached(noise, k, 1, 0.5)))
+        about = ReportNoisyMax("DiscreteLaplace", 2, k)
+        print(row("noisy max, discrete Laplace", about, k, reached_on_integers(k, 2, 0.5)))
+        about = ReportNoisyMax("Exponential", 2, k, returns="gap")
+        print(row("gap, exponential noise", about, k, reached("Exponential", k, 1, 0.5)))
+        for noise in ("Gumbel", "Laplace", "Exponential"):
+            top = TopSelections(Fraction(1, k), k, noise=noise)
+            print(row(f"best k, {noise}", top, k, reached_by_many(k, 1 / k, 0.5)))
     compositions()

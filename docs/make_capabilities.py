@@ -185,6 +185,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         (
             "AboveThreshold",
             "PartitionSelection",
+            "ProposeTestRelease",
             "ReportNoisyMax",
             "TopSelections",
         ): "two ends: which neighbours are worst for all releases is not known",
@@ -194,6 +195,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "subsampling": {
         (
             "AboveThreshold",
+            "ProposeTestRelease",
             *CHOICES,
             *KEYS,
         ): "not exactly: the message names what bounds it",
@@ -208,6 +210,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "sampling": {("Guaranteed",): "never: a guarantee names no noise"},
     "exact release": {
         CHOICES: "of scores: `release([3, 1, 2])` selects exactly",
+        ("ProposeTestRelease",): "of an answer and its distance: `release((3.5, 20))`",
         ("Shuffled",): "of the records of all users: `release([0, 1, …])` is exact",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("AdditiveNoise",): "not yet: its inverse is no elementary function; `sample` simulates",
@@ -234,6 +237,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             *CHOICES,
         ): ("never: outputs are names"),
         KEYS: "never: keys are left out",
+        ("ProposeTestRelease",): "never: a test that fails gives no answer",
         REPORTS: "never: a report is a set; `variance` is that of an estimated count",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
@@ -269,18 +273,19 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             *CHOICES,
         ): ("never: it adds no noise to an answer"),
         KEYS: "never: it releases keys",
+        ("ProposeTestRelease",): "never: its error depends on the distance",
         REPORTS: "never: it reports one record; the table of docs/local.md compares them",
         ("KNorm",): "not yet: no workload has a sensitivity in a norm that is named",
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {
         ("AdditiveNoise", "Skellam"): ("not yet: how small levels bound μ is not known"),
-        ("AboveThreshold", "TopSelections"): "not yet: its profile is known in bounds",
         (
             *KEYS,
             "BoundedCountNoise",
             "Guaranteed",
             "IntegerNoise",
+            "ProposeTestRelease",
             "RankOneGaussian",
             "TruncatedLaplace",
         ): ("never: the loss is too large too often for any μ"),

@@ -55,6 +55,9 @@ from accountant.mechanisms.selection.partition_selection import (
     PartitionSelection as PartitionSelection,
 )
 from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip as PermuteAndFlip
+from accountant.mechanisms.selection.propose_test_release import (
+    ProposeTestRelease as ProposeTestRelease,
+)
 from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax as ReportNoisyMax
 from accountant.mechanisms.selection.threshold import GaussianThreshold as GaussianThreshold
 from accountant.mechanisms.selection.threshold import LaplaceThreshold as LaplaceThreshold

@@ -198,7 +198,8 @@ class BoundedRangeProduct(MirroredPair):
     count: int
 
     @property
-    def _one(self) -> BoundedRangePair:
+    def one(self) -> BoundedRangePair:
+        """The pairs of one selection."""
         return BoundedRangePair(self.length)
 
     @property
@@ -294,11 +295,11 @@ class BoundedRangeProduct(MirroredPair):
 
     def renyi(self, order: arb) -> arb:
         """Return k times the largest of one release."""
-        return self.count * self._one.renyi(order)
+        return self.count * self.one.renyi(order)
 
     def kullback_leibler(self) -> arb:
         """Return k times the largest of one release."""
-        return self.count * self._one.kullback_leibler()
+        return self.count * self.one.kullback_leibler()
 
     def exact_max_loss(self) -> ExactReal:
         """Return kt."""
@@ -306,7 +307,7 @@ class BoundedRangeProduct(MirroredPair):
 
     def rho_bound(self) -> arb:
         """Return kt²/8."""
-        return self.count * self._one.rho_bound()
+        return self.count * self.one.rho_bound()
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidates whose scores rise."""

@@ -20,7 +20,7 @@ number, which moves by at most t.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -42,12 +42,14 @@ _EQUAL, _ALL_SIZES, _MOST = 5, 6, 64
 bounded on its own; size of the largest envelope that is used."""
 _ASIDE = (1e-12, 1e-8, 1e-4)
 """How far on both sides of a level found in floats the best one is shown to lie."""
-_FAR, _HALVINGS, _ROUGH = 60.0, 56, 64
-"""Levels looked for (beyond the distance), halvings of their bracket, and bits of the numbers."""
+_FAR, _NEAR, _ROUGH = 60.0, 1e-14, 64
+"""Levels looked for (beyond the distance), how near one is found, and bits of the numbers."""
 _TWO = 2
 """Candidates for which the bounds are one."""
-_ROUGH_WIDTH = Fraction(1, 10**9)
+_ROUGH_WIDTH = Fraction(1, 10**6)
 """Relative width of bounds of ε that are far apart."""
+_ALIKE = 0.05
+"""How far apart the levels of a large envelope and of a small one usually are."""
 
 Term: TypeAlias = tuple[arb, int, int]
 """c x^p e^{λx} as (c, p, λ); p is 0 or 1."""
@@ -116,24 +118,45 @@ def _integral(one: Sequence[Term], other: Sequence[Term], low: arb, high: arb) -
     return found
 
 
-def _difference(one: Law, other: Law, a: arb) -> tuple[arb, arb]:
-    """Return P(Y − X < a) and its derivative, for X and Y of the laws `one` and `other`."""
+def _overlaps(
+    one: Law, other: Law, a: arb
+) -> Iterator[tuple[Sequence[Term], Sequence[Term], arb, arb]]:
+    """Yield the terms of X and of Y, moved by a, between neighbouring starts of pieces of either.
+
+    Where it is not known which start is first the two are not told apart.
+    """
     starts = sorted(
         [*((at, 0) for at, _ in one[1:]), *((at - a, 1) for at, _ in other[1:])],
         key=lambda start: float(start[0].mid()),
     )
-    mass, density, place, low = arb(0), arb(0), [0, 0], arb.neg_inf()
+    place, low = [0, 0], arb.neg_inf()
     for high, which in [*starts, (arb.pos_inf(), 0)]:
+        yield one[place[0]][1], _moved(other[place[1]][1], a), low, high
+        place[which] += 1
+        low = high
+
+
+def _difference(one: Law, other: Law, a: arb) -> tuple[arb, arb]:
+    """Return P(Y − X < a) and its derivative, for X and Y of the laws `one` and `other`."""
+    mass, density = arb(0), arb(0)
+    for terms, shifted, low, high in _overlaps(one, other, a):
         if low < high:
-            weight, shifted = _slope(one[place[0]][1]), _moved(other[place[1]][1], a)
+            weight = _slope(terms)
             mass += _integral(weight, shifted, low, high)
             density += _integral(weight, _slope(shifted), low, high)
         else:  # a tie: no density is above the size
             off = _MOST**2 * abs(high - low).upper()
             mass, density = mass + off.union(-off), density + off.union(-off)
-        place[which] += 1
-        low = high
     return mass, density
+
+
+def _rough_density(one: Law, other: Law, a: float) -> arb:
+    """Return the derivative of P(Y − X < a), without what is between ties."""
+    found = arb(0)
+    for terms, shifted, low, high in _overlaps(one, other, arb(a)):
+        if low < high:
+            found += _integral(_slope(terms), _slope(shifted), low, high)
+    return found
 
 
 def difference(k: int, s: int, a: arb) -> tuple[arb, arb]:
@@ -149,13 +172,29 @@ def _laws(sizes: Sizes) -> tuple[Law, Law]:
 @lru_cache(maxsize=64)
 def _level(sizes: Sizes, distance: float, epsilon: float) -> float:
     """Return the a with f(a + t) = e^ε f(a), roughly."""
-    low, high = -_FAR - distance, _FAR
+    from scipy.optimize import brentq  # takes half a second
+
+    laws = _laws(sizes)
+
+    def excess(a: float) -> float:
+        above, here = (_rough_density(*laws, x) for x in (a + distance, a))
+        return float((above / here).log().mid()) - epsilon
+
     with ctx.workprec(_ROUGH):
-        for _ in range(_HALVINGS):
-            a = (low + high) / 2
-            above, here = (_difference(*_laws(sizes), arb(x))[1] for x in (a + distance, a))
-            low, high = (a, high) if above > here * arb(epsilon).exp() else (low, a)
-    return low
+        for low, high in _brackets(sizes, distance, epsilon):
+            at_low, at_high = excess(low), excess(high)
+            if at_low > 0 > at_high:
+                return float(brentq(excess, low, high, xtol=_NEAR))
+    return low if at_low <= 0 else high
+
+
+def _brackets(sizes: Sizes, distance: float, epsilon: float) -> Iterator[tuple[float, float]]:
+    """Yield where the level may lie: large envelopes are like small ones but for rare values."""
+    few = min(sizes[0], _ALL_SIZES), min(sizes[1], _ALL_SIZES), sizes[2]
+    if few != sizes and not sizes[2]:
+        near = _level(few, distance, epsilon)
+        yield near - _ALIKE, near + _ALIKE
+    yield -_FAR - distance, _FAR
 
 
 @final

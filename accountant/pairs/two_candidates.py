@@ -15,7 +15,7 @@ from accountant.numbers.precision import ctx
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from accountant.pairs.gaussian import normal_cdf
 
-_STEPS = 8
+STEPS = 8
 """Steps in which a score may stand behind, from 0 to the whole move."""
 
 
@@ -40,8 +40,9 @@ _TAILS: dict[str, Callable[[arb, arb], arb]] = {
 class TwoCandidates(FiniteLaws):
     """Which of two noisy scores is larger: the first gains t units of noise on the second.
 
-    Under Q pair number i has the first score it/8 behind, under P (8 − i)t/8 ahead. Of Gumbel noise
-    its losses are s and s − t, s = (2i + 1)t/18. The other way round it is pair 8 − i.
+    Of n steps, under Q pair number i has the first score it/n behind, under P (n − i)t/n ahead. Of
+    Gumbel noise its losses are s and s − t, s = (2i + 1)t/(2n + 2). The other way round it is pair
+    n − i.
 
     Parameters
     ----------
@@ -51,16 +52,19 @@ class TwoCandidates(FiniteLaws):
         t > 0.
     ratio
         The scale of the second noise, for Laplace noise.
+    steps
+        n, of which there are n + 1 pairs.
     """
 
     noise: str
     distance: ExactReal
     ratio: ExactReal = ExactReal.of_rational(1)
+    steps: int = STEPS
 
     @property
     def pairs(self) -> tuple[FinitePair, ...]:
         """All of them."""
-        return tuple(FinitePair(self, i) for i in range(_STEPS + 1))
+        return tuple(FinitePair(self, i) for i in range(self.steps + 1))
 
     def divergence(self, order: arb | None) -> arb:
         """Return their largest D_order (D_1 for None), a lower bound, to few digits."""
@@ -78,20 +82,20 @@ class TwoCandidates(FiniteLaws):
         """Return P(X − Y < a) and the rest at a = (8 − i)t/8 and at a = −it/8."""
         t, ratio = self.distance.ball(), self.ratio.ball()
         if self.noise == "Gumbel":
-            s = t * (2 * index + 1) / (2 * _STEPS + 2)
+            s = t * (2 * index + 1) / (2 * self.steps + 2)
             rises, falls = (s - t).expm1() / (-t).expm1(), s.expm1() / t.expm1()
             return [rises, falls], [rises * (-s).exp(), falls * (t - s).exp()]
-        ahead = _TAILS[self.noise](t * (_STEPS - index) / _STEPS, ratio)
-        behind = _TAILS[self.noise](t * index / _STEPS, ratio)
+        ahead = _TAILS[self.noise](t * (self.steps - index) / self.steps, ratio)
+        behind = _TAILS[self.noise](t * index / self.steps, ratio)
         return [1 - ahead, ahead], [behind, 1 - behind]
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
         """Return s and s − t of Gumbel noise."""
         if self.noise != "Gumbel":
             return None, None
-        share = Fraction(2 * index + 1, 2 * _STEPS + 2)
+        share = Fraction(2 * index + 1, 2 * self.steps + 2)
         return [ExactReal.of_rational(part) * self.distance for part in (share, share - 1)]
 
     def is_mirrored(self, index: int) -> bool:
         """Whether both are as far apart under P as under Q."""
-        return 2 * index == _STEPS
+        return 2 * index == self.steps

@@ -25,29 +25,44 @@ _SPARE_BITS = 64
 def place_of_largest(
     scores: Callable[[], Sequence[arb]], law: str, times: int, *, rng: Randomness
 ) -> NDArray[Any]:
-    """Draw the place of the largest u_i + noise, so many times.
+    """Draw the place of the largest u_i + noise, so many times: see `places_of_largest`."""
+    found: NDArray[Any] = places_of_largest(scores, law, times, 1, rng=rng)[:, 0]
+    return found
+
+
+def places_of_largest(
+    scores: Callable[[], Sequence[arb]], law: str, times: int, selected: int, *, rng: Randomness
+) -> NDArray[Any]:
+    """Draw the places of the largest few u_i + noise, in order, so many times.
 
     Parameters
     ----------
     scores
         Returns the u_i in units of the noise, at flint's current precision.
     law
-        "normal" or "laplace": N(0, 1), or the density e^{−|x|}/2.
-    times, rng
-        How many draws, and from which generator.
+        "normal", "laplace" or "exponential": N(0, 1), or the density e^{−|x|}/2, or e^{−x}.
+    times, selected, rng
+        How many draws, how many places of each, and from which generator.
     """
     about = np.array([float(u.mid()) for u in scores()])
     shape = times, len(about)
-    drawn = getattr(lazy_reals, law)(times * len(about), rng=rng)
+    two_sided = "laplace" if law == "exponential" else law
+    drawn = getattr(lazy_reals, two_sided)(times * len(about), rng=rng)
+    if law == "exponential":
+        drawn.sign = np.ones_like(drawn.sign)
     noise = drawn.floats().reshape(shape)
     values = noise + about
     off = input_error(noise) + _ROUNDING * (np.abs(about) + np.abs(noise))
-    best: NDArray[Any] = values.argmax(axis=1)
-    sure = np.take_along_axis(values - off, best[:, np.newaxis], axis=1)
-    for row in np.flatnonzero(((values + off) >= sure).sum(axis=1) > 1):
-        rivals = np.flatnonzero(values[row] + off[row] >= sure[row])
-        best[row] = _largest(scores, drawn, int(row) * len(about), rivals.tolist(), rng)
-    return best
+    found, rows = np.empty((times, selected), int), np.arange(times)
+    for rank in range(selected):
+        best = values.argmax(axis=1)
+        sure = (values - off)[rows, best][:, np.newaxis]
+        for row in np.flatnonzero(((values + off) >= sure).sum(axis=1) > 1):
+            rivals = np.flatnonzero(values[row] + off[row] >= sure[row])
+            best[row] = _largest(scores, drawn, int(row) * len(about), rivals.tolist(), rng)
+        found[:, rank] = best
+        values[rows, best] = -np.inf
+    return found
 
 
 def _largest(

@@ -223,6 +223,7 @@ any  | TruncatedGeometric(scale={r}, low=0, high=9, sensitivity=2)
 any  | KNorm(scale={r}, dimension={1..4}, sensitivity={r}, norm='{l1|linf}')
 any  | Skellam(variance={r}, sensitivity={1..4})
 any  | AboveThreshold(threshold_scale={r}, query_scale={r 0}, count={1..4}, variant='endless')
+any  | ProposeTestRelease(test_scale={r}, threshold={r}, scale={r}, sensitivity={r})
 any  | ReportNoisyMax(noise='{Gumbel|Exponential}', scale={r}, candidates={2..9}, \
 monotone={True|False})
 any  | TruncatedLaplace(scale={r}, bound=40, sensitivity={r 1})

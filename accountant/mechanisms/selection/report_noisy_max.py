@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,6 +14,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.validate import Integer, OneOf, Positive, Switch
 from accountant.errors import NotApplicableError, expected
+from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.additive.logistic import Logistic
@@ -24,6 +26,7 @@ from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
 from accountant.pairs import gaussian_maxima, laplace_maxima
 from accountant.pairs.between import Between
+from accountant.pairs.discrete_maxima import DiscreteMaximaPair, TwoDiscreteCandidates
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.laplace_maxima import LaplaceMaximaPair
 from accountant.pairs.two_candidates import TwoCandidates
@@ -37,6 +40,8 @@ _LEAST = 2
 """Candidates of a choice."""
 _KNOWN = 3
 """Candidates up to which ρ with Gaussian noise is known exactly."""
+_FEW = 5
+"""Candidates of equal scores, of which more are hardly worse."""
 
 
 @final
@@ -47,20 +52,21 @@ class ReportNoisyMax(Choice):
     Dwork and Roth (2014), section 3.3. Let t be the largest move between two scores in units of
     the noise. With Gumbel noise it is the exponential mechanism, with exponential noise
     permute-and-flip: both exact, and t-DP. With Laplace noise it is t-DP for any number of
-    candidates, and its profile lies between two bounds, which meet for two candidates. With
-    Gaussian noise the profile is exact for every number of candidates.
+    candidates, and its profile lies between two bounds, which meet for two candidates. So with
+    discrete Laplace noise, of integer scores: of equal noisy scores the first one is reported.
+    With Gaussian noise the profile is exact for every number of candidates.
 
     Parameters
     ----------
     noise
-        "Laplace", "Gaussian", "Exponential" or "Gumbel".
+        "Laplace", "Gaussian", "Exponential", "Gumbel" or "DiscreteLaplace".
     scale
         The standard deviation of Gaussian noise, and the scale of every other noise: the mean of
         exponential noise, b in e^{−|x|/b} and in e^{−e^{−x/b}}.
     candidates
         How many there are, ≥ 2; they do not depend on the data.
     sensitivity
-        Δ > 0: no score differs by more between neighbours.
+        Δ > 0: no score differs by more between neighbours; an integer for discrete noise.
     monotone
         Whether all scores change in the same direction: two of them then move by at most Δ against
         each other, otherwise by 2Δ.
@@ -70,8 +76,8 @@ class ReportNoisyMax(Choice):
 
     Notes
     -----
-    The proofs are at the head of `accountant.pairs.gaussian_maxima` and
-    `accountant.pairs.laplace_maxima`. A Laplace density changes by at most e^s where it is moved by
+    The proofs are at the head of `gaussian_maxima`, `laplace_maxima` and `discrete_maxima` in
+    `accountant.pairs`. A Laplace density changes by at most e^s where it is moved by
     s; so, as for permute-and-flip, Laplace noise at distance t dominates.
 
     *Gap.* Two candidates report the difference of both noisy scores: noise of a log-concave
@@ -82,6 +88,13 @@ class ReportNoisyMax(Choice):
     noise: the largest of the others is a Gumbel variable again, and the winner is ahead of it by
     logistic noise. With Gaussian noise, what all noisy scores against their mean allow.
 
+    With exponential noise the loss is at most t too. Let the winner be at 0 and x = −g for a gap g;
+    its density there is h = ∫ e^{x−m} Σ_j g_j(m) dm over m ≥ x, where g_j(m) is the density of the
+    largest of the others at m if it is that of j, at u_j + noise. From m on g_j falls at most like
+    e^{−m}, as the other factors are distribution functions: so A_j = ∫ e^{x−m} g_j ≥ g_j(x)/2. By
+    parts ∂h/∂u_j = g_j(x) − A_j, which is so between −A_j and A_j. Where every u_j moves by at most
+    dt, h moves by at most dt ΣA_j = h dt.
+
     *Value.* Below, the index, and one candidate far above the others, which shows its noisy score;
     above, all noisy scores, each moved by Δ.
     """
@@ -89,7 +102,7 @@ class ReportNoisyMax(Choice):
     example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
     noise_argument = "scale"
 
-    noise: OneOf = OneOf("Laplace", "Gaussian", "Exponential", "Gumbel")
+    noise: OneOf = OneOf("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace")
     scale: Positive = Positive()
     candidates: Integer = Integer(least=_LEAST)
     sensitivity: Positive = Positive(1)
@@ -97,17 +110,22 @@ class ReportNoisyMax(Choice):
     returns: OneOf = OneOf("index", "gap", "value", default="index")
 
     def __post_init__(self) -> None:
-        """Require noise of which the number is known to reveal little."""
-        remedy = "Use Laplace or Gaussian noise."
+        """Require noise of which the number is known to reveal little, on integers if discrete."""
+        if self._is_discrete and not _is_integer(self.sensitivity):
+            raise expected("sensitivity", self.sensitivity, "to be an integer for this noise")
+        remedy = "Use Laplace, DiscreteLaplace or Gaussian noise."
         if self.returns == "value" and self.noise in ("Exponential", "Gumbel"):
             raise expected("noise", self.noise, "to be Laplace or Gaussian for a value", remedy)
-        if self.returns == "gap" and self.noise == "Exponential" and self.candidates > _LEAST:
-            raise expected("candidates", self.candidates, "= 2 for a gap of this noise", remedy)
 
     @property
     def _is_one_noise(self) -> bool:
         """Whether it is the difference of two noises that is reported."""
-        return self.returns == "gap" and self.candidates == _LEAST and self.noise != "Laplace"
+        known = self.noise in ("Gaussian", "Exponential", "Gumbel")
+        return known and self.returns == "gap" and self.candidates == _LEAST
+
+    @property
+    def _is_discrete(self) -> bool:
+        return self.noise == "DiscreteLaplace"
 
     @property
     def _moved(self) -> ExactReal:
@@ -129,6 +147,8 @@ class ReportNoisyMax(Choice):
             return Guaranteed(self.distance)
         if self.noise == "Gumbel":
             return Logistic(one / self.distance)
+        if self._is_discrete:
+            return DiscreteLaplace(self.scale, math.floor(self._moved))
         if self.noise in ("Exponential", "Laplace"):
             return Laplace(one / self.distance)
         joint = GaussianMaximaPair(self.candidates, self.distance).joint_rho
@@ -136,12 +156,16 @@ class ReportNoisyMax(Choice):
 
     @property
     def _of_one_score(self) -> Mechanism:
+        if self._is_discrete:
+            return DiscreteLaplace(self.scale, math.floor(self.sensitivity))
         return (Gaussian if self.noise == "Gaussian" else Laplace)(self.scale, self.sensitivity)
 
     def attained(self) -> tuple[Pair, ...]:
         """Return those of two candidates, the others far below."""
         if self._is_one_noise:
             return self.dominated_by.worst_case(None).remove
+        if self._is_discrete:
+            return TwoDiscreteCandidates(self.distance, math.floor(self._moved)).pairs
         return TwoCandidates(self.noise, self.distance).pairs
 
     def same(self) -> ExponentialMechanism | PermuteAndFlip | None:
@@ -160,6 +184,8 @@ class ReportNoisyMax(Choice):
         same = self.same()
         if same is not None:
             return same.worst_case(adjacency)
+        if self._is_discrete:
+            return self._with_discrete_noise(adjacency)
         if self.noise == "Gaussian":
             return WorstCase.symmetric(
                 GaussianMaximaPair(self.candidates, self.distance),
@@ -173,15 +199,29 @@ class ReportNoisyMax(Choice):
             "are a lower bound.",
         )
 
+    def _with_discrete_noise(self, adjacency: Adjacency | None) -> WorstCase:
+        few, t = min(self.candidates, _FEW), math.floor(self._moved)
+        least = tuple(DiscreteMaximaPair(s, few - s, self.distance, t) for s in range(1, few))
+        if self.candidates == _LEAST:
+            return WorstCase.symmetric(
+                least[0], "The best event is that of the candidate that rises, from the worst gap."
+            )
+        (most,) = self.dominated_by.worst_case(adjacency).remove
+        return WorstCase.symmetric(
+            Between(least, most, "which scores of several candidates are worst"),
+            "Below: a few equal scores rise, a few others fall. Above: each step of the scores "
+            "costs what a step of one noise does.",
+        )
+
     def _with_a_number(self, adjacency: Adjacency | None) -> WorstCase:
         known = [dataclasses.replace(self, returns="index"), self.dominated_by]
         if self.returns == "value":
             known.insert(1, self._of_one_score)
+        alone = ", and one score far above the others" if self.returns == "value" else ""
         *least, most = (each.worst_case(adjacency).remove[0] for each in known)
         return WorstCase.symmetric(
             Between(tuple(least), most, f"what the {self.returns} adds"),
-            "Below: the index alone, and one score far above the others. Above: what the noise of "
-            "the winner, or of all, allows.",
+            f"Below: the index{alone}. Above: what the noise of the winner, or of all, allows.",
         )
 
     def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
@@ -194,6 +234,8 @@ class ReportNoisyMax(Choice):
         same = self.same()
         if same is not None:
             return same.choose(scores, times, rng)
+        if self._is_discrete:
+            return self._first_of_the_largest(known, times, rng)
         from accountant.release.noisy_maximum import place_of_largest
 
         return place_of_largest(
@@ -203,12 +245,34 @@ class ReportNoisyMax(Choice):
             rng=rng,
         )
 
+    def _first_of_the_largest(
+        self, scores: list[ExactReal], times: int, rng: Randomness
+    ) -> NDArray[Any]:
+        """Add integers to integers."""
+        import numpy as np
+
+        for i, score in enumerate(scores):
+            if not _is_integer(score):
+                raise expected(f"scores[{i}]", score, "to be an integer, for this noise")
+        whole = [math.floor(score) for score in scores]
+        drawn = DiscreteLaplace(self.scale).sample(times * len(whole), rng=rng).tolist()
+        found = np.empty(times, int)
+        for row in range(times):
+            noise = drawn[row * len(whole) : (row + 1) * len(whole)]
+            noisy = [score + z for score, z in zip(whole, noise, strict=True)]
+            found[row] = noisy.index(max(noisy))
+        return found
+
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return equal scores of which half rise and half fall, and one that catches up."""
         k, move = self.candidates, WITHIN * float(self.sensitivity)
+        if self._is_discrete:
+            move = float(self.sensitivity)
         down = 0.0 if self.monotone else -move
         half = [move] * (k // 2) + [down] * (k - k // 2)
-        behind = [-(move - down) / 2] + [0.0] * (k - 1)
+        behind = [-(move - down) // 2 if self._is_discrete else -(move - down) / 2] + [0.0] * (
+            k - 1
+        )
         return [
             ([0.0] * k, half),
             (behind, [behind[0] + move] + [down] * (k - 1)),
@@ -233,3 +297,7 @@ class ReportNoisyMax(Choice):
             return None
         pair = GaussianMaximaPair(self.candidates, self.distance)
         return ExactReal.of_rational(pair.joint_rho * self.distance.square)
+
+
+def _is_integer(value: ExactReal) -> bool:
+    return value == ExactReal.of_rational(math.floor(value))

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, final
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.validate import Integer, Positive, Switch
+from accountant.core.validate import Integer, OneOf, Positive, Switch
 from accountant.errors import expected
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
 from accountant.mechanisms.selection.exponential import ExponentialMechanism, exponents
+from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from accountant.numbers.exact import ExactReal
 from accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
-from accountant.pairs.two_candidates import TwoCandidates
+from accountant.pairs.two_candidates import STEPS, TwoCandidates
 
 if TYPE_CHECKING:
     from flint import arb
@@ -22,14 +25,19 @@ if TYPE_CHECKING:
 
     from accountant.core.randomness import Randomness
 
+_FINE = 24
+"""Steps in which the move is shared by two scores, of one release."""
+_MANY = 1000
+"""Candidates of a first selection: bounds of any number are those of this many."""
+
 
 @final
 @dataclass(frozen=True, repr=False)
 class TopSelections(Choice):
-    """Report the k candidates with the largest noisy scores, in order: Gumbel noise is added once.
+    """Report the k candidates with the largest noisy scores, in order: noise is added once.
 
-    Durfee and Rogers (2019). The noise has the scale 2Δ/ε, or Δ/ε; all k together are kε-DP, and
-    no better.
+    Durfee and Rogers (2019) with Gumbel noise; Qiao, Su and Zhang (2021) with Laplace noise. The
+    noise has the scale 2Δ/ε, or Δ/ε; all k together are kε-DP, and no better.
 
     Parameters
     ----------
@@ -41,14 +49,27 @@ class TopSelections(Choice):
         Δ > 0: no score differs by more between neighbours.
     monotone
         Whether all scores change in the same direction.
+    noise
+        "Gumbel", "Laplace" or "Exponential".
 
     Notes
     -----
-    Given the first i, candidate i + 1 is that of an exponential mechanism among the others (Durfee
-    and Rogers 2019, Lemma 4.2): so all are at most k adaptive exponential mechanisms, which
-    `accountant.pairs.bounded_range` encloses. On the other side let very many candidates have one
-    of two scores: to leave out k of them changes nothing in the limit, and k independent
-    selections between both scores are attained.
+    *Gumbel, above.* Given the first i, candidate i + 1 is that of an exponential mechanism among
+    the others (Durfee and Rogers 2019, Lemma 4.2): so all are at most k adaptive exponential
+    mechanisms, which `accountant.pairs.bounded_range` encloses.
+
+    *Laplace and exponential, above.* Let f be the density of the noise. The chance of an order is
+    the integral of Π f(y_i − u_i) over y_1 > … > y_k > M, M the largest noisy score of the others.
+    Where the scores u become v, add Δ to every y: the others exceed M + Δ never more than before,
+    and y_i + Δ − v_i is y_i − u_i and some number in [0, 2Δ], or in [0, Δ] where all scores rise;
+    where all fall the y stay. A factor f falls by at most e^ε each. So all are kε-DP.
+
+    *Below.* Let very many candidates have one of two scores. Of Gumbel noise to leave out k of them
+    changes nothing in the limit, and k independent selections between both scores are attained. So
+    with the other noises: they have the tail e^{−x} above every score, and given that the noisy
+    score number k + 1 is above all scores, as it is but for a vanishing chance, those before it
+    are drawn independently in proportion to e^{u_i}. With exponential noise the first selection
+    alone is permute-and-flip.
     """
 
     example = "TopSelections(epsilon='1/2', selected=3)"
@@ -59,6 +80,7 @@ class TopSelections(Choice):
     selected: Integer = Integer(least=1)
     sensitivity: Positive = Positive(1)
     monotone: Switch = Switch(False)
+    noise: OneOf = OneOf("Gumbel", "Laplace", "Exponential", default="Gumbel")
 
     def __post_init__(self) -> None:
         """Require a number of selections that is followed."""
@@ -66,21 +88,40 @@ class TopSelections(Choice):
             raise expected("selected", self.selected, f"≤ {MOST_RELEASES}")
 
     @property
-    def _one(self) -> ExponentialMechanism:
-        return ExponentialMechanism(self.epsilon, self.sensitivity, self.monotone)
+    def _scale(self) -> ExactReal:
+        """The scale of the noise."""
+        return self.sensitivity / self.epsilon * ExactReal.of_rational(1 if self.monotone else 2)
+
+    @property
+    def _one(self) -> ExponentialMechanism | ReportNoisyMax:
+        """The first selection; of any number of candidates."""
+        given = self.sensitivity, self.monotone
+        if self.noise == "Gumbel":
+            return ExponentialMechanism(self.epsilon, *given)
+        return ReportNoisyMax(self.noise, self._scale, _MANY, *given)
 
     @property
     def dominated_by(self) -> Mechanism:
-        """As many exponential mechanisms' bound."""
+        """As many exponential mechanisms' bound, or whatever is kε-DP."""
         from accountant.mechanisms.wrappers.composed import Composed
 
-        return Composed(self._one.dominated_by, self.selected)
+        if self.noise == "Gumbel":
+            return Composed(self._one.dominated_by, self.selected)
+        if self.selected == 1:
+            return self._one.dominated_by
+        return Guaranteed(self.epsilon * ExactReal.of_rational(self.selected))
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return those of independent selections between two scores."""
+        """Return those of independent selections between two scores, or of the first one."""
+        if self.selected == 1:
+            return self._one.attained()
+        return self._independent(STEPS)
+
+    def _independent(self, steps: int) -> tuple[Pair, ...]:
+        """Return independent selections between two scores, for some shares of the move."""
         from accountant.composition.choose import product
 
-        pairs = TwoCandidates("Gumbel", self.epsilon).pairs
+        pairs = TwoCandidates("Gumbel", self.epsilon, steps=steps).pairs
         return tuple(product([(pair, self.selected)]) for pair in pairs)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
@@ -89,11 +130,18 @@ class TopSelections(Choice):
             return self._one.worst_case(adjacency)
         from accountant.pairs.between import Between
 
-        most = BoundedRangeProduct(self.epsilon, self.selected)
+        least = self._independent(_FINE)
+        known = "exponential mechanisms, each chosen by what came before"
+        most: Pair = BoundedRangeProduct(self.epsilon, self.selected)
+        if self.noise != "Gumbel":
+            (most,) = self.dominated_by.worst_case(adjacency).remove
+            known = "every loss that k times that of one selection allows"
+        if self.noise == "Exponential":
+            least += self._one.worst_case(adjacency).remove
         return WorstCase.symmetric(
-            Between(self.attained(), most, "how private selections without repetition are"),
+            Between(least, most, "how private selections without repetition are"),
             "Below: independent selections between two scores that very many candidates have. "
-            "Above: exponential mechanisms, each chosen by what was selected before.",
+            f"Above: {known}.",
         )
 
     def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
@@ -105,6 +153,8 @@ class TopSelections(Choice):
         known = read_scores(scores)
         if len(known) <= self.selected:
             raise expected("value", scores, f"to have more than {self.selected} scores")
+        if self.noise != "Gumbel":
+            return self._noisy(known, times, rng)
         found = np.empty((times, self.selected), int)
         for row in found:
             left = list(range(len(known)))
@@ -119,6 +169,18 @@ class TopSelections(Choice):
                 drawn = sampling.indices_by_inversion(cumulative, 1, rng=rng)
                 row[place] = left.pop(int(drawn[0])) if len(left) > 1 else left.pop()
         return found
+
+    def _noisy(self, known: list[ExactReal], times: int, rng: Randomness) -> NDArray[Any]:
+        """Add noise once: the largest noisy score, then the largest of the others, …"""
+        from accountant.release.noisy_maximum import places_of_largest
+
+        return places_of_largest(
+            lambda: [score.ball() / self._scale.ball() for score in known],
+            self.noise.lower(),
+            times,
+            self.selected,
+            rng=rng,
+        )
 
     def sample(self, size: int, *, rng: Any) -> NDArray[Any]:
         """Draw selections among candidates of the same score, one more than are selected."""

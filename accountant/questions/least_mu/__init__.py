@@ -26,6 +26,7 @@ from accountant.questions.least_mu import (
     discrete,
     discrete_sample,
     discrete_sum,
+    enclosed,
     mixture,
     product,
 )
@@ -55,10 +56,16 @@ def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
     found = bounds(pairs, width)
     reached = found.relative_width or 0
     if reached > width:
+        ends = f"Reached the least mu in [{found.lower:.12g}, {found.upper:.12g}]"
+        if any(pair.only_bounded for pair in pairs):
+            ends += ": only bounds of the profile are known. Ask for delta or epsilon."
+        else:
+            ends += f", of relative width {float(reached):.0e}, for {float(width):.1e}. Ask for a "
+            ends += "larger relative_width."
         raise UndecidedError(
-            f"Reached the least mu in [{found.lower:.12g}, {found.upper:.12g}], of relative width "
-            f"{float(reached):.0e}, for {float(width):.1e}. Ask for a larger relative_width.",
+            ends,
             reached=float(reached),
+            interval=found,
         )
     return found
 
@@ -67,7 +74,8 @@ def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
     """Enclose it as far as that is possible; raise NotApplicableError as `least_mu` does."""
     if limiting_mu(pairs) is not None:
         return enclose(lambda: known(limiting_mu(pairs)))
-    if most([pair.max_loss() for pair in pairs]).is_finite():
+    known_exactly = not any(pair.only_bounded for pair in pairs)
+    if known_exactly and most([pair.max_loss() for pair in pairs]).is_finite():
         return bounded.least_mu(pairs, width)
     distinct: list[Pair] = []
     for pair in pairs:
@@ -129,6 +137,8 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
     own = limiting_mu([pair])
     if own is not None:
         return own
+    if pair.only_bounded:
+        return enclosed.least_mu(pair, lambda part: bounds([part], width))
     if isinstance(pair, GaussianMixturePair):
         return mixture.least_mu(pair, floor(pair), width)
     if isinstance(pair, GaussianMaximaPair):

@@ -116,6 +116,7 @@ def test_every_mechanism_is_listed() -> None:
         "PartitionSelection",
         "PermuteAndFlip",  # as the exponential mechanism
         "PoissonSubsampled",
+        "ProposeTestRelease",
         "RandomAllocation",
         "RandomizedResponse",
         "Rappor",

@@ -52,7 +52,7 @@ def _renyi(pair: Pair, order: Any) -> Any:
     return (log(mean) - order * log(m)) / (order - 1)
 
 
-def _selection(t: Any, share: Fraction) -> Pair:
+def selection(t: Any, share: Fraction) -> Pair:
     """Return a candidate that rises by s = t share, against one that falls by t - s."""
     s = t * share
     rises, falls = (1 - exp(s - t)) / (1 - exp(-t)), (exp(s) - 1) / (exp(t) - 1)
@@ -74,7 +74,7 @@ EXPONENTIAL = DeclaredLaw(
     largest_loss=lambda pair: pair["length"],
     only_alone=True,
     ends=lambda pair: (
-        [_selection(pair["length"], Fraction(2 * i + 1, 18)) for i in range(9)],
+        [selection(pair["length"], Fraction(2 * i + 1, 18)) for i in range(9)],
         {"law": "logistic", "distance": pair["length"]},
     ),
 )

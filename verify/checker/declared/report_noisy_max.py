@@ -25,10 +25,12 @@ from flint import acb, arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
+from verify.checker.declared.discrete_maxima import discrete_pair
 from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
+_NOISES = ("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace")
 _MOST_CANDIDATES = 12
 """More take minutes."""
 _TWO = 2
@@ -47,6 +49,8 @@ def _pair(noise: Noise) -> Pair:
     """Return the pair: scores move against each other by 2Δ, or Δ where they are monotone."""
     moved = noise["sensitivity"] * (1 if noise["monotone"] else 2)
     t = moved / noise["scale"]
+    if noise["noise"] == "DiscreteLaplace" and not _is_integer(noise["sensitivity"]):
+        raise ValueError("discrete noise of a sensitivity that is no integer")
     if noise["returns"] != "index":
         return _with_a_number(noise, t)
     match noise["noise"]:
@@ -54,6 +58,8 @@ def _pair(noise: Noise) -> Pair:
             return {"law": "bounded-range", "length": t}
         case "Exponential":
             return {"law": "noisy-maximum", "distance": t}
+        case "DiscreteLaplace":
+            return discrete_pair(noise)
     return {
         "law": "noisy-maxima",
         "candidates": noise["candidates"],
@@ -62,13 +68,21 @@ def _pair(noise: Noise) -> Pair:
     }
 
 
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Fraction) and value.denominator == 1
+
+
 def _with_a_number(noise: Noise, t: Any) -> Pair:
     """Return what a gap or a value adds, between two ends.
 
     The gap of two candidates is the difference of two noises moved by t, of a log-concave density:
     its half-lines are choices between two scores. Else the index is below; above are all losses of
     at most t, as ln f of Laplace noise, and of the logistic distance of a Gumbel variable to the
-    largest of others, has a slope of at most 1; or all scores. A value is below all noisy scores,
+    largest of others, has a slope of at most 1; or all scores. With exponential noise the density h
+    of a gap g is the integral of e^{x - m} over m >= x = -g and over the density of the largest of
+    the others, the sum of the parts g_j in which it is j. Each part falls at most like e^{-m} from
+    where it begins, so that its integral is at least g_j(x)/2; and that integral less g_j(x) is by
+    how much h falls where j rises. So |dh| <= h dt. A value is below all noisy scores,
     each moved by the sensitivity, and above that of one score.
     """
     k, index = int(noise["candidates"]), Noise(noise.name, {**noise.arguments, "returns": "index"})
@@ -82,6 +96,13 @@ def _with_a_number(noise: Noise, t: Any) -> Pair:
                 {"law": "laplace", "distance": each},
                 {"law": "laplace-product", "distances": [each] * k},
             ]
+        elif law == "DiscreteLaplace":
+            one = {
+                "law": "discrete-laplace",
+                "scale": noise["scale"],
+                "shift": noise["sensitivity"],
+            }
+            laws = [one, {"law": "product", "factors": [one], "counts": [k]}]
         else:
             raise ValueError(f"the value of {law} noise")
         return {"law": "between", "factors": [below, *laws]}
@@ -94,8 +115,6 @@ def _with_a_number(noise: Noise, t: Any) -> Pair:
             case "Gaussian":
                 return {"law": "gaussian", "mu": t / sqrt(Fraction(2))}
         return below
-    if law == "Exponential":
-        raise ValueError("the gap of more than two candidates with exponential noise")
     if law != "Gaussian":
         return {"law": "between", "factors": [below, pure(t)]}
     return {"law": "between", "factors": [below, _all_scores(k, t)]}
@@ -228,7 +247,9 @@ def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
 REPORT_NOISY_MAX = DeclaredLaw(
     mechanism="ReportNoisyMax",
     arguments={
-        "noise": Argument(name_of(("Laplace", "Gaussian", "Exponential", "Gumbel"))),
+        "noise": Argument(
+            name_of(("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace"))
+        ),
         "scale": Argument(positive),
         "candidates": Argument(integer(2)),
         "sensitivity": Argument(positive, Fraction(1)),

@@ -61,7 +61,7 @@ def only_enclosed(noise: Noise) -> bool:
     inside = noise["mechanism"] if noise.name == "Composed" else []
     if any(map(only_enclosed, inside if isinstance(inside, list) else [inside])):
         return True
-    return noise.name in (*KEYS, "TopSelections") or (
+    return noise.name in (*KEYS, "ProposeTestRelease", "TopSelections") or (
         noise.name in BY_MECHANISM and BY_MECHANISM[noise.name].only_alone
     )
 
@@ -205,6 +205,10 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "OneSidedGaussian": {"bounds": Argument(each(positive)), "mu": _SOME},
     "PartitionSelection": {"epsilon": _SOME, "delta": Argument(share)},
     "PoissonSubsampled": {"mechanism": _INNER, "sampling_prob": Argument(probability)},
+    "ProposeTestRelease": {
+        **dict.fromkeys(("test_scale", "threshold", "scale"), Argument(both(rational, positive))),
+        "sensitivity": Argument(both(rational, positive), Fraction(1)),
+    },
     "RandomAllocation": {
         "mechanism": _INNER,
         "steps": _COUNT,
@@ -237,6 +241,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "selected": _COUNT,
         "sensitivity": _ONE,
         "monotone": Argument(switch, False),
+        "noise": Argument(name_of(("Gumbel", "Laplace", "Exponential")), "Gumbel"),
     },
     "TruncatedGeometric": {
         "scale": _SOME,

@@ -10,6 +10,7 @@ from typing import Any, Final
 from verify.checker.compositions.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.declared.own_density import both_sides, is_worst
+from verify.checker.declared.tested_release import tested_pairs
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import local, matrices
 from verify.checker.mechanisms.allocated import LISTS, allocated
@@ -39,6 +40,7 @@ BY_PARTS = (
     "DiscreteKaryTree",
     "MatrixMechanism",
     "MixtureOfGaussians",
+    "ProposeTestRelease",
     "ReportNoisyMax",
     "TopSelections",
 )
@@ -81,6 +83,9 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _allocation(noise)
         case "DiscreteKaryTree":
             return _discrete_tree(noise)
+        case "ProposeTestRelease":
+            tested: list[Law] = [*tested_pairs(noise)]
+            return tested, tested
         case "TopSelections":
             return top(noise)
         case "Channel":

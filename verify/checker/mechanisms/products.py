@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Final
 
 from verify.checker.arithmetic import total
 from verify.checker.compositions.composed import Law
 from verify.checker.declared import BY_LAW
+from verify.checker.declared.exponential import selection
+from verify.checker.declared.law import pure
 from verify.checker.notation import Noise
 from verify.checker.reals import UnknownError, sqrt
 
 _MOST: Final = 100_000
 """Laplace laws that are listed."""
+_SHARES: Final = 25
+"""Shares of a move between two scores, which are tried."""
+_MANY: Final = Fraction(1000)
+"""Candidates that stand for any number: bounds of more are the same."""
 
 
 def product(laws: list[Law], count: int) -> Law:
@@ -57,15 +64,25 @@ def top(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Return what k selections without repetition lie between: both ends are of exponential ones.
 
     Each is an exponential mechanism among the candidates that are left. Where very many candidates
-    have one of two scores, to leave out k of them changes nothing.
+    have one of two scores, to leave out k of them changes nothing. Above all scores Laplace and
+    exponential noise have the same tail, so that this limit is theirs too. With y_i the k largest
+    noisy scores, all y move up by the sensitivity: then the others are below them as before, and
+    each density falls by a factor of e^eps at most. With exponential noise the first selection is
+    permute-and-flip.
     """
-    one: Law = {"law": "bounded-range", "length": noise["epsilon"]}
-    k = int(noise["selected"])
+    t, k, gumbel = noise["epsilon"], int(noise["selected"]), noise["noise"] == "Gumbel"
+    exponential: Law = {"law": "bounded-range", "length": t}
+    one: Law = exponential if gumbel else {"law": "noisy-maximum", "distance": t}
+    if noise["noise"] == "Laplace":
+        one = {"law": "noisy-maxima", "candidates": _MANY, "gaussian": False, "distance": t}
     if k == 1:
         return [one], [one]
-    ends = BY_LAW["bounded-range"].ends
-    assert ends is not None
-    least = [product([law], k) for law in ends(one)[0]]
-    most = {**one, "law": "bounded-range-product", "count": noise["selected"]}
+    shares = (Fraction(2 * i + 1, 2 * _SHARES) for i in range(_SHARES))
+    least = [product([selection(t, share)], k) for share in shares]
+    if noise["noise"] == "Exponential":
+        least.append(one)
+    most = {**exponential, "law": "bounded-range-product", "count": noise["selected"]}
+    if not gumbel:
+        most = pure(k * t)
     found = [{"law": "between", "factors": [*least, most]}, *least]
     return found, found

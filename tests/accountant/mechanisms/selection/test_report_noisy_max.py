@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import laplace
 
@@ -147,8 +150,13 @@ def test_how_far_from_the_best_it_chooses(noise: str) -> None:
 
 def noisy(noise: str, size: int) -> np.ndarray:
     rng = np.random.default_rng(7)
-    draw = {"Laplace": rng.laplace, "Gaussian": rng.normal, "Gumbel": rng.gumbel}[noise]
-    return np.asarray(draw(size=(size, 3)))
+    draw: dict[str, Any] = {
+        "Laplace": rng.laplace,
+        "Gaussian": rng.normal,
+        "Gumbel": rng.gumbel,
+        "Exponential": rng.exponential,
+    }
+    return np.asarray(draw[noise](size=(size, 3)))
 
 
 @pytest.mark.parametrize("noise", ["Laplace", "Gaussian", "Gumbel", "Exponential"])
@@ -167,8 +175,8 @@ def test_the_gap_of_two_candidates_costs_nothing(noise: str) -> None:
 
 @pytest.mark.parametrize(
     ("noise", "what"),
-    [("Laplace", "gap"), ("Gaussian", "gap"), ("Gumbel", "gap"), ("Laplace", "value"),
-     ("Gaussian", "value")],
+    [("Laplace", "gap"), ("Gaussian", "gap"), ("Gumbel", "gap"), ("Exponential", "gap"),
+     ("Laplace", "value"), ("Gaussian", "value")],
 )  # fmt: skip
 def test_events_with_a_number_lie_below_the_upper_end(noise: str, what: str) -> None:
     """Of three candidates at 0, whose scores move by Δ: frequencies of half-lines of the number."""
@@ -187,3 +195,29 @@ def test_events_with_a_number_lie_below_the_upper_end(noise: str, what: str) -> 
             sides.append([float((rises & (number > level)).mean()) for level in (-2.0, 0.0, 1.0)])
         for p, q in zip(*sides, strict=True):
             assert p - math.exp(0.5) * q <= high + spare
+
+
+@given(
+    st.lists(st.tuples(st.floats(-3, 3), st.floats(-1, 1)), min_size=2, max_size=4),
+    st.floats(-6, 3),
+)
+def test_exponential_noise_shows_little_of_a_gap(
+    others: list[tuple[float, float]], place: float
+) -> None:
+    """The density of a gap is E[e^{x − M}; M > x], M the largest of the others and x = −gap.
+
+    By parts it is ∫ e^{x − m} G(m) dm − G(x) over m > x, here by the trapezoidal rule.
+    """
+    step = 1 / 256
+    m = place + np.arange(0, 40, step)
+
+    def density(scores: list[float]) -> float:
+        g = np.prod([np.maximum(-np.expm1(-(m - u)), 0.0) for u in scores], axis=0)
+        values = np.exp(place - m) * (g - g[0])
+        return float((values[:-1] + values[1:]).sum() * step / 2)
+
+    before = density([u for u, _ in others])
+    after = density([u + move for u, move in others])
+    # a kink costs step²/8 at most for each of four factors
+    assert after <= math.e * before + 4 * step**2
+    assert before <= math.e * after + 4 * step**2

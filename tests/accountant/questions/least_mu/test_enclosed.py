@@ -1,0 +1,71 @@
+"""The least μ where only two bounds of the profile are known."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from scipy.stats import norm
+
+import dpassay
+from accountant.errors import NotApplicableError, UndecidedError
+from accountant.mechanisms import Guaranteed
+from accountant.notation import parse
+from accountant.numbers.interval import Interval
+from accountant.questions import profile
+from accountant.questions.least_mu import bounds, least_mu
+from tests.quick import quick
+
+WIDE = Fraction(1, 10**6)
+
+
+def ends(text: str) -> Interval:
+    return bounds(profile.worst_pairs(parse(text), None, None), WIDE)
+
+
+MECHANISMS = [
+    "AboveThreshold(threshold_scale=2, query_scale=4)",
+    "TopSelections(epsilon='1/2', selected=3)",
+    "ReportNoisyMax('Laplace', scale=2, candidates=5)",
+    "ReportNoisyMax('Exponential', scale=2, candidates=5, returns='gap')",
+    "ReportNoisyMax('Gaussian', scale=2, candidates=5, returns='value')",
+    "Composed(PermuteAndFlip(epsilon=1), 10)",
+]
+
+
+@pytest.mark.parametrize("text", quick(MECHANISMS, 0, 1))
+def test_both_ends_are_mu(text: str) -> None:
+    """The profile is nowhere above that of the upper end, and somewhere above one below."""
+    found = ends(text)
+    assert 0 < found.lower < found.upper < 4
+    high, low = (float(end) for end in (found.upper, found.lower))
+    shown = []
+    for epsilon in ("0", "1/10", "1/4", "1/2", "3/4"):
+        at = float(Fraction(epsilon))
+        delta = profile.delta(parse(text), epsilon)
+        gaussian = [
+            norm.cdf(mu / 2 - at / mu) - math.exp(at) * norm.cdf(-mu / 2 - at / mu)
+            for mu in (high, low)
+        ]
+        assert float(delta.lower) <= gaussian[0]
+        shown.append(float(delta.upper) > gaussian[1])
+    assert any(shown)
+
+
+def test_a_loss_of_at_most_t_needs_the_mu_of_randomised_response() -> None:
+    """Closed form: 2Φ⁻¹(e^t/(1 + e^t)), which what is t-DP attains."""
+    exact = least_mu(profile.worst_pairs(Guaranteed(1), None, None), Fraction(1, 10**9))
+    known = 2 * norm.isf(1 / (1 + math.e))
+    assert float(exact) == pytest.approx(known, rel=1e-8)
+    assert float(ends(MECHANISMS[0]).upper) == pytest.approx(known, rel=1e-8)
+
+
+def test_a_wide_answer_is_given_to_those_who_ask_for_it() -> None:
+    pairs = profile.worst_pairs(parse(MECHANISMS[1]), None, None)
+    with pytest.raises(UndecidedError, match=r"Reached the least mu in \[0\.46"):
+        least_mu(pairs, WIDE)
+    assert least_mu(pairs, Fraction(1)).lower > 0
+    shown = dpassay.AboveThreshold(2, 4, variant="noisy-values")
+    with pytest.raises(NotApplicableError, match="No mu is known"):
+        bounds(profile.worst_pairs(shown, None, None), WIDE)

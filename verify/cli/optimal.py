@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from verify.cli import optimal_count, optimal_integer, optimal_shape
+from verify.cli import optimal_count, optimal_integer, optimal_local, optimal_shape
 from verify.cli.optimal_shared import DrawLaws
 from verify.cli.shell import Command
 
@@ -18,12 +18,18 @@ examples:
   dpassay optimal integer-noise --epsilon 1 --delta 1e-6 --objective variance
   dpassay optimal integer-noise --ratio 3 --error-free 1/2 --objective delta --support 10
   dpassay optimal gaussian-shape "Box(bounds=[1, 2, 3])"
+  dpassay optimal local --candidates 100 --epsilon 1
 """
 
 
 def command(draw: DrawLaws | None) -> Command:
     """Return the command, which draws with `draw`."""
-    kinds = (optimal_count.command(draw), optimal_integer.command(draw), optimal_shape.COMMAND)
+    kinds = (
+        optimal_count.command(draw),
+        optimal_integer.command(draw),
+        optimal_shape.COMMAND,
+        optimal_local.COMMAND,
+    )
 
     def configure(parser: argparse.ArgumentParser) -> None:
         """Add the kinds of noise as commands of their own."""

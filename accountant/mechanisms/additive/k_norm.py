@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
@@ -10,22 +11,31 @@ from flint import arb
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.validate import Integer, OneOf, Positive
+from accountant.core.validate import Integer, OneOf, Positive, Rational
+from accountant.errors import expected
+from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import LaplacePair
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import ball
 from accountant.pairs.ball_noise import BallNoisePair
+from accountant.pairs.radial_noise import RadialNoisePair
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_SQUARE, _ROOT_HALF = 2, ExactReal.of_root(Fraction(1, 2))
+"""The power of Gaussian noise, and its standard deviation at scale 1."""
+
 
 @final
 @dataclass(frozen=True, repr=False)
 class KNorm(SymmetricDensity):
-    """Release a vector of d answers plus noise with the density e^{−‖x‖/b}/(d! b^d |K|).
+    """Release a vector of d answers plus noise with a density in proportion to e^{−(‖x‖/b)^p}.
 
-    K is the unit ball of the norm and |K| its volume. Exactly sensitivity/b-DP. In one dimension,
-    and for any d where the norm is ℓ1, it is Laplace noise.
+    Its integral is Γ(d/p + 1) b^d |K|, K the unit ball of the norm. For p = 1 it is exactly
+    sensitivity/b-DP; in one dimension, and for any d where the norm is ℓ1, it is Laplace noise.
+    ℓ2 and p = 2 are Gaussian noise of standard deviation b/√2.
 
     Parameters
     ----------
@@ -37,12 +47,15 @@ class KNorm(SymmetricDensity):
         "l1", "l2" or "linf".
     sensitivity
         The largest distance in that norm between the true answers on two neighbours.
+    power
+        p ≥ 1, rational; of ℓ2 in several dimensions 1 or 2.
 
     Notes
     -----
-    At distance t = sensitivity/b, in units of b, level sets are balls: for ε ≥ 0 and a shift v
+    For p > 1 see `accountant.pairs.radial_noise`. Now let p be 1. At distance t = sensitivity/b, in
+    units of b, level sets are balls: for ε ≥ 0 and a shift v
 
-        H_v(ε) = ∫ e^{−r} |(rK + v) ∖ (r + ε)K| dr / (d! |K|).
+    H_v(ε) = ∫ e^{−r} |(rK + v) ∖ (r + ε)K| dr / (d! |K|).
 
     For ‖v‖ ≤ t both balls contain a translate of sK, s = r − (t − ε)/2, so that H of no norm
     exceeds 1 − ∫ e^{−r} (s⁺)^d dr/d! = 1 − e^{(ε−t)/2}, that of Laplace noise. ℓ1 attains it by a
@@ -58,10 +71,46 @@ class KNorm(SymmetricDensity):
     dimension: Integer = Integer(least=1)
     norm: OneOf = OneOf("l1", "l2", "linf", default="l2")
     sensitivity: Positive = Positive(1)
+    power: Rational = Rational(1, least=1)
+
+    def __post_init__(self) -> None:
+        """Require a power whose worst pair is known."""
+        if self.norm == "l2" and self.dimension > 1 and self.power not in (1, _SQUARE):
+            raise expected(
+                "power", self.power, "to be 1 or 2 where norm='l2'",
+                "Ask for 'l1' or 'linf', whose worst shifts are known for every power.",
+            )  # fmt: skip
+
+    @property
+    def _is_gaussian(self) -> bool:
+        return self.power == _SQUARE and self.norm == "l2"
+
+    @property
+    def _gaussian(self) -> Gaussian:
+        return Gaussian(self.scale * _ROOT_HALF, self.sensitivity)
+
+    @property
+    def only_alone(self) -> str:
+        """Of other powers: integrals at every loss of a grid take minutes."""
+        if self.power == 1:
+            return ""
+        if self._is_gaussian:
+            return f"It is {self._gaussian!r}: compose that."
+        return (
+            f"Its power={self.power} is known of one release: a law of its loss is an integral at "
+            "every point. Ask for it alone, or for power=1."
+        )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return two laws at the full distance."""
         t = self.sensitivity / self.scale
+        if self._is_gaussian:
+            return self._gaussian.worst_case(adjacency)
+        if self.power != 1:
+            radial = RadialNoisePair(t, self.dimension, self.power)
+            return WorstCase.symmetric(
+                radial, "Balls hold the same smaller ball whatever the shift, and one attains it."
+            )
         if self.norm != "l2" or self.dimension == 1:
             pair: Pair = LaplacePair(t)
             reason = "No norm exceeds the profile of Laplace noise, and a shift attains it."
@@ -73,20 +122,19 @@ class KNorm(SymmetricDensity):
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` releases in floats, one row each.
 
-        A point of K, uniform, times a Gamma(d + 1) radius: level sets are balls. A normal vector
-        has a uniform direction, on which the radius is Gamma(d).
+        A point of K, uniform, times a radius whose power p is Gamma(d/p + 1): level sets are balls.
+        In the direction of a normal or Laplace vector, on the surface of K, it is Gamma(d/p).
         """
         import numpy as np
 
-        shape, b = (size, self.dimension), float(self.scale)
-        if self.norm == "l1":
-            return rng.laplace(0.0, b, shape)
+        shape, b, p = (size, self.dimension), float(self.scale), float(self.power)
         if self.norm == "linf":
             inside = rng.uniform(-b, b, shape)
-            return inside * rng.gamma(self.dimension + 1, size=(size, 1))
-        normal = rng.normal(size=shape)
-        radius = b * rng.gamma(self.dimension, size=(size, 1))
-        drawn: NDArray[Any] = normal * (radius / np.linalg.norm(normal, axis=1, keepdims=True))
+            return inside * rng.gamma(self.dimension / p + 1, size=(size, 1)) ** (1 / p)
+        at = rng.laplace(size=shape) if self.norm == "l1" else rng.normal(size=shape)
+        order = 1 if self.norm == "l1" else 2
+        radius = b * rng.gamma(self.dimension / p, size=(size, 1)) ** (1 / p)
+        drawn: NDArray[Any] = at * (radius / np.linalg.norm(at, ord=order, axis=1, keepdims=True))
         return drawn
 
     def worst_shift(self) -> Any:
@@ -97,15 +145,26 @@ class KNorm(SymmetricDensity):
         shift[slice(None) if self.norm == "linf" else slice(1)] = float(self.sensitivity)
         return shift
 
+    def _moment(self, order: int) -> arb:
+        """Return b^n Γ(d/p + 1 + n/p)/Γ(d/p + 1): of the radius by which a point of K is scaled."""
+        shape = ball(self.dimension / self.power) + 1
+        grown = (shape + ball(order / self.power)).lgamma() - shape.lgamma()
+        return self.scale.ball() ** order * grown.exp()
+
     def variances(self) -> list[arb]:
-        """Return [2b²], [(d + 1)b²] or [(d + 1)(d + 2)b²/3]: moments of the radius, over d or 3."""
+        """Return E R² times the variance of a coordinate of a uniform point of K."""
         d = self.dimension
-        factor = {"l1": arb(2), "l2": arb(d + 1), "linf": arb((d + 1) * (d + 2)) / 3}[self.norm]
-        return [self.scale.ball() ** 2 * factor]
+        inside = {
+            "l1": arb(2) / ((d + 1) * (d + 2)), "l2": arb(1) / (d + 2), "linf": arb(1) / 3
+        }[self.norm]  # fmt: skip
+        return [self._moment(2) * inside]
 
     def mean_absolute_error(self) -> arb:
-        """Return b, b d Γ(d/2)/(√π Γ((d+1)/2)) or b (d + 1)/2."""
-        b, half = self.scale.ball(), arb(self.dimension) / 2
-        if self.norm == "l2":
-            return 2 * b * half * (half.lgamma() - (half + 0.5).lgamma()).exp() / arb.pi().sqrt()
-        return b if self.norm == "l1" else b * (half + 0.5)
+        """Return E R/(d + 1), E R Γ(d/2 + 1)/(√π Γ((d + 3)/2)) or E R/2."""
+        half = arb(self.dimension) / 2
+        inside = {
+            "l1": arb(1) / (self.dimension + 1),
+            "l2": ((half + 1).lgamma() - (half + 1.5).lgamma()).exp() / arb.pi().sqrt(),
+            "linf": arb("0.5"),
+        }[self.norm]
+        return self._moment(1) * inside

@@ -20,7 +20,7 @@ from flint import acb, arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
-from verify.checker.notation import Argument, Noise, integer, name_of, positive
+from verify.checker.notation import Argument, Noise, integer, name_of, positive, rational
 from verify.checker.reals import Real, UnknownError, ball
 
 _BITS, _PRECISION = 80, 256
@@ -38,6 +38,10 @@ def _pair(noise: Noise) -> Pair:
     of two Euclidean balls the intersection falls with their distance.
     """
     t = noise["sensitivity"] / noise["scale"]
+    if noise["power"] < 1:
+        raise ValueError("a power of at least 1")
+    if noise["power"] != 1:
+        raise UnknownError("noise that falls with a power of a norm")
     if noise["norm"] != "l2" or noise["dimension"] == 1:
         return {"law": "laplace", "distance": t}
     return {"law": "ball-noise", "distance": t, "dimension": noise["dimension"]}
@@ -84,6 +88,8 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
 
 def _variance(noise: Noise) -> Any:
     """Return that of a coordinate: E‖x‖² = d(d + 1) of ℓ2; cubes of a Gamma(d + 1) size of ℓ∞."""
+    if noise["power"] != 1:
+        raise UnknownError("the variance of noise that falls with a power of a norm")
     d, square = noise["dimension"], noise["scale"] * noise["scale"]
     if noise["norm"] == "l1":
         return 2 * square
@@ -97,6 +103,7 @@ K_NORM = DeclaredLaw(
         "dimension": Argument(integer(1)),
         "norm": Argument(name_of(("l1", "l2", "linf")), "l2"),
         "sensitivity": Argument(positive, Fraction(1)),
+        "power": Argument(rational, Fraction(1)),
     },
     name="ball-noise",
     parameters=("distance", "dimension"),

@@ -70,6 +70,21 @@ def test_a_density_with_several_modes_is_not_taken_for_one(density: str) -> None
     assert not line.one_mode(density)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("mass='exp(-abs(x))'", UnknownError),
+        ("cdf='1/(1+exp(-x))'", UnknownError),
+        ("mass='exp(-abs(x))', cdf='1/(1+exp(-x))'", ValueError),
+    ],
+)
+def test_masses_and_distribution_functions_are_left_open(
+    arguments: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=r"masses|function"):
+        pairs(mechanism(f"AdditiveNoise({arguments})"))
+
+
 def test_pieces_whose_ends_are_irrational_are_left_open() -> None:
     with pytest.raises(UnknownError, match="rational"):
         line.one_mode("exp(-abs(x)) if abs(x) < sqrt(2) else 0")

@@ -42,12 +42,18 @@ def _pair(noise: Noise) -> Pair:
 
 
 def both_sides(noise: Noise) -> list[Pair]:
-    """Return the shifts to both sides. Raises UnknownError for masses."""
-    if bool(noise["mass"]) == bool(noise["density"]):
-        raise ValueError("either a density or masses")
+    """Return the shifts to both sides. Raises UnknownError for other laws than densities."""
+    _require_density(noise)
+    return [_pair(noise), {**_pair(noise), "mirrored": True}]
+
+
+def _require_density(noise: Noise) -> None:
+    if [bool(noise[law]) for law in ("density", "mass", "cdf")].count(True) != 1:
+        raise ValueError("either a density, masses or a distribution function")
     if noise["mass"]:
         raise UnknownError("masses that are written as a formula")
-    return [_pair(noise), {**_pair(noise), "mirrored": True}]
+    if noise["cdf"]:
+        raise UnknownError("a distribution function that is written as a formula")
 
 
 def is_shift(law: Pair, given: Pair, *, refuted: bool) -> bool:
@@ -180,8 +186,7 @@ def _renyi(pair: Pair, order: Any) -> Any:
 
 def _variance(noise: Noise) -> Any:
     """Return s² (E X² − (E X)²)."""
-    if noise["mass"]:
-        raise UnknownError("the moments of masses that are written as a formula")
+    _require_density(noise)
     parts = pieces(noise["density"])
     whole, x = line.mass(parts), Name("x")
     second, first = (
@@ -199,6 +204,7 @@ OWN_DENSITY = DeclaredLaw(
         "scale": Argument(positive, Fraction(1)),
         "sensitivity": Argument(positive, Fraction(1)),
         "mass": Argument(_text, ""),
+        "cdf": Argument(_text, ""),
     },
     name="own-density",
     parameters=("density", "distance", "mirrored"),

@@ -337,7 +337,10 @@ def _mixed(law: Law, q: Any, *, first: bool) -> Law:
 
 
 def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
-    """Return the mixture of shifted normal laws against N(0, 1), and the reverse."""
+    """Return the mixture of shifted normal laws against N(0, 1), and the reverse.
+
+    Of a record that is replaced, the mixtures of opposite shifts: reflections of each other.
+    """
     sizes, weights = noise["sensitivities"], noise["sampling_probs"]
     joint: dict[Any, Any] = {}
     for size, weight in zip(sizes, weights, strict=True):
@@ -346,9 +349,16 @@ def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
     entries = sorted((mean, weight) for mean, weight in joint.items() if weight)
     if entries[-1][0] == 0:
         return _NOTHING, _NOTHING
-    largest = {"law": "gaussian", "mu": entries[-1][0]}
+    replaced = noise.adjacency == "replace-one"
     if len(entries) == 1:
-        return [largest], [largest]
+        one = [{"law": "gaussian", "mu": (2 if replaced else 1) * entries[0][0]}]
+        return one, one
+    if replaced:
+        there = [[w, mean] for mean, w in entries]
+        opposite = [[w, -mean] for mean, w in reversed(entries)]
+        both: list[Law] = [{"law": "gaussian-mixture", "p": there, "q": opposite}]
+        return both, both
+    largest = {"law": "gaussian", "mu": entries[-1][0]}
     if len(entries) == 2 and entries[0][0] == 0:
         q = entries[-1][1]
         return [_mixed(largest, q, first=True)], [_mixed(largest, q, first=False)]
@@ -428,12 +438,13 @@ _NAMED = (
     "CountEllipse",
     "DiscreteCorrelatedGaussian",
     "KnownSizeGaussian",
+    "MixtureOfGaussians",
     "OptimalEllipse",
 )
 """Mechanisms whose guarantee differs between the relations: one must be named."""
 
 
-_ADDED = (*KEYS, "MixtureOfGaussians", "RandomAllocation")
+_ADDED = (*KEYS, "RandomAllocation")
 """Mechanisms that are known for records that are added or removed."""
 
 

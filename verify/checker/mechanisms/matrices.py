@@ -19,6 +19,12 @@ rows j + mb to j + mb + b − 1 of C x + Z show one participation: given what is
 vector that is moved by ‖C_{·,j+mb}‖ at most, with the probability of a sample. So the releases are
 sampled Gaussian ones. A first step whose columns, sorted, are no longer than those of another, and
 no more, is no worse: less distance is a post-processing of more.
+
+Where the first step j of a record is uniform among b, W = dP/dQ is the mean of exp(X_j − Var X_j/2)
+for normal X_j with the covariances of the sums of columns j, j + b, …; for all gradients these are
+at most those of the absolute columns. Convex functions of W grow with every covariance (Kahane
+1986), so that covariances that are all a, or d on the diagonal, bound them: those of a Gaussian
+release and a random allocation. To know j mod s as well is no more private.
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate
-from math import comb
+from math import comb, expm1, lcm, log1p
 from typing import Any, Final
 
 from flint import arb, fmpq, fmpq_poly, fmpz_mat
@@ -35,7 +41,8 @@ from verify.checker.notation import Noise, rational
 from verify.checker.reals import Real, UnknownError, ball
 
 STRATEGIES: Final = ("identity", "square-root")
-SCHEMAS: Final = ("single", "cyclic", "min-separation")
+ALLOCATED: Final = "random-allocation"
+SCHEMAS: Final = ("single", "cyclic", "min-separation", ALLOCATED)
 _MOST_STEPS: Final = 100_000
 """Steps of a mechanism."""
 _MOST_ROWS: Final = 1024
@@ -48,6 +55,8 @@ _MOST_PATTERNS: Final = 20_000
 """Patterns that are looked at one by one."""
 _MOST_TERMS: Final = 100_000_000
 """Inner products that are added up for all patterns together."""
+_STEEPEST: Final = 300.0
+"""Largest exponent of a χ² divergence."""
 _MOST_ENTRIES: Final = 2_000_000
 """Steps of a substitution in balls."""
 
@@ -83,6 +92,8 @@ def misfit(noise: Noise) -> str:
             return "a separation or participations of a single participation"
     elif b is None:
         return "no separation"
+    if noise["participation"] == ALLOCATED and noise["participations"] is not None:
+        return "participations of a random allocation"
     irregular = noise["participation"] != "cyclic" or noise["participations"] is not None
     if noise["step_sampling_prob"] is not None and irregular:
         return "a sample of steps that are not every b-th"
@@ -149,6 +160,60 @@ def squared_sensitivity(noise: Noise) -> Fraction:
 def sampled(noise: Noise) -> bool:
     """Whether a record takes part by chance."""
     return noise.name == "MatrixMechanism" and noise["step_sampling_prob"] not in (None, 1)
+
+
+def allocated(noise: Noise) -> bool:
+    """Whether the first step of a record is chosen by chance."""
+    return noise.name == "MatrixMechanism" and noise["participation"] == ALLOCATED
+
+
+Even = tuple[Fraction, Fraction, int]
+"""The covariance of all normal variables, that of each with itself, and how many there are."""
+
+
+def even_columns(noise: Noise) -> tuple[Even, Even]:
+    """Return covariances that are no larger, and what bounds all gradients, in units of σ²."""
+    n, given = int(noise["steps"]), noise["strategy"]
+    b = min(int(noise["separation"]), n)
+    if n > _MOST_ROWS:
+        raise UnknownError(f"the inner products of {n} columns")
+    if isinstance(given, list) and isinstance(given[0], list):
+        rows = given
+    else:
+        c = coefficients(noise)
+        c = c + [Fraction(0)] * (n - len(c))
+        rows = [c[i::-1] + [Fraction(0)] * (n - 1 - i) for i in range(n)]
+    plain, above = (
+        [[sum(map(size, row[j::b]), Fraction(0)) for row in rows] for j in range(b)]
+        for size in (Fraction, abs)
+    )
+    signed, absolute = _inner(plain), _inner(above)
+    low = min(signed[i][i] for i in range(b))
+    common = min((signed[i][j] for i in range(b) for j in range(i)), default=Fraction(0))
+    if common < 0:
+        raise UnknownError("a random allocation of columns with negative inner products")
+    whole, found = max(absolute[i][i] for i in range(b)), []
+    for s in range(1, b + 1):
+        most = [absolute[i][j] for i in range(b) for j in range(i % s, i, s)]
+        found.append((max(most, default=Fraction(0)), whole, b // s))
+        if not found[-1][0]:
+            break
+    noise_multiplier = float(ball(noise["noise_multiplier"]).mid())
+
+    def spread(even: Even) -> float:
+        a, d = (float(each) / noise_multiplier**2 for each in even[:2])
+        steep = min(d - a, _STEEPEST)
+        return a + (d - a - steep) + log1p(expm1(steep) / even[2])
+
+    return (min(common, low), low, b), min(found, key=spread)
+
+
+def _inner(columns: list[Column]) -> list[list[Fraction]]:
+    """Return all inner products, over one denominator."""
+    below = lcm(*(entry.denominator for column in columns for entry in column))
+    whole = fmpz_mat([[int(entry * below) for entry in column] for column in columns])
+    product = (whole * whole.transpose()).tolist()
+    return [[Fraction(int(entry), below**2) for entry in row] for row in product]
 
 
 def sampled_squares(noise: Noise) -> list[list[Fraction]]:

@@ -77,6 +77,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _mixture(noise)
         case "MatrixMechanism" if matrices.sampled(noise):
             return _sampled_columns(noise)
+        case "MatrixMechanism" if matrices.allocated(noise):
+            return _allocated_columns(noise)
         case "RandomAllocation":
             return _allocation(noise)
         case "DiscreteKaryTree":
@@ -385,6 +387,27 @@ def _sampled_columns(noise: Noise) -> tuple[list[Law], list[Law]]:
     return both
 
 
+def _allocated_columns(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return a Gaussian release and a random allocation, or both ends of these (`matrices`)."""
+    sigma, both = noise["noise_multiplier"], matrices.even_columns(noise)
+
+    def law(even: matrices.Even, side: str) -> Law:
+        common, whole, steps = even
+        if steps == 1 or common == whole:
+            return {"law": "gaussian", "mu": sqrt(whole) / sigma}
+        mu = sqrt(whole - common) / sigma
+        apart = {"law": "random-allocation", "mu": mu, "steps": Fraction(steps), "mixture": side}
+        together = {"law": "gaussian", "mu": sqrt(common) / sigma}
+        return product([together, apart], 1) if common else apart
+
+    found = []
+    for side in "PQ":
+        least, most = (law(even, side) for even in both)
+        ends: list[Law] = [{"law": "between", "factors": [least, most]}, least]
+        found.append([most] if both[0] == both[1] else ends)
+    return found[0], found[1]
+
+
 def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Multiply the pairs of all releases, in each direction."""
     count = int(noise["count"])
@@ -469,7 +492,7 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
             if adjacency == "replace-one":
                 return _plain_gaussian(noise["mechanism"])
             return adjacency == "add-remove" and fits(noise["mechanism"], adjacency)
-        case _ if noise.name in _ADDED or matrices.sampled(noise):
+        case _ if noise.name in _ADDED or matrices.sampled(noise) or matrices.allocated(noise):
             return adjacency == "add-remove"
         case "Composed":
             releases = _releases(noise)

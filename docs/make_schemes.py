@@ -37,6 +37,7 @@ _STRATEGIES: dict[str, dict[str, Any]] = {
     '`"identity"`': {"strategy": "identity"},
     '`"square-root"`, 5 bands': {"strategy": "square-root", "bands": 5},
     '`"square-root"`': {"strategy": "square-root"},
+    '`"tree"`, restarted': {"strategy": "tree", "bands": 10},
 }
 
 

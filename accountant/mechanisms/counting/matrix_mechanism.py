@@ -73,8 +73,10 @@ class MatrixMechanism(GaussianNoise):
     strategy
         C: the rows of a lower-triangular matrix; or a list of Toeplitz coefficients c_0, c_1, …
         (C_ij = c_{i−j}, 0 beyond the list); or "identity"; or "square-root", c_j = C(2j, j)/4ʲ,
-        for which C² = A (Fichtenberger, Henzinger and Upadhyay 2023); or `BufferedToeplitz`. All
-        numbers are rational.
+        for which C² = A (Fichtenberger, Henzinger and Upadhyay 2023); or `BufferedToeplitz`; or
+        "tree", the vertices of a binary tree that is started again every `bands` steps (DP-FTRL,
+        Kairouz, McMahan, Song, Thakkar, Thakurta and Xu 2021), for which B adds those of the
+        binary digits. All numbers are rational.
     noise_multiplier
         σ, in units of the most that one record changes the input of one step (the clipping norm,
         where a record is added, removed or zeroed out; twice that where it is replaced).
@@ -354,6 +356,8 @@ class MatrixMechanism(GaussianNoise):
         """Return the rows of B up to the diagonal."""
         if self.steps > _MOST_RELEASED:
             raise expected("steps", self.steps, f"at most {_MOST_RELEASED} to write out all noise")
+        if isinstance(self.matrix, Dense) and self.matrix.outputs is not None:
+            return self.matrix.prefix_rows()
         if isinstance(self.matrix, Dense):
             return [row[: i + 1] for i, row in enumerate(self.matrix.prefix_rows())]
         listed = self.matrix.prefix_coefficients()
@@ -386,7 +390,9 @@ class MatrixMechanism(GaussianNoise):
             each = self.noise_multiplier.ball()
             return [[(j, each * b) for j, b in enumerate(row)] for row in self._rows()]
 
-        return LatticeSampler(LinearNoise(rows, self.steps), common=True)
+        tree = isinstance(self.matrix, Dense) and self.matrix.outputs is not None
+        width = len(self.matrix.integers) if tree else self.steps
+        return LatticeSampler(LinearNoise(rows, width), common=True)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE

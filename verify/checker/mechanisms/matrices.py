@@ -40,7 +40,7 @@ from flint import arb, fmpq, fmpq_poly, fmpz_mat
 from verify.checker.notation import Noise, rational
 from verify.checker.reals import Real, UnknownError, ball
 
-STRATEGIES: Final = ("identity", "square-root")
+STRATEGIES: Final = ("identity", "square-root", "tree")
 ALLOCATED: Final = "random-allocation"
 SCHEMAS: Final = ("single", "cyclic", "min-separation", ALLOCATED)
 _MOST_STEPS: Final = 100_000
@@ -94,6 +94,8 @@ def misfit(noise: Noise) -> str:
         return "no separation"
     if noise["participation"] == ALLOCATED and noise["participations"] is not None:
         return "participations of a random allocation"
+    if given == "tree" and n > _MOST_ROWS:
+        return f"a tree above more than {_MOST_ROWS} steps"
     irregular = noise["participation"] != "cyclic" or noise["participations"] is not None
     if noise["step_sampling_prob"] is not None and irregular:
         return "a sample of steps that are not every b-th"
@@ -116,11 +118,39 @@ def misfit(noise: Noise) -> str:
 def _bands(noise: Noise) -> int:
     """Return the least number of steps by which every column is known to have ended."""
     given, n = noise["strategy"], int(noise["steps"])
+    if given == "tree":
+        return max(int(sum(row, Fraction(0))) for row in _rows(noise) or [])
     if isinstance(given, Noise) or given == "square-root":
         return min(n, int(noise["bands"] or n))
     if isinstance(given[0], list):
         return 1 + max(i - j for i, row in enumerate(given) for j, entry in enumerate(row) if entry)
     return len(coefficients(noise))
+
+
+def _rows(noise: Noise) -> list[Column] | None:
+    """Return C where it is given by entries, and of a tree: a row for each vertex that is used.
+
+    A tree is started every `bands` steps. Of s steps since then an output adds the vertices of the
+    binary digits of s: those that begin at an even multiple of their length.
+    """
+    given = noise["strategy"]
+    if isinstance(given, list) and isinstance(given[0], list):
+        return given
+    if given != "tree":
+        return None
+    n, period, rows = int(noise["steps"]), _period(noise), []
+    for start in range(0, n, period):
+        length = 1
+        while length <= (room := min(period, n - start)):
+            for place in range(0, room - length + 1, 2 * length):
+                first = start + place
+                rows.append([Fraction(int(first <= i < first + length)) for i in range(n)])
+            length *= 2
+    return rows
+
+
+def _period(noise: Noise) -> int:
+    return min(int(noise["bands"] or noise["steps"]), int(noise["steps"]))
 
 
 def _matrix_misfit(rows: list[Column], steps: Any, bands: Any) -> str:
@@ -142,8 +172,8 @@ def recursion_misfit(noise: Noise) -> str:
 def squared_sensitivity(noise: Noise) -> Fraction:
     """Return Δ². Raises UnknownError where this file has no proof of it."""
     b, k = _schema(noise)
-    given = noise["strategy"]
-    if isinstance(given, list) and isinstance(given[0], list):
+    given = _rows(noise)
+    if given is not None:
         return _largest([list(column) for column in zip(*given, strict=True)], noise)
     c = coefficients(noise)
     falling = all(x >= y for x, y in zip(c, [*c[1:], Fraction(0)], strict=True))
@@ -173,13 +203,12 @@ Even = tuple[Fraction, Fraction, int]
 
 def even_columns(noise: Noise) -> tuple[Even, Even]:
     """Return covariances that are no larger, and what bounds all gradients, in units of σ²."""
-    n, given = int(noise["steps"]), noise["strategy"]
+    n = int(noise["steps"])
     b = min(int(noise["separation"]), n)
     if n > _MOST_ROWS:
         raise UnknownError(f"the inner products of {n} columns")
-    if isinstance(given, list) and isinstance(given[0], list):
-        rows = given
-    else:
+    rows = _rows(noise)
+    if rows is None:
         c = coefficients(noise)
         c = c + [Fraction(0)] * (n - len(c))
         rows = [c[i::-1] + [Fraction(0)] * (n - 1 - i) for i in range(n)]
@@ -219,8 +248,8 @@ def _inner(columns: list[Column]) -> list[list[Fraction]]:
 def sampled_squares(noise: Noise) -> list[list[Fraction]]:
     """Return the squared norms of the columns of the worst records that take part by chance."""
     b, n = int(noise["separation"]), int(noise["steps"])
-    given = noise["strategy"]
-    if isinstance(given, list) and isinstance(given[0], list):
+    given = _rows(noise)
+    if given is not None:
         norms = [sum((row[i] ** 2 for row in given), Fraction(0)) for i in range(n)]
     else:
         c = coefficients(noise)
@@ -376,8 +405,12 @@ def _reached(products: list[list[int]], pattern: tuple[int, ...]) -> bool:
 def error_units(noise: Noise, step: int) -> Any:
     """Return ‖B_t‖² for B C = A, A the lower triangle of ones, and a step t counted from 0.
 
-    The row has B_tj = (1 − Σ_{j<i≤t} B_ti C_ij)/C_jj from the last entry on.
+    The row has B_tj = (1 − Σ_{j<i≤t} B_ti C_ij)/C_jj from the last entry on. Of a tree it has a one
+    for each one among the binary digits of the steps of every tree.
     """
+    if noise["strategy"] == "tree":
+        trees, rest = divmod(step + 1, _period(noise))
+        return Fraction(trees * _period(noise).bit_count() + rest.bit_count())
     return _squares(noise, step)[-1]
 
 
@@ -385,6 +418,8 @@ def mean_units(noise: Noise) -> Any:
     """Return the average of ‖B_t‖² over all steps."""
     n = int(noise["steps"])
     given = noise["strategy"]
+    if given == "tree":
+        return sum((error_units(noise, step) for step in range(n)), Fraction(0)) / n
     if isinstance(given, list) and isinstance(given[0], list):
         if n**3 > _MOST_ENTRIES:
             raise UnknownError(f"the error of {n} steps")

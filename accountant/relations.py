@@ -73,11 +73,11 @@ class _Ends:
         """Return the least upper bound, as an interval from 0."""
         found = [enclosed(*each, delta).upper for each in self.most]
         if self.rare is not None:
-            run, chance = self.rare
+            rare, chance = self.rare
             with ctx.workprec(_PRECISION):
                 left = Fraction(Interval.of_ball(delta.ball()).lower) - chance
             if left > 0:
-                found.append(enclosed(*run, ExactReal.of_rational(left)).upper)
+                found.append(enclosed(*rare, ExactReal.of_rational(left)).upper)
         if self.twice is not None:
             run, relation = self.twice
             found.append(by_rule(lambda each: enclosed(run, relation, each), 2, delta))

@@ -39,9 +39,9 @@ def sums(sampling: str, data: Data) -> Law:
     elif sampling in {"poisson", TRUNCATED}:
         for taken in itertools.product([0, 1], repeat=n):
             chance = np.prod([q if t else 1 - q for t in taken])
-            drawn = [g for g, t in zip(data, taken, strict=True) if t]
+            there = [g for g, t in zip(data, taken, strict=True) if t]
             most = LIMIT if sampling == TRUNCATED else n
-            kept = list(itertools.combinations(drawn, min(len(drawn), most)))
+            kept = list(itertools.combinations(there, min(len(there), most)))
             for some in kept:
                 add((sum(some),), float(chance) / len(kept))
     elif sampling == "random-allocation":

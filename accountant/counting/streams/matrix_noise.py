@@ -25,8 +25,8 @@ def correlated(
     if isinstance(matrix, Dense) and matrix.outputs is not None:
         drawn: dict[int, NDArray[Any]] = {}
         before = np.zeros(shape)
-        for row in matrix.outputs:
-            taken = [v for v, entry in enumerate(row) if entry]
+        for output in matrix.outputs:
+            taken = [v for v, entry in enumerate(output) if entry]
             for v in taken:
                 if v not in drawn:
                     drawn[v] = np.asarray(rng.normal(0.0, sigma, shape))

@@ -390,8 +390,7 @@ class MatrixMechanism(GaussianNoise):
             each = self.noise_multiplier.ball()
             return [[(j, each * b) for j, b in enumerate(row)] for row in self._rows()]
 
-        tree = isinstance(self.matrix, Dense) and self.matrix.outputs is not None
-        width = len(self.matrix.integers) if tree else self.steps
+        width = len(self.matrix.integers) if isinstance(self.matrix, Dense) else self.steps
         return LatticeSampler(LinearNoise(rows, width), common=True)
 
     def release(

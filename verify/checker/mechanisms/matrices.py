@@ -212,10 +212,8 @@ def even_columns(noise: Noise) -> tuple[Even, Even]:
         c = coefficients(noise)
         c = c + [Fraction(0)] * (n - len(c))
         rows = [c[i::-1] + [Fraction(0)] * (n - 1 - i) for i in range(n)]
-    plain, above = (
-        [[sum(map(size, row[j::b]), Fraction(0)) for row in rows] for j in range(b)]
-        for size in (Fraction, abs)
-    )
+    plain = [[sum(row[j::b], Fraction(0)) for row in rows] for j in range(b)]
+    above = [[sum(map(abs, row[j::b]), Fraction(0)) for row in rows] for j in range(b)]
     signed, absolute = _inner(plain), _inner(above)
     low = min(signed[i][i] for i in range(b))
     common = min((signed[i][j] for i in range(b) for j in range(i)), default=Fraction(0))

@@ -12,7 +12,7 @@ from verify.checker.declared import BY_MECHANISM
 from verify.checker.declared.own_density import both_sides, is_worst
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import local, matrices
-from verify.checker.mechanisms.allocated import LISTS, allocated
+from verify.checker.mechanisms.allocated import LISTS, allocated, allocated_columns
 from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from verify.checker.mechanisms.counters import (
     COUNTERS,
@@ -78,7 +78,7 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         case "MatrixMechanism" if matrices.sampled(noise):
             return _sampled_columns(noise)
         case "MatrixMechanism" if matrices.allocated(noise):
-            return _allocated_columns(noise)
+            return allocated_columns(noise)
         case "RandomAllocation":
             return _allocation(noise)
         case "DiscreteKaryTree":
@@ -140,7 +140,7 @@ def _symmetric(noise: Noise) -> Law:
         case "Staircase":
             return _staircase(noise)
         case "RandomizedResponse":
-            return _response(noise["epsilon"], noise["categories"])
+            return local.randomized_response(noise["epsilon"], noise["categories"])
         case "Guaranteed":
             return _guaranteed(noise)
         case "RankOneGaussian":
@@ -222,13 +222,6 @@ def _staircase(noise: Noise) -> Law:
     return {"law": "finite", "p": p, "q": p[::-1]}
 
 
-def _response(epsilon: Any, categories: Fraction) -> Law:
-    """Return the reports on two categories: either one, or one of the k − 2 others."""
-    odds, rest = exp(epsilon), categories - 2
-    p = [entry / (odds + rest + 1) for entry in (odds, rest, Fraction(1))]
-    return {"law": "finite", "p": p, "q": p[::-1]}
-
-
 def _guaranteed(noise: Noise) -> Law:
     """Return (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), worst of what is (ε, δ)-DP."""
     odds, rest = exp(noise["epsilon"]), 1 - noise["delta"]
@@ -306,7 +299,8 @@ def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
         remove, add = _directions(noise["mechanism"])
         q = noise["sampling_prob"]
         if noise.adjacency == "replace-one":
-            found = [_replaced(remove[0]["mu"], q)]
+            cases = ((Fraction(0), 1 - q), (remove[0]["mu"], q))
+            found = _replaced([(mean, weight) for mean, weight in cases if weight])
             return found, found
     else:  # the worse of both mixtures of every pair
         q = noise["sample_size"] / noise["population"]
@@ -320,13 +314,13 @@ def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
     ]
 
 
-def _replaced(mu: Any, q: Any) -> Law:
-    if q == 0:
-        return _NOTHING[0]
-    if q == 1:
-        return {"law": "gaussian", "mu": 2 * mu}
-    rest, none = 1 - q, Fraction(0)
-    return {"law": "gaussian-mixture", "p": [[rest, none], [q, mu]], "q": [[q, -mu], [rest, none]]}
+def _replaced(entries: list[tuple[Any, Any]]) -> list[Law]:
+    """Return the mixture of means, by their weights, against that of the opposite ones."""
+    if len(entries) == 1:
+        mean = entries[0][0]
+        return [{"law": "gaussian", "mu": 2 * mean}] if mean else _NOTHING
+    there = [[w, mean] for mean, w in entries]
+    return [{"law": "gaussian-mixture", "p": there, "q": [[w, -m] for w, m in reversed(there)]}]
 
 
 def _mixed(law: Law, q: Any, *, first: bool) -> Law:
@@ -351,16 +345,12 @@ def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
     entries = sorted((mean, weight) for mean, weight in joint.items() if weight)
     if entries[-1][0] == 0:
         return _NOTHING, _NOTHING
-    replaced = noise.adjacency == "replace-one"
-    if len(entries) == 1:
-        one = [{"law": "gaussian", "mu": (2 if replaced else 1) * entries[0][0]}]
-        return one, one
-    if replaced:
-        there = [[w, mean] for mean, w in entries]
-        opposite = [[w, -mean] for mean, w in reversed(entries)]
-        both: list[Law] = [{"law": "gaussian-mixture", "p": there, "q": opposite}]
+    if noise.adjacency == "replace-one":
+        both = _replaced(entries)
         return both, both
     largest = {"law": "gaussian", "mu": entries[-1][0]}
+    if len(entries) == 1:
+        return [largest], [largest]
     if len(entries) == 2 and entries[0][0] == 0:
         q = entries[-1][1]
         return [_mixed(largest, q, first=True)], [_mixed(largest, q, first=False)]
@@ -385,27 +375,6 @@ def _sampled_columns(noise: Noise) -> tuple[list[Law], list[Law]]:
             whole = {"law": "product", "factors": factors, "counts": list(counts.values())}
             found.append(factors[0] if len(squares) == 1 else whole)
     return both
-
-
-def _allocated_columns(noise: Noise) -> tuple[list[Law], list[Law]]:
-    """Return a Gaussian release and a random allocation, or both ends of these (`matrices`)."""
-    sigma, both = noise["noise_multiplier"], matrices.even_columns(noise)
-
-    def law(even: matrices.Even, side: str) -> Law:
-        common, whole, steps = even
-        if steps == 1 or common == whole:
-            return {"law": "gaussian", "mu": sqrt(whole) / sigma}
-        mu = sqrt(whole - common) / sigma
-        apart = {"law": "random-allocation", "mu": mu, "steps": Fraction(steps), "mixture": side}
-        together = {"law": "gaussian", "mu": sqrt(common) / sigma}
-        return product([together, apart], 1) if common else apart
-
-    found = []
-    for side in "PQ":
-        least, most = (law(even, side) for even in both)
-        ends: list[Law] = [{"law": "between", "factors": [least, most]}, least]
-        found.append([most] if both[0] == both[1] else ends)
-    return found[0], found[1]
 
 
 def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:

@@ -15,6 +15,9 @@ sampling comes with its own neighbouring relation:
 * "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
   neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step is
   `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
+* "with-replacement": each of the batch_size places of a batch takes one of the records, uniformly,
+  drawn anew; neighbours by replace-one, with two ends; add-remove is exact
+  (`accountant.with_replacement`).
 * "random-allocation": every record is in one step of each epoch, chosen uniformly, independently of
   all else; neighbours by add-remove. An epoch is `RandomAllocation(Gaussian(…), steps=t)`, t =
   ⌊dataset_size/batch_size⌋. More steps are no worse: one of t' > t is one of a random set of t, and
@@ -30,6 +33,8 @@ sampling comes with its own neighbouring relation:
   over permutations of the steps, which leave hockey-stick divergences alone, so that by joint
   convexity the allocation is no worse.
 
+The other neighbouring relations are in `accountant.relations`.
+
 What is proved of one is no guarantee for another: that of Poisson batches is none for a shuffle.
 """
 
@@ -37,149 +42,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import final
 
-from accountant import ask, groups
+from accountant import ask, groups, relations
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.core.validate import integer
 from accountant.errors import InvalidInputError, expected, suggestion
 from accountant.groups import times
+from accountant.loops import Loop, Scheme, enclosed
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
-from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.pairs.shuffled_batches import ShuffledBatches
+from accountant.relations import RELATIONS
 from accountant.truncated_batches import TruncatedBatches, sampled
+from accountant.with_replacement import WithReplacement
 
-TRUNCATED = "truncated-poisson"
-"""The sampling that needs a limit of its batches."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """How long a training loop runs, on what."""
-
-    batch: int
-    size: int
-    epochs: Fraction | None
-    """None where the steps are counted."""
-    given_steps: int | None
-    group: int
-    most: int | None = None
-    """Records that a Poisson batch may have; None where there is no limit."""
-
-    @classmethod
-    def of(
-        cls,
-        batch_size: int,
-        dataset_size: int,
-        epochs: Number | None,
-        steps: int | None,
-        group: int = 1,
-        *,
-        most: int | None = None,
-    ) -> Loop:
-        """Return the loop of checked settings."""
-        batch = integer("batch_size", batch_size, least=1)
-        size = integer("dataset_size", dataset_size, least=1)
-        people = integer("group", group, least=1)
-        if most is not None:
-            most = integer("truncated_batch_size", most, least=1)
-        if batch > size:
-            raise expected("batch_size", batch, f"≤ dataset_size={size}", "Are the two swapped?")
-        if (epochs is None) == (steps is None):
-            raise InvalidInputError(
-                "Expected the length of the run: epochs=30 (--epochs 30) or steps=7032 "
-                "(--steps 7032), one of them."
-            )
-        if steps is not None:
-            return cls(batch, size, None, integer("steps", steps, least=1), people, most)
-        number = exact(epochs, "epochs").rational  # type: ignore[arg-type]  # it is given
-        if number is None or number <= 0:
-            raise expected("epochs", epochs, "to be a positive rational number")
-        return cls(batch, size, number, None, people, most)
-
-    @property
-    def share(self) -> Fraction:
-        """Share of the records in a batch."""
-        return Fraction(self.batch, self.size)
-
-    @property
-    def steps(self) -> int:
-        """Steps of batches that are sampled anew."""
-        if self.epochs is None:
-            return self.given_steps or 0
-        return math.ceil(self.epochs / self.share)
-
-    @property
-    def steps_in_words(self) -> str:
-        """Where the number of steps comes from."""
-        if self.epochs is None:
-            return f"The run has {self.steps} steps."
-        said = "One epoch is" if self.epochs == 1 else f"{self.epochs} epochs are"
-        return f"{said} {self.steps} step{'s' * (self.steps > 1)} (rounded up)."
-
-    @property
-    def full_batches(self) -> int:
-        """Batches of an epoch that are full: its least number of steps."""
-        return self.size // self.batch
-
-    @property
-    def whole_epochs(self) -> tuple[int, int]:
-        """How many epochs are run from end to end, and how many are begun, at most."""
-        if self.epochs is None:
-            done = self.steps // math.ceil(1 / self.share)
-            return done, math.ceil(Fraction(self.steps, self.full_batches))
-        return math.floor(self.epochs), math.ceil(self.epochs)
-
-    @property
-    def epochs_in_words(self) -> str:
-        """How epochs are counted, and batches in them."""
-        (done, begun), full = self.whole_epochs, self.full_batches
-        counted = "" if done == begun else ", parts counted as whole ones"
-        words = f"The run has {begun} epoch{'s' if begun > 1 else ''}{counted}"
-        if self.size % self.batch == 0:
-            return f"{words}, of {full} step{'s' if full > 1 else ''} each."
-        return f"{words}, of {full} steps or more each ({self.size}/{self.batch} is not whole)."
+TRUNCATED, REPLACED = "truncated-poisson", "with-replacement"
+"""The sampling that needs a limit of its batches, and one that is named in several places."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """What a run releases under one sampling."""
+def scheme(sampling: str, sigma: ExactReal, loop: Loop, neighbours: str | None = None) -> Scheme:
+    """Return what a run releases, for the neighbours that a sampling comes with, or for others.
 
-    mechanism: Mechanism
-    """All steps together, or what is no better."""
-    adjacency: Adjacency
-    assumptions: tuple[str, ...]
-    steps: int
-    share: Fraction
-    ends: Callable[[ExactReal], tuple[Interval, str]] | None = None
-    """An enclosure of ε(δ) and what its ends rest on, where the mechanism is not all there is."""
-
-    def epsilon(self, delta: ExactReal) -> tuple[Interval, str]:
-        """Enclose ε(δ), and say what its ends rest on where they differ in kind."""
-        if self.ends is not None:
-            return self.ends(delta)
-        return _of(self.mechanism, self.adjacency, delta), ""
-
-
-def _of(mechanism: Mechanism, adjacency: Adjacency, delta: ExactReal) -> Interval:
-    found: Interval = ask.epsilon(mechanism, delta, adjacency=adjacency)
-    return found
-
-
-def scheme(sampling: str, sigma: ExactReal, loop: Loop) -> Scheme:
-    """Return what a run releases.
-
-    Raises InvalidInputError for an unknown sampling or a limit of batches that does not fit it.
+    Raises InvalidInputError for an unknown sampling or relation, or a limit of batches that does
+    not fit it.
     """
     if sampling not in SCHEMES:
         raise InvalidInputError(
@@ -194,7 +86,24 @@ def scheme(sampling: str, sigma: ExactReal, loop: Loop) -> Scheme:
             else f"Expected sampling={TRUNCATED!r} with truncated_batch_size={loop.most}, not "
             f"{sampling!r}."
         )
-    return SCHEMES[sampling](sigma, loop)
+    if neighbours is None or neighbours == OWN[sampling]:
+        return SCHEMES[sampling](sigma, loop)
+    if neighbours not in RELATIONS:
+        raise InvalidInputError(
+            f"Expected neighbours to be one of {', '.join(RELATIONS)}, not {neighbours!r}. "
+            f"{suggestion(str(neighbours), RELATIONS)}"
+        )
+    if sampling == REPLACED:
+        return _with_replacement(sigma, loop, neighbours)
+    replaced = neighbours == "replace-one"
+    if sampling == "poisson" or (sampling == "random-allocation" and not replaced):
+        own = SCHEMES[sampling](sigma, loop)  # a record adds its gradient or not
+        assumption, _, *rest = own.assumptions
+        words = relations.in_words(neighbours, loop.group)
+        relation = Adjacency.REPLACE_ONE if replaced else Adjacency.ADD_REMOVE
+        return replace(own, adjacency=relation, assumptions=(assumption, words, *rest))
+    one = SCHEMES[sampling](sigma, replace(loop, group=1))
+    return relations.other(one, sampling, neighbours, sigma, loop)
 
 
 def _poisson(sigma: ExactReal, loop: Loop) -> Scheme:
@@ -251,8 +160,8 @@ def _without_replacement(sigma: ExactReal, loop: Loop) -> Scheme:
     def ends(delta: ExactReal) -> tuple[Interval, str]:
         least = groups.drawn(sigma, loop.batch, loop.size, loop.steps, k)
         found: Interval = ask.epsilon(least, delta, adjacency=Adjacency.ADD_REMOVE)
-        rule = groups.by_rule(partial(_of, alone, Adjacency.REPLACE_ONE), k, delta)
-        upper = min(rule, _of(always, Adjacency.REPLACE_ONE, delta).upper)
+        rule = groups.by_rule(partial(enclosed, alone, Adjacency.REPLACE_ONE), k, delta)
+        upper = min(rule, enclosed(always, Adjacency.REPLACE_ONE, delta).upper)
         return Interval(found.lower, upper), (
             f"Lower end: all other gradients are -C*u for one direction u, those of the {k} "
             f"records C*u. Upper end: they are replaced one after the other, or are in all batches."
@@ -274,6 +183,41 @@ def _without_replacement(sigma: ExactReal, loop: Loop) -> Scheme:
     )
 
 
+def _with_replacement(sigma: ExactReal, loop: Loop, neighbours: str = "replace-one") -> Scheme:
+    k, added = loop.group, neighbours == "add-remove"
+    if k >= loop.size:
+        raise expected("group", k, f"< dataset_size={loop.size}", "Others must be there.")
+    run = WithReplacement(sigma, loop.batch, Fraction(k, loop.size), loop.steps)
+    relation = Adjacency.ADD_REMOVE if added else Adjacency.REPLACE_ONE
+
+    def ends(delta: ExactReal) -> tuple[Interval, str]:
+        upper = run.upper(delta, relation)
+        lower = run.lower(delta, 1 if neighbours == "zero-out" else 2)
+        reason = (
+            "Both ends: a person's records are in so many places of a batch, cut where more are "
+            "so rare that delta pays for it."
+            if added
+            else "Lower end: all other gradients are 0, or the opposite of the person's. Upper "
+            "end: wherever a person's records are, they and what replaces them move a sum in "
+            "opposite directions by 2C."
+        )
+        return Interval(min(lower, upper), upper), reason
+
+    return Scheme(
+        run.mixed(2, run.usual, up=True),
+        relation,
+        (
+            f"Every step fills {loop.batch} places with one of the {loop.size} records each, all "
+            "equally likely, independently: a record may be in a batch more than once.",
+            relations.in_words(neighbours, k),
+            loop.steps_in_words,
+        ),
+        loop.steps,
+        loop.share,
+        ends,
+    )
+
+
 def _allocated(sigma: ExactReal, steps: int, epochs: int) -> Mechanism:
     return times(RandomAllocation(Gaussian(sigma), steps), epochs)
 
@@ -284,9 +228,9 @@ def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
     shared = groups.shared_noise(sigma, t, epochs, k)
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
-        of = partial(_of, adjacency=Adjacency.ADD_REMOVE, delta=delta)
+        of = partial(enclosed, adjacency=Adjacency.ADD_REMOVE, delta=delta)
         below = [of(each).lower for each in groups.gathered(sigma, t, epochs, k)]
-        rule = groups.by_rule(partial(_of, alone, Adjacency.ADD_REMOVE), k, delta)
+        rule = groups.by_rule(partial(enclosed, alone, Adjacency.ADD_REMOVE), k, delta)
         return Interval(max(below), min(rule, of(shared).upper)), (
             "Lower end: the gradients of the records are orthogonal, or one, and all others 0. "
             "Upper end: each record has its part of the noise, or they are left out one after the "
@@ -327,7 +271,7 @@ def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
         if k == 1:
-            upper = _of(whole, Adjacency.ADD_REMOVE, delta).upper
+            upper = enclosed(whole, Adjacency.ADD_REMOVE, delta).upper
         else:
             together = Fraction(loop.batch - 1, max(1, loop.size - 1))
             upper = groups.shuffled(sigma, begun, k, together, delta)
@@ -348,7 +292,7 @@ def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
         ]
         if done == 1:
             others.append(_allocated(sigma, most, 1))
-        even = max(_of(each, Adjacency.ADD_REMOVE, delta).lower for each in others)
+        even = max(enclosed(each, Adjacency.ADD_REMOVE, delta).lower for each in others)
         if even > first:
             return even, (
                 "Lower end: all other gradients are 0, and a test tells in which batches a record "
@@ -378,5 +322,16 @@ SCHEMES: dict[str, Callable[[ExactReal, Loop], Scheme]] = {
     "shuffle": _shuffle,
     TRUNCATED: _truncated_poisson,
     "without-replacement": _without_replacement,
+    REPLACED: _with_replacement,
 }
 """How batches are made, by name."""
+
+OWN = {
+    "poisson": "add-remove",
+    "random-allocation": "add-remove",
+    "shuffle": "zero-out",
+    TRUNCATED: "add-remove",
+    "without-replacement": "replace-one",
+    REPLACED: "replace-one",
+}
+"""The neighbours that each comes with."""

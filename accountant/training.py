@@ -23,10 +23,11 @@ from accountant.errors import (
     expected,
     forgiving,
 )
+from accountant.loops import Loop
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.numbers.exact import ExactReal, Number, exact, floats_in_short
 from accountant.numbers.interval import Interval
-from accountant.schemes import SCHEMES, TRUNCATED, Loop, scheme
+from accountant.schemes import OWN, REPLACED, SCHEMES, TRUNCATED, scheme
 
 _CLOSE, _CLOSEST = 0.99, 1 - 1e-7
 """Share of the budget that is used at least: the latter where a run takes less than a second."""
@@ -159,6 +160,7 @@ def dpsgd(
     sampling: str = "poisson",
     group: int = 1,
     truncated_batch_size: int | None = None,
+    neighbours: str | None = None,
 ) -> Training:
     """Enclose the ε at δ of a DP-SGD run.
 
@@ -176,7 +178,8 @@ def dpsgd(
     sampling
         "poisson", "truncated-poisson" (cut to truncated_batch_size records) or "random-allocation"
         (one step of each epoch by chance), with neighbours by add-remove; "without-replacement"
-        (by replace-one); "shuffle" (an order of the records in each epoch, cut into batches;
+        (by replace-one); "with-replacement" (each place of a batch takes any record; by
+        replace-one); "shuffle" (an order of the records in each epoch, cut into batches;
         neighbours differ in a gradient that is 0 in one of them). Where ε is between two bounds
         the answer says what each rests on; `accountant.schemes` has the proofs.
     group
@@ -184,6 +187,10 @@ def dpsgd(
         two ends elsewhere (`accountant.groups`).
     truncated_batch_size
         How many records of a larger batch are kept, at random. Truncated Poisson sampling only.
+    neighbours
+        "add-remove", "replace-one" or "zero-out" (the gradient is 0 in one of them), for every
+        sampling; None for those that the sampling comes with. Where nothing exact is known there
+        are two ends (`accountant.relations`).
 
     Raises
     ------
@@ -198,14 +205,16 @@ def dpsgd(
     '1.636'
     """
     loop = Loop.of(batch_size, dataset_size, epochs, steps, group, most=truncated_batch_size)
-    return _answer(noise_multiplier, loop, delta, sampling)
+    return _answer(noise_multiplier, loop, delta, sampling, neighbours)
 
 
-def _answer(noise_multiplier: Number, loop: Loop, delta: Number, sampling: str) -> Training:
+def _answer(
+    noise_multiplier: Number, loop: Loop, delta: Number, sampling: str, neighbours: str | None
+) -> Training:
     sigma, most = exact(noise_multiplier, "noise_multiplier"), probability("delta", delta)
     if sigma.sign <= 0:
         raise expected("noise_multiplier", noise_multiplier, "> 0", "Without noise nothing holds.")
-    found = scheme(sampling, sigma, loop)
+    found = scheme(sampling, sigma, loop, neighbours)
     epsilon, ends = found.epsilon(most)
     return Training(
         noise_multiplier=sigma,
@@ -237,6 +246,7 @@ def dpsgd_noise(
     sampling: str = "poisson",
     group: int = 1,
     truncated_batch_size: int | None = None,
+    neighbours: str | None = None,
 ) -> Training:
     """Find a noise multiplier with which ε(δ) of a DP-SGD run is at most `epsilon`.
 
@@ -259,10 +269,10 @@ def dpsgd_noise(
         raise expected("epsilon", epsilon, "> 0", "Give the ε that the whole run may have.")
     if most.sign == 0:
         raise expected("delta", delta, "> 0", "At delta = 0 no Gaussian noise is enough.")
-    scheme(sampling, exact(1), loop)  # an unknown one is refused at once
+    scheme(sampling, exact(1), loop, neighbours)  # an unknown one is refused at once
 
     def run(sigma: Number) -> Training:
-        return _answer(sigma, loop, delta, sampling)
+        return _answer(sigma, loop, delta, sampling, neighbours)
 
     sampled, allocated = sampling != "shuffle", sampling == "random-allocation"
     found = calibrate(
@@ -274,12 +284,13 @@ def dpsgd_noise(
     )
     least = getattr(found.mechanism, found.argument)
     aim = float(budget.ball().mid())
-    if group == 1 and sampling in {"poisson", "shuffle"}:
+    own = neighbours in {None, OWN[sampling]}
+    if own and group == 1 and sampling in {"poisson", "shuffle"}:
         return run(least)
     start = group * (_near(float(least), loop) if allocated else float(least))
-    if sampling == "without-replacement":
+    if sampling in {"without-replacement", REPLACED} or not own:
         start *= 2  # what a replaced record moves
-    return _between(run, start, aim, _CLOSEST if allocated and group == 1 else _CLOSE)
+    return _between(run, start, aim, _CLOSEST if own and allocated and group == 1 else _CLOSE)
 
 
 @forgiving
@@ -303,7 +314,7 @@ def training_schemes(
     --------
     >>> table = training_schemes(10, 100, noise_multiplier=2, epochs=1, delta="1e-5")
     >>> [run.sampling for run in table.runs]
-    ['poisson', 'random-allocation', 'shuffle', 'without-replacement']
+    ['poisson', 'random-allocation', 'shuffle', 'without-replacement', 'with-replacement']
     """
     if (noise_multiplier is None) == (epsilon is None):
         raise InvalidInputError("Expected one of noise_multiplier=… and epsilon=….")

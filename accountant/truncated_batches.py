@@ -95,11 +95,11 @@ class TruncatedBatches:
 
     def worst(self) -> Mechanism:
         """Return an untruncated run that is no better at any δ."""
-        return self.run(self.steps if self._crowded else 0)
+        return self.run(self.steps if self.crowded else 0)
 
     def lower(self, delta: ExactReal) -> Decimal:
         """Return a lower bound of ε(δ)."""
-        kept = 1 - self._crowded
+        kept = 1 - self.crowded
         return _epsilon(self.run(0, kept), delta).lower if kept else Decimal(0)
 
     def upper(self, delta: ExactReal) -> tuple[Decimal, int]:
@@ -127,9 +127,9 @@ class TruncatedBatches:
         return bound, last
 
     @property
-    def _crowded(self) -> Fraction:
+    def crowded(self) -> Fraction:
         """An upper bound of P(J > B − k)."""
-        return _tail(self.size, self.share, self.most - self.group + 1)
+        return binomial_tail(self.size, self.share, self.most - self.group + 1)
 
     def _levels(self, delta: ExactReal) -> list[tuple[int, Fraction]]:
         """Return m_i and upper bounds of t_i, the last one at most δ/_SHARE."""
@@ -141,9 +141,9 @@ class TruncatedBatches:
             low, high = -1, self.steps  # at low the tail is too large
             while high - low > 1:
                 middle = (low + high) // 2
-                small = _tail(self.steps, self._crowded, middle + 1) <= most
+                small = binomial_tail(self.steps, self.crowded, middle + 1) <= most
                 low, high = (low, middle) if small else (middle, high)
-            found[high] = _tail(self.steps, self._crowded, high + 1)
+            found[high] = binomial_tail(self.steps, self.crowded, high + 1)
         return sorted(found.items())
 
     def _candidates(
@@ -204,7 +204,7 @@ def _delta(mechanism: Mechanism, epsilon: Decimal) -> Fraction:
     return Fraction(found.upper)
 
 
-def _tail(trials: int, probability: Fraction, least: int) -> Fraction:
+def binomial_tail(trials: int, probability: Fraction, least: int) -> Fraction:
     """Return an upper bound of P(Bin(trials, probability) ≥ least)."""
     if least > trials or (probability == 0 and least > 0):
         return Fraction(0)

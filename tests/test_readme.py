@@ -67,9 +67,9 @@ def test_the_documented_kinds_are_the_kinds() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.M)) == set(KINDS)
 
 
-def made_tables() -> Any:
-    location = ROOT / "docs" / "make_verdicts.py"
-    specification = importlib.util.spec_from_file_location("make_verdicts", location)
+def made_tables(name: str = "make_verdicts") -> Any:
+    location = ROOT / "docs" / f"{name}.py"
+    specification = importlib.util.spec_from_file_location(name, location)
     assert specification is not None
     assert specification.loader is not None
     tables = importlib.util.module_from_spec(specification)
@@ -85,6 +85,13 @@ def test_every_numbered_statement_of_a_paper_is_in_its_ledger() -> None:
     for ledger in document.every_paper():
         assert ledger.numbered
         assert set(ledger.numbered) <= set().union(*(named(c.source) for c in ledger.claims))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["training.md", "matrix.md"])
+def test_the_tables_of_samplings_are_those_of_a_run(page: str) -> None:
+    found, wanted = made_tables("make_schemes").written(page)
+    assert found == wanted
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ class ColumnSensitivity:
             return "The first column is the longest."
         if c.bands <= self.schema.separation:
             return "Columns of one record are orthogonal, and earlier ones are longer."
-        if c.decreases or (c.nonnegative and self.schema.schema == "cyclic"):
+        if c.decreases or (c.nonnegative and self.schema.schema != "min-separation"):
             return (
                 "Coefficients are not negative, and inner products of columns fall with time"
                 + (" and distance" if c.decreases else "")

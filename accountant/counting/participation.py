@@ -50,7 +50,9 @@ from typing import Any, TypeAlias, final
 
 from accountant.errors import InvalidInputError, expected, suggestion
 
-SCHEMAS = ("single", "cyclic", "min-separation")
+ALLOCATED = "random-allocation"
+"""Cyclic, the first step being chosen by chance (`accountant.counting.allocated_columns`)."""
+SCHEMAS = ("single", "cyclic", "min-separation", ALLOCATED)
 _MOST_PATTERNS = 20_000
 """Patterns that are looked at one by one: about a second."""
 _MOST_TABLED = 50_000_000
@@ -107,6 +109,11 @@ class Participation:
             raise InvalidInputError(
                 f"Expected separation=…, the steps between two participations of a record, with "
                 f"participation={schema!r}."
+            )
+        if schema == ALLOCATED and participations is not None:
+            raise InvalidInputError(
+                "Expected participations to be left out where participation is "
+                "'random-allocation': a record takes part in every separation-th step."
             )
         room = -(-steps // separation)
         if participations is not None and participations > room:
@@ -167,7 +174,7 @@ def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str
         return size[best][best], [(best,)], f"Step {best + 1} has the longest column."
     in_turn = _in_turn(size, schema)
     starts = nlargest(_FEW, range(schema.steps), key=lambda step: in_turn[step])
-    if schema.schema == "cyclic":
+    if schema.schema in {"cyclic", ALLOCATED}:
         worst = f"Of all first steps, {starts[0] + 1} is the worst."
         return in_turn[starts[0]], [*map(schema.from_step, starts)], worst
     if b == 1 and k == schema.steps:

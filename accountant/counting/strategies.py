@@ -26,7 +26,7 @@ Row: TypeAlias = tuple[Fraction, ...]
 Given: TypeAlias = "str | Row | tuple[Row, ...] | BufferedToeplitz"
 """What the notation holds: a name, coefficients, rows, or a recursion."""
 
-NAMES = ("identity", "square-root")
+NAMES = ("identity", "square-root", "tree")
 _MOST_ROWS = 1024
 """Rows that are written out: a million entries."""
 _MOST_BITS = 1 << 27
@@ -257,15 +257,20 @@ class Toeplitz:
 @final
 @dataclass(frozen=True)
 class Dense:
-    """C by its entries, integers over one denominator."""
+    """C by its entries, integers over one denominator.
+
+    A tree has a row for each vertex, ordered by the last step below it.
+    """
 
     integers: tuple[tuple[int, ...], ...]
     below: int
+    outputs: tuple[tuple[int, ...], ...] | None = None
+    """B with A = B C, where C is not square, and B not A C⁻¹."""
 
     @property
     def steps(self) -> int:
-        """The number of rows."""
-        return len(self.integers)
+        """The number of columns."""
+        return len(self.integers[0])
 
     @staticmethod
     def of(rows: tuple[Row, ...]) -> Dense:
@@ -278,7 +283,9 @@ class Dense:
 
     @property
     def bands(self) -> int:
-        """The least b with C_ij = 0 for i − j ≥ b."""
+        """The least b with C_ij = 0 for i − j ≥ b; the most steps below a vertex."""
+        if self.outputs is not None:
+            return max(map(sum, self.integers))
         return 1 + max(i - j for i, row in enumerate(self.integers) for j, c in enumerate(row) if c)
 
     @cached_property
@@ -304,7 +311,9 @@ class Dense:
         return [[c / self.below for c in row[i::-1]] for i, row in rows]
 
     def prefix_rows(self) -> list[list[arb]]:
-        """Return B = A C⁻¹ at flint's precision: the rows of C⁻¹ added up."""
+        """Return B = A C⁻¹ at flint's precision: the rows of C⁻¹ added up; or B as given."""
+        if self.outputs is not None:
+            return [list(map(arb, row)) for row in self.outputs]
         inverse = arb_mat([[arb(c) / self.below for c in row] for row in self.integers]).inv()
         rows: list[list[arb]] = []
         for i, row in enumerate(inverse.tolist()):
@@ -314,11 +323,40 @@ class Dense:
         return rows
 
 
+def restarted_tree(steps: int, period: int) -> Dense:
+    """Return binary trees above `period` steps each: an output adds vertices of past trees too.
+
+    Those of a tree are the ones of the binary digits of the steps since it was started
+    (`BinaryTree`); other vertices are in no output, and left out.
+    """
+    if steps > _MOST_ROWS:
+        raise expected("steps", steps, f"at most {_MOST_ROWS} with strategy='tree'")
+    vertices: dict[tuple[int, int], int] = {}  # (start, end), and its number
+    outputs: list[list[int]] = []
+    past: list[int] = []
+    for step in range(1, steps + 1):
+        start = (step - 1) // period * period
+        place, length, own = start, step - start, []
+        for height in reversed(range(length.bit_length())):
+            if length >> height & 1:
+                end = place + (1 << height)
+                own.append(vertices.setdefault((place, end), len(vertices)))
+                place = end
+        outputs.append(past + own)
+        if length == period:
+            past = past + own
+    rows = tuple(tuple(int(a <= i < b) for i in range(steps)) for a, b in vertices)
+    sums = tuple(tuple(int(v in row) for v in range(len(rows))) for row in map(set, outputs))
+    return Dense(rows, 1, sums)
+
+
 def strategy(given: Given, steps: int, bands: int | None) -> Toeplitz | Dense:
     """Return C of a number of steps.
 
     Raises InvalidInputError where rows are not as many as steps, or `bands` cut them off.
     """
+    if given == "tree":
+        return restarted_tree(steps, min(bands or steps, steps))
     if isinstance(given, tuple):
         if isinstance(given[0], tuple):
             return _matrix(given, steps, bands)

@@ -10,7 +10,8 @@ sum is −B, and in the record's batch −B + 2 under P, −B + 1 under Q. With 
 
 and the same with c − 1 for Q, epochs being independent, S = {A in at least k of E epochs} has
 binomial tails. A guarantee (ε, δ) demands P(S) ≤ e^ε Q(S) + δ, that is, ε ≥ ln((P(S) − δ)/Q(S));
-and as much for the complement of S with P and Q exchanged. (For E = 1 this is the bound of Chua,
+and as much for the complement of S with P and Q exchanged. (A record that is replaced, or added,
+may have 2 and 0 for 2 and 1.) (For E = 1 this is the bound of Chua,
 Ghazi, Kamath, Kumar, Manurangsi, Sinha and Zhang 2024.) c and k are chosen by floats, and the bound
 is a ball for whatever they are.
 """
@@ -53,12 +54,20 @@ class ShuffledBatches:
     batch: int
     size: int
     epochs: int
+    full: int | None = None
+    """The full batches that are looked at; None for all."""
+    moves: tuple[int, int] = (2, 1)
+    """By how much more than another record the one adds to a sum, under P and under Q."""
+
+    @property
+    def _looked_at(self) -> int:
+        return self.size // self.batch if self.full is None else self.full
 
     def lower(self, delta: ExactReal) -> tuple[arb, str]:
         """Return a lower bound of ε(δ), at least 0, and the event that gives it."""
         c, k, added = self._chosen(float(delta))
         with ctx.workprec(_PRECISION):
-            p, q = (self._tail(self._exceeds(Fraction(c), x), k, below=added) for x in (2, 1))
+            p, q = (self._tail(self._exceeds(Fraction(c), x), k, below=added) for x in self.moves)
             first, second = (q, p) if added else (p, q)
             ratio = (first - delta.ball()) / second
             found = ratio.log().lower() if ratio > 1 else arb(0)
@@ -73,8 +82,8 @@ class ShuffledBatches:
 
     def _exceeds(self, c: Fraction, shift: int) -> arb:
         """Return the probability of A where the record adds `shift` to the sum of its batch."""
-        t, sigma = self.size // self.batch, self.sigma.ball()
-        rest = ball(Fraction(self.size % self.batch, self.size))
+        t, sigma = self._looked_at, self.sigma.ball()
+        rest = ball(1 - Fraction(t * self.batch, self.size))
         other, own = (normal_cdf((ball(c) - x) / sigma) for x in (0, shift))
         return 1 - other ** (t - 1) * ((1 - rest) * own + rest * other)
 
@@ -100,13 +109,13 @@ class ShuffledBatches:
 
     def _on(self, grid: NDArray[Any], delta: float) -> list[tuple[float, float, int, bool]]:
         """Return the best (ε, c, k, complement) of a grid, for S and for its complement."""
-        most, t, sigma = self.epochs, self.size // self.batch, float(self.sigma)
-        rest = self.size % self.batch / self.size
+        most, t, sigma = self.epochs, self._looked_at, float(self.sigma)
+        rest = 1 - t * self.batch / self.size
         k = np.arange(most + 1)
         factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
         choose = factorials[-1] - factorials - factorials[::-1]
         laws = []
-        for shift in (2, 1):
+        for shift in self.moves:
             other, own = (_normals((grid - x) / sigma) for x in (0, shift))
             none = np.clip(
                 other ** (t - 1) * ((1 - rest) * own + rest * other), 1e-300, 1 - _CERTAIN

@@ -39,7 +39,7 @@ def test_random_allocation_is_that_mechanism_composed_over_epochs() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"epochs": 3}, {"steps": 7}, {"steps": 9}])
-def test_shuffled_batches_are_no_worse_than_a_release_per_epoch(settings: dict[str, int]) -> None:
+def test_shuffled_batches_are_no_worse_than_a_release_per_epoch(settings: dict[str, Any]) -> None:
     run = dpassay.dpsgd(1, 10, 30, delta=DELTA, sampling="shuffle", **settings)
     whole = dpassay.epsilon("Composed(Gaussian(1), 3)", DELTA)
     assert run.epsilon.upper == whole.upper

@@ -27,9 +27,9 @@ examples:
   dpassay training --noise-multiplier 1.1 --batch 100 --size 10000 --epochs 1 --delta 1e-5 --schemes
 
 neighbours: by add-remove for poisson, truncated-poisson and random-allocation (each record in one
-step of an epoch, by chance); by replace-one without replacement; for shuffle, one record has the
-gradient 0 in one of them. For shuffle and truncated-poisson the answer has a lower and an upper
-end, and with --group for all but poisson
+step of an epoch, by chance); by replace-one without and with replacement; for shuffle, one record
+has the gradient 0 in one of them; --neighbours names others. Where nothing exact is known the
+answer has a lower and an upper end
 
 with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
 optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
@@ -53,13 +53,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="poisson",
         metavar="HOW",
         help="how batches are made: poisson (default), truncated-poisson, random-allocation, "
-        "shuffle or without-replacement",
+        "shuffle, without-replacement or with-replacement",
     )
     add(
         "--truncated-batch",
         "--truncated-batch-size",
         metavar="B",
         help="records that are kept of a larger Poisson batch",
+    )
+    add(
+        "--neighbours",
+        metavar="HOW",
+        help="add-remove, replace-one or zero-out, where not those that the sampling comes with",
     )
     add("--schemes", action="store_true", help="answer for every sampling, in one table")
     add("--plot", type=Path, metavar="FILE", help="with --schemes: draw epsilon against epochs")
@@ -81,6 +86,10 @@ def run(options: argparse.Namespace) -> int:
         "truncated_batch_size": None if most is None else _whole("--truncated-batch", most),
     }
     if options.schemes:
+        if options.neighbours is not None:
+            raise InvalidInputError(
+                "Expected --schemes without --neighbours: each row names its own."
+            )
         if options.sampling != "poisson":
             raise InvalidInputError("Expected --schemes without --sampling: it answers for all.")
         table = training_schemes(
@@ -107,6 +116,7 @@ def run(options: argparse.Namespace) -> int:
         delta=options.delta,
         epochs=options.epochs,
         sampling=options.sampling,
+        neighbours=options.neighbours,
         **shared,
     )
     if options.json:

@@ -340,7 +340,8 @@ _WHY_NOT = {
         "it is a guarantee without a worst law; convert it (dpassay convert --zcdp), or verify a "
         "zCDP claim of its mechanism"
     ),
-    "SampledWithReplacementDpEvent": "no exact worst pair is known for sampling with replacement",
+    "SampledWithReplacementDpEvent": "its exact law is not known; dpassay.dpsgd(…, "
+    "sampling='with-replacement') has both ends of epsilon",
     "RepeatAndSelectDpEvent": "its exact law depends on what is selected",
     TRUNCATED: "its exact law is not known; dpassay.dpsgd(…, "
     "sampling='truncated-poisson') has both ends of epsilon",

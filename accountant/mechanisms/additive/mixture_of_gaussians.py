@@ -13,7 +13,7 @@ from accountant.core.adjacency import Adjacency, require
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Rationals, Reals
-from accountant.errors import AdjacencyError, InvalidInputError
+from accountant.errors import InvalidInputError
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from accountant.core.mechanism import Mechanism
 
-_ZERO = ExactReal.of_rational(0)
+_ZERO, _TWO = ExactReal.of_rational(0), ExactReal.of_rational(2)
 
 
 @final
@@ -51,6 +51,13 @@ class MixtureOfGaussians(GaussianNoise):
     (Σ w_i N(s_i, σ²), N(0, σ²)) dominates for REMOVE and its reverse for ADD: contributions in one
     direction, each as long as it may be, are worst (Choquette-Choo, Ganesh, Steinke and Thakurta
     2024; Ganesh 2024 for groups), and attain it.
+
+    Where a record is replaced by another, both adding at most s_i in case i, the worst pair is
+    (Σ w_i N(s_i, σ²), Σ w_i N(−s_i, σ²)). *Proof.* Given what is drawn for all others, let A_i and
+    A'_i be the laws in case i, B that with neither record. For an event S with B(S) = Φ(c), by
+    Neyman and Pearson, A_i(S) ≤ Φ(c + s_i/σ) and A'_i(S) ≥ Φ(c − s_i/σ), with equality for all i
+    at once for a half-line and opposite shifts: Σ w_i (A_i(S) − e^ε A'_i(S)) is at most that of the
+    pair. Given outputs only, it is jointly convex.
     """
 
     example = (
@@ -81,14 +88,26 @@ class MixtureOfGaussians(GaussianNoise):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the mixture against N(0, 1), in units of σ, and the reverse.
 
-        Raises AdjacencyError unless add/remove is named.
+        Of a record that is replaced, the mixtures of opposite shifts. Raises AdjacencyError unless
+        a relation is named.
         """
-        simple = self._simple()
-        if simple is not None:
-            return simple.worst_case(self._relation(adjacency))
-        self._relation(adjacency)
+        relation, simple = require(adjacency, self), self._simple()
+        if simple is not None and relation is Adjacency.ADD_REMOVE:
+            return simple.worst_case(relation)
+        if isinstance(simple, Gaussian):
+            twice = _TWO * simple.l2_sensitivity
+            return Gaussian(self.standard_deviation, twice).worst_case(relation)
+        if isinstance(simple, PoissonSubsampled):
+            return simple.worst_case(relation)
         means = [each / self.standard_deviation for each in self.sensitivities]
         moved = mixture(self.sampling_probs, means)
+        if relation is Adjacency.REPLACE_ONE:
+            opposite = mixture(self.sampling_probs, [-each for each in means])
+            return WorstCase.symmetric(
+                GaussianMixturePair(moved, opposite),
+                "In each case the two laws lie at most its sensitivity from the one with neither "
+                "record; opposite shifts are worst, and attained without other records.",
+            )
         pair = GaussianMixturePair(moved, ((Fraction(1), _ZERO),))
         return WorstCase(
             (pair,),
@@ -109,16 +128,6 @@ class MixtureOfGaussians(GaussianNoise):
         if len(parts) == 2 and least.sign == 0:
             return PoissonSubsampled(noise, parts[-1][0])
         return None
-
-    def _relation(self, adjacency: Adjacency | None) -> Adjacency:
-        relation = require(adjacency, self)
-        if relation is Adjacency.REPLACE_ONE:
-            raise AdjacencyError(
-                "MixtureOfGaussians is exact for adjacency='add-remove' only: under replace-one "
-                "both laws are mixtures, and no exact dominating pair is implemented. Name "
-                "adjacency='add-remove'."
-            )
-        return relation
 
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of one coordinate of `size` releases."""

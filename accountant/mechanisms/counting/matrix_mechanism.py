@@ -20,8 +20,9 @@ from accountant.core.validate import (
     OptionalProbability,
     Positive,
 )
+from accountant.counting.allocated_columns import Even, allocated_columns
 from accountant.counting.column_sensitivity import ColumnSensitivity
-from accountant.counting.participation import Participation
+from accountant.counting.participation import ALLOCATED, Participation
 from accountant.counting.sampled_columns import sampled_releases
 from accountant.counting.strategies import Dense, StrategyField, Toeplitz, strategy
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
@@ -30,6 +31,7 @@ from accountant.mechanisms.wrappers.composed import Composed
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import cached_property, ctx
+from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianBetween, GaussianPair
 
 if TYPE_CHECKING:
@@ -71,8 +73,10 @@ class MatrixMechanism(GaussianNoise):
     strategy
         C: the rows of a lower-triangular matrix; or a list of Toeplitz coefficients c_0, c_1, …
         (C_ij = c_{i−j}, 0 beyond the list); or "identity"; or "square-root", c_j = C(2j, j)/4ʲ,
-        for which C² = A (Fichtenberger, Henzinger and Upadhyay 2023); or `BufferedToeplitz`. All
-        numbers are rational.
+        for which C² = A (Fichtenberger, Henzinger and Upadhyay 2023); or `BufferedToeplitz`; or
+        "tree", the vertices of a binary tree that is started again every `bands` steps (DP-FTRL,
+        Kairouz, McMahan, Song, Thakkar, Thakurta and Xu 2021), for which B adds those of the
+        binary digits. All numbers are rational.
     noise_multiplier
         σ, in units of the most that one record changes the input of one step (the clipping norm,
         where a record is added, removed or zeroed out; twice that where it is replaced).
@@ -81,7 +85,8 @@ class MatrixMechanism(GaussianNoise):
     participation
         The steps that one record may take part in: "single", one; "cyclic", steps exactly
         `separation` apart (the same order in every epoch); "min-separation", steps at least
-        `separation` apart.
+        `separation` apart; "random-allocation", steps exactly `separation` apart from a first one
+        of these on that is chosen uniformly for each record, and kept (balls in bins).
     separation, participations
         b ≥ 1, and at most how often one record takes part (None: as often as fits).
     bands
@@ -105,6 +110,9 @@ class MatrixMechanism(GaussianNoise):
     noise makes that an equality. Under the second stream, conditioning from the last step on,
     E exp(iθ Σ⟨v_t, Z_t⟩ + θ²σ² Σ‖v_t‖²/2) = 1. So Σ⟨v_t, Z_t⟩ is N(0, σ²Δ²), and the privacy loss,
     Σ⟨v_t, Z_t⟩/σ² − Δ²/2σ², has the law it has without adaptivity.
+
+    With "random-allocation" it is exact where columns of all first steps have the same length, and
+    the same inner products, and has two ends elsewhere: `accountant.counting.allocated_columns`.
 
     With `step_sampling_prob` it is a composition of sampled Gaussian releases: the proof is in
     `accountant.counting.sampled_columns`.
@@ -175,10 +183,12 @@ class MatrixMechanism(GaussianNoise):
         """Return N(Δ/σ, 1) against N(0, 1), no matter which relation; of samples, the composition.
 
         Where the sensitivity is only enclosed, so is all that is asked about the pair. Raises
-        AdjacencyError for samples unless add-remove is named.
+        AdjacencyError for samples and random allocation unless add-remove is named.
         """
         if self._sampled:
             return self._worst_sample(adjacency)
+        if self._allocated:
+            return self._worst_allocation(adjacency)
         pair: Pair = GaussianPair(self, None)
         if self.column_sensitivity.is_open:
             ends = map(self._release, self.column_sensitivity.ends)
@@ -210,6 +220,35 @@ class MatrixMechanism(GaussianNoise):
             "beforehand, and it takes part in each with step_sampling_prob, independently.",
         )
 
+    @property
+    def _allocated(self) -> bool:
+        """Whether the first step of a record is chosen by chance."""
+        return self.participation == ALLOCATED
+
+    @cached_property
+    def _covariances(self) -> tuple[Even, Even]:
+        return allocated_columns(self.matrix, self.schema.separation, self.noise_multiplier)
+
+    def _worst_allocation(self, adjacency: Adjacency | None) -> WorstCase:
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            raise AdjacencyError(
+                "MatrixMechanism with participation='random-allocation' is for a record that is "
+                "added, removed or zeroed out. Name adjacency='add-remove'."
+            )
+        least, most = (even.release(self.noise_multiplier) for even in self._covariances)
+        case = most.worst_case(adjacency)
+        if least == most:
+            return case
+        (low,), (high,) = least.worst_case(adjacency).remove, case.remove
+        pair = Between((low,), high, "how private this random allocation of columns is")
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            "By Kahane's inequality convex functions of the mean of lognormal likelihood ratios "
+            "grow with the inner products of columns: below with the least of them, above with the "
+            "largest, where some of the first step may be known.",
+        )
+
     def sampled_releases(self) -> list[Composed]:
         """Return the compositions of sampled Gaussian releases of which the worst is as private."""
         if self.step_sampling_prob is None:
@@ -223,7 +262,15 @@ class MatrixMechanism(GaussianNoise):
 
     @property
     def only_alone(self) -> str:
-        """Say what to compose where the sensitivity is only enclosed."""
+        """Say what to compose where the sensitivity, or the profile, is only enclosed."""
+        if self._allocated:
+            least, most = self._covariances
+            if least == most:
+                return ""
+            return (
+                "This random allocation of columns is known between two ends only. Ask about "
+                f"{most.release(self.noise_multiplier)!r}, which is no more private."
+            )
         if self._sampled or not self.column_sensitivity.is_open:
             return ""
         found = self.sensitivity()
@@ -235,21 +282,26 @@ class MatrixMechanism(GaussianNoise):
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return Δ/σ."""
-        if self._sampled:
+        if self._sampled or self._allocated:
             return super().gaussian_mu(adjacency)
         return self.column_sensitivity.ball().sqrt() / self.noise_multiplier.ball()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same where Δ² is known exactly."""
-        if self._sampled:
+        if self._sampled or self._allocated:
             return None
         known = self.column_sensitivity.exact
         return None if known is None else ExactReal.of_root(known) / self.noise_multiplier
 
     def worst_shift(self) -> NDArray[Any]:
-        """Return by how much the record of the largest sensitivity moves every prefix sum."""
+        """Return by how much the record of the largest sensitivity moves every prefix sum.
+
+        Where it is in its steps by chance, by how much it would if it were in all.
+        """
         import numpy as np
 
+        if self._allocated:
+            return np.arange(1.0, self.steps + 1)
         record = self.column_sensitivity.record
         inputs = np.zeros(self.steps)
         inputs[list(record)] = list(record.values())
@@ -259,9 +311,14 @@ class MatrixMechanism(GaussianNoise):
         """Draw `size` outputs for true prefix sums, where samples leave out inputs by chance."""
         import numpy as np
 
-        if not self._sampled:
+        if self._allocated:
+            b = self.schema.separation
+            first = rng.integers(0, min(b, self.steps), (size, 1))
+            taken = np.arange(self.steps) % b == first
+        elif self._sampled:
+            taken = rng.random((size, self.steps)) < float(self.step_sampling_prob or 1)
+        else:
             return super().outputs(answer, size, rng=rng)
-        taken = rng.random((size, self.steps)) < float(self.step_sampling_prob or 1)
         inputs = np.diff(np.asarray(answer, dtype=float), prepend=0.0)
         released: NDArray[Any] = self.sample(size, rng=rng)
         released += np.cumsum(np.where(taken, inputs, 0.0), axis=1)
@@ -299,6 +356,8 @@ class MatrixMechanism(GaussianNoise):
         """Return the rows of B up to the diagonal."""
         if self.steps > _MOST_RELEASED:
             raise expected("steps", self.steps, f"at most {_MOST_RELEASED} to write out all noise")
+        if isinstance(self.matrix, Dense) and self.matrix.outputs is not None:
+            return self.matrix.prefix_rows()
         if isinstance(self.matrix, Dense):
             return [row[: i + 1] for i, row in enumerate(self.matrix.prefix_rows())]
         listed = self.matrix.prefix_coefficients()
@@ -331,16 +390,18 @@ class MatrixMechanism(GaussianNoise):
             each = self.noise_multiplier.ball()
             return [[(j, each * b) for j, b in enumerate(row)] for row in self._rows()]
 
-        return LatticeSampler(LinearNoise(rows, self.steps), common=True)
+        width = len(self.matrix.integers) if isinstance(self.matrix, Dense) else self.steps
+        return LatticeSampler(LinearNoise(rows, width), common=True)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[Any]:
         """Release all n prefix sums of a stream of n inputs in [0, 1], on one lattice."""
-        if self._sampled:
+        if self._sampled or self._allocated:
             raise NotApplicableError(
-                "MatrixMechanism with step_sampling_prob chooses records before it answers, so "
-                "there is no one true stream. Choose them, and release without step_sampling_prob."
+                "MatrixMechanism with step_sampling_prob or random allocation chooses records "
+                "before it answers, so there is no one true stream. Choose them, "
+                "and release with participation='cyclic'."
             )
         from accountant.release.lattice import release_stream
 

@@ -1,4 +1,4 @@
-"""Random allocation of steps with few outcomes: the numbers of steps with each."""
+"""Random allocation of steps with few outcomes, and of columns of a matrix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any, Final
 
 from verify.checker.compositions.composed import Law
 from verify.checker.masses import masses
-from verify.checker.reals import UnknownError
+from verify.checker.mechanisms import matrices
+from verify.checker.mechanisms.products import product
+from verify.checker.notation import Noise
+from verify.checker.reals import UnknownError, sqrt
 
 LISTS: Final = ("finite", "discrete-laplace")
 """Laws of which all outcomes are listed."""
@@ -53,3 +56,24 @@ def _multinomial(shares: Sequence[Any], number: int) -> dict[tuple[int, ...], An
         for others, mass in _multinomial(shares[1:], number - first).items():
             found[first, *others] = share * mass
     return found
+
+
+def allocated_columns(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return a Gaussian release and a random allocation, or both ends of these (`matrices`)."""
+    sigma, both = noise["noise_multiplier"], matrices.even_columns(noise)
+
+    def law(even: matrices.Even, side: str) -> Law:
+        common, whole, steps = even
+        if steps == 1 or common == whole:
+            return {"law": "gaussian", "mu": sqrt(whole) / sigma}
+        mu = sqrt(whole - common) / sigma
+        apart = {"law": "random-allocation", "mu": mu, "steps": Fraction(steps), "mixture": side}
+        together = {"law": "gaussian", "mu": sqrt(common) / sigma}
+        return product([together, apart], 1) if common else apart
+
+    found = []
+    for side in "PQ":
+        least, most = (law(even, side) for even in both)
+        ends: list[Law] = [{"law": "between", "factors": [least, most]}, least]
+        found.append([most] if both[0] == both[1] else ends)
+    return found[0], found[1]

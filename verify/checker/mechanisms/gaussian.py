@@ -19,7 +19,7 @@ from verify.checker.mechanisms.ellipse import (
     worst_difference,
     worst_record,
 )
-from verify.checker.mechanisms.matrices import squared_sensitivity
+from verify.checker.mechanisms.matrices import allocated, squared_sensitivity
 from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.notation import Noise
 from verify.checker.reals import FewDigitsError, UnknownError, ball, sqrt
@@ -52,6 +52,8 @@ def gaussian_mu(noise: Noise) -> Any:
             return noise["mu"]
         case "GeneralGaussian":
             return sqrt(largest_square(noise["space"], noise["covariance"]))
+        case "MatrixMechanism" if allocated(noise):
+            raise UnknownError("the mu of a random allocation")
         case "MatrixMechanism":
             return _scaled(1 / noise["noise_multiplier"], squared_sensitivity(noise))
         case "MatrixVariateGaussian":

@@ -119,3 +119,10 @@ def mean_squared_error(noise: Noise) -> Any:
     """Return the mean over the categories, of which one is held."""
     k, (p, q) = noise["categories"], contains(noise)
     return (p * (1 - p) + (k - 1) * q * (1 - q)) / (k * (p - q) * (p - q))
+
+
+def randomized_response(epsilon: Any, categories: Fraction) -> dict[str, Any]:
+    """Return the reports on two categories: either one, or one of the k − 2 others."""
+    odds, rest = exp(epsilon), categories - 2
+    p = [entry / (odds + rest + 1) for entry in (odds, rest, Fraction(1))]
+    return {"law": "finite", "p": p, "q": p[::-1]}

@@ -19,6 +19,12 @@ rows j + mb to j + mb + b − 1 of C x + Z show one participation: given what is
 vector that is moved by ‖C_{·,j+mb}‖ at most, with the probability of a sample. So the releases are
 sampled Gaussian ones. A first step whose columns, sorted, are no longer than those of another, and
 no more, is no worse: less distance is a post-processing of more.
+
+Where the first step j of a record is uniform among b, W = dP/dQ is the mean of exp(X_j − Var X_j/2)
+for normal X_j with the covariances of the sums of columns j, j + b, …; for all gradients these are
+at most those of the absolute columns. Convex functions of W grow with every covariance (Kahane
+1986), so that covariances that are all a, or d on the diagonal, bound them: those of a Gaussian
+release and a random allocation. To know j mod s as well is no more private.
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate
-from math import comb
+from math import comb, expm1, lcm, log1p
 from typing import Any, Final
 
 from flint import arb, fmpq, fmpq_poly, fmpz_mat
@@ -34,8 +40,9 @@ from flint import arb, fmpq, fmpq_poly, fmpz_mat
 from verify.checker.notation import Noise, rational
 from verify.checker.reals import Real, UnknownError, ball
 
-STRATEGIES: Final = ("identity", "square-root")
-SCHEMAS: Final = ("single", "cyclic", "min-separation")
+STRATEGIES: Final = ("identity", "square-root", "tree")
+ALLOCATED: Final = "random-allocation"
+SCHEMAS: Final = ("single", "cyclic", "min-separation", ALLOCATED)
 _MOST_STEPS: Final = 100_000
 """Steps of a mechanism."""
 _MOST_ROWS: Final = 1024
@@ -48,6 +55,8 @@ _MOST_PATTERNS: Final = 20_000
 """Patterns that are looked at one by one."""
 _MOST_TERMS: Final = 100_000_000
 """Inner products that are added up for all patterns together."""
+_STEEPEST: Final = 300.0
+"""Largest exponent of a χ² divergence."""
 _MOST_ENTRIES: Final = 2_000_000
 """Steps of a substitution in balls."""
 
@@ -83,6 +92,10 @@ def misfit(noise: Noise) -> str:
             return "a separation or participations of a single participation"
     elif b is None:
         return "no separation"
+    if noise["participation"] == ALLOCATED and noise["participations"] is not None:
+        return "participations of a random allocation"
+    if given == "tree" and n > _MOST_ROWS:
+        return f"a tree above more than {_MOST_ROWS} steps"
     irregular = noise["participation"] != "cyclic" or noise["participations"] is not None
     if noise["step_sampling_prob"] is not None and irregular:
         return "a sample of steps that are not every b-th"
@@ -105,11 +118,39 @@ def misfit(noise: Noise) -> str:
 def _bands(noise: Noise) -> int:
     """Return the least number of steps by which every column is known to have ended."""
     given, n = noise["strategy"], int(noise["steps"])
+    if given == "tree":
+        return max(int(sum(row, Fraction(0))) for row in _rows(noise) or [])
     if isinstance(given, Noise) or given == "square-root":
         return min(n, int(noise["bands"] or n))
     if isinstance(given[0], list):
         return 1 + max(i - j for i, row in enumerate(given) for j, entry in enumerate(row) if entry)
     return len(coefficients(noise))
+
+
+def _rows(noise: Noise) -> list[Column] | None:
+    """Return C where it is given by entries, and of a tree: a row for each vertex that is used.
+
+    A tree is started every `bands` steps. Of s steps since then an output adds the vertices of the
+    binary digits of s: those that begin at an even multiple of their length.
+    """
+    given = noise["strategy"]
+    if isinstance(given, list) and isinstance(given[0], list):
+        return given
+    if given != "tree":
+        return None
+    n, period, rows = int(noise["steps"]), _period(noise), []
+    for start in range(0, n, period):
+        length = 1
+        while length <= (room := min(period, n - start)):
+            for place in range(0, room - length + 1, 2 * length):
+                first = start + place
+                rows.append([Fraction(int(first <= i < first + length)) for i in range(n)])
+            length *= 2
+    return rows
+
+
+def _period(noise: Noise) -> int:
+    return min(int(noise["bands"] or noise["steps"]), int(noise["steps"]))
 
 
 def _matrix_misfit(rows: list[Column], steps: Any, bands: Any) -> str:
@@ -131,8 +172,8 @@ def recursion_misfit(noise: Noise) -> str:
 def squared_sensitivity(noise: Noise) -> Fraction:
     """Return Δ². Raises UnknownError where this file has no proof of it."""
     b, k = _schema(noise)
-    given = noise["strategy"]
-    if isinstance(given, list) and isinstance(given[0], list):
+    given = _rows(noise)
+    if given is not None:
         return _largest([list(column) for column in zip(*given, strict=True)], noise)
     c = coefficients(noise)
     falling = all(x >= y for x, y in zip(c, [*c[1:], Fraction(0)], strict=True))
@@ -151,11 +192,62 @@ def sampled(noise: Noise) -> bool:
     return noise.name == "MatrixMechanism" and noise["step_sampling_prob"] not in (None, 1)
 
 
+def allocated(noise: Noise) -> bool:
+    """Whether the first step of a record is chosen by chance."""
+    return noise.name == "MatrixMechanism" and noise["participation"] == ALLOCATED
+
+
+Even = tuple[Fraction, Fraction, int]
+"""The covariance of all normal variables, that of each with itself, and how many there are."""
+
+
+def even_columns(noise: Noise) -> tuple[Even, Even]:
+    """Return covariances that are no larger, and what bounds all gradients, in units of σ²."""
+    n = int(noise["steps"])
+    b = min(int(noise["separation"]), n)
+    if n > _MOST_ROWS:
+        raise UnknownError(f"the inner products of {n} columns")
+    rows = _rows(noise)
+    if rows is None:
+        c = coefficients(noise)
+        c = c + [Fraction(0)] * (n - len(c))
+        rows = [c[i::-1] + [Fraction(0)] * (n - 1 - i) for i in range(n)]
+    plain = [[sum(row[j::b], Fraction(0)) for row in rows] for j in range(b)]
+    above = [[sum(map(abs, row[j::b]), Fraction(0)) for row in rows] for j in range(b)]
+    signed, absolute = _inner(plain), _inner(above)
+    low = min(signed[i][i] for i in range(b))
+    common = min((signed[i][j] for i in range(b) for j in range(i)), default=Fraction(0))
+    if common < 0:
+        raise UnknownError("a random allocation of columns with negative inner products")
+    whole, found = max(absolute[i][i] for i in range(b)), []
+    for s in range(1, b + 1):
+        most = [absolute[i][j] for i in range(b) for j in range(i % s, i, s)]
+        found.append((max(most, default=Fraction(0)), whole, b // s))
+        if not found[-1][0]:
+            break
+    noise_multiplier = float(ball(noise["noise_multiplier"]).mid())
+
+    def spread(even: Even) -> float:
+        a, d = (float(each) / noise_multiplier**2 for each in even[:2])
+        steep = min(d - a, _STEEPEST)
+        return a + (d - a - steep) + log1p(expm1(steep) / even[2])
+
+    return (min(common, low), low, b), min(found, key=spread)
+
+
+def _inner(columns: list[Column]) -> list[list[Fraction]]:
+    """Return all inner products, over one denominator."""
+    below = lcm(*(entry.denominator for column in columns for entry in column))
+    whole = fmpz_mat([[int(entry * below) for entry in column] for column in columns])
+    product = (whole * whole.transpose()).tolist()
+    return [[Fraction(int(entry), below**2) for entry in row] for row in product]
+
+
 def sampled_squares(noise: Noise) -> list[list[Fraction]]:
     """Return the squared norms of the columns of the worst records that take part by chance."""
     b, n = int(noise["separation"]), int(noise["steps"])
-    given = noise["strategy"]
-    if isinstance(given, list) and isinstance(given[0], list):
+    given = _rows(noise)
+    if given is not None:
         norms = [sum((row[i] ** 2 for row in given), Fraction(0)) for i in range(n)]
     else:
         c = coefficients(noise)
@@ -311,8 +403,12 @@ def _reached(products: list[list[int]], pattern: tuple[int, ...]) -> bool:
 def error_units(noise: Noise, step: int) -> Any:
     """Return ‖B_t‖² for B C = A, A the lower triangle of ones, and a step t counted from 0.
 
-    The row has B_tj = (1 − Σ_{j<i≤t} B_ti C_ij)/C_jj from the last entry on.
+    The row has B_tj = (1 − Σ_{j<i≤t} B_ti C_ij)/C_jj from the last entry on. Of a tree it has a one
+    for each one among the binary digits of the steps of every tree.
     """
+    if noise["strategy"] == "tree":
+        trees, rest = divmod(step + 1, _period(noise))
+        return Fraction(trees * _period(noise).bit_count() + rest.bit_count())
     return _squares(noise, step)[-1]
 
 
@@ -320,6 +416,8 @@ def mean_units(noise: Noise) -> Any:
     """Return the average of ‖B_t‖² over all steps."""
     n = int(noise["steps"])
     given = noise["strategy"]
+    if given == "tree":
+        return sum((error_units(noise, step) for step in range(n)), Fraction(0)) / n
     if isinstance(given, list) and isinstance(given[0], list):
         if n**3 > _MOST_ENTRIES:
             raise UnknownError(f"the error of {n} steps")

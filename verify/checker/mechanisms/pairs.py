@@ -13,7 +13,7 @@ from verify.checker.declared.own_density import both_sides, is_worst
 from verify.checker.declared.tested_release import tested_pairs
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import local, matrices
-from verify.checker.mechanisms.allocated import LISTS, allocated
+from verify.checker.mechanisms.allocated import LISTS, allocated, allocated_columns
 from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from verify.checker.mechanisms.counters import (
     COUNTERS,
@@ -79,6 +79,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return _mixture(noise)
         case "MatrixMechanism" if matrices.sampled(noise):
             return _sampled_columns(noise)
+        case "MatrixMechanism" if matrices.allocated(noise):
+            return allocated_columns(noise)
         case "RandomAllocation":
             return _allocation(noise)
         case "DiscreteKaryTree":
@@ -143,7 +145,7 @@ def _symmetric(noise: Noise) -> Law:
         case "Staircase":
             return _staircase(noise)
         case "RandomizedResponse":
-            return _response(noise["epsilon"], noise["categories"])
+            return local.randomized_response(noise["epsilon"], noise["categories"])
         case "Guaranteed":
             return _guaranteed(noise)
         case "RankOneGaussian":
@@ -225,13 +227,6 @@ def _staircase(noise: Noise) -> Law:
     return {"law": "finite", "p": p, "q": p[::-1]}
 
 
-def _response(epsilon: Any, categories: Fraction) -> Law:
-    """Return the reports on two categories: either one, or one of the k − 2 others."""
-    odds, rest = exp(epsilon), categories - 2
-    p = [entry / (odds + rest + 1) for entry in (odds, rest, Fraction(1))]
-    return {"law": "finite", "p": p, "q": p[::-1]}
-
-
 def _guaranteed(noise: Noise) -> Law:
     """Return (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), worst of what is (ε, δ)-DP."""
     odds, rest = exp(noise["epsilon"]), 1 - noise["delta"]
@@ -309,7 +304,8 @@ def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
         remove, add = _directions(noise["mechanism"])
         q = noise["sampling_prob"]
         if noise.adjacency == "replace-one":
-            found = [_replaced(remove[0]["mu"], q)]
+            cases = ((Fraction(0), 1 - q), (remove[0]["mu"], q))
+            found = _replaced([(mean, weight) for mean, weight in cases if weight])
             return found, found
     else:  # the worse of both mixtures of every pair
         q = noise["sample_size"] / noise["population"]
@@ -323,13 +319,13 @@ def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
     ]
 
 
-def _replaced(mu: Any, q: Any) -> Law:
-    if q == 0:
-        return _NOTHING[0]
-    if q == 1:
-        return {"law": "gaussian", "mu": 2 * mu}
-    rest, none = 1 - q, Fraction(0)
-    return {"law": "gaussian-mixture", "p": [[rest, none], [q, mu]], "q": [[q, -mu], [rest, none]]}
+def _replaced(entries: list[tuple[Any, Any]]) -> list[Law]:
+    """Return the mixture of means, by their weights, against that of the opposite ones."""
+    if len(entries) == 1:
+        mean = entries[0][0]
+        return [{"law": "gaussian", "mu": 2 * mean}] if mean else _NOTHING
+    there = [[w, mean] for mean, w in entries]
+    return [{"law": "gaussian-mixture", "p": there, "q": [[w, -m] for w, m in reversed(there)]}]
 
 
 def _mixed(law: Law, q: Any, *, first: bool) -> Law:
@@ -342,7 +338,10 @@ def _mixed(law: Law, q: Any, *, first: bool) -> Law:
 
 
 def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
-    """Return the mixture of shifted normal laws against N(0, 1), and the reverse."""
+    """Return the mixture of shifted normal laws against N(0, 1), and the reverse.
+
+    Of a record that is replaced, the mixtures of opposite shifts: reflections of each other.
+    """
     sizes, weights = noise["sensitivities"], noise["sampling_probs"]
     joint: dict[Any, Any] = {}
     for size, weight in zip(sizes, weights, strict=True):
@@ -351,6 +350,9 @@ def _mixture(noise: Noise) -> tuple[list[Law], list[Law]]:
     entries = sorted((mean, weight) for mean, weight in joint.items() if weight)
     if entries[-1][0] == 0:
         return _NOTHING, _NOTHING
+    if noise.adjacency == "replace-one":
+        both = _replaced(entries)
+        return both, both
     largest = {"law": "gaussian", "mu": entries[-1][0]}
     if len(entries) == 1:
         return [largest], [largest]
@@ -433,12 +435,13 @@ _NAMED = (
     "CountEllipse",
     "DiscreteCorrelatedGaussian",
     "KnownSizeGaussian",
+    "MixtureOfGaussians",
     "OptimalEllipse",
 )
 """Mechanisms whose guarantee differs between the relations: one must be named."""
 
 
-_ADDED = (*KEYS, "MixtureOfGaussians", "RandomAllocation")
+_ADDED = (*KEYS, "RandomAllocation")
 """Mechanisms that are known for records that are added or removed."""
 
 
@@ -463,7 +466,7 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
             if adjacency == "replace-one":
                 return _plain_gaussian(noise["mechanism"])
             return adjacency == "add-remove" and fits(noise["mechanism"], adjacency)
-        case _ if noise.name in _ADDED or matrices.sampled(noise):
+        case _ if noise.name in _ADDED or matrices.sampled(noise) or matrices.allocated(noise):
             return adjacency == "add-remove"
         case "Composed":
             releases = _releases(noise)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from accountant.core.adjacency import Direction
 from accountant.errors import AdjacencyError
@@ -203,10 +204,32 @@ def test_more_contribution_never_has_less_delta(
     assert values[0].lower <= values[1].upper
 
 
+@pytest.mark.parametrize("noise", [THREE, BOTH, MixtureOfGaussians(2, [3], [1])])
+@pytest.mark.parametrize("epsilon", [-0.5, 0.3, 2.0])
+def test_replaced_records_have_opposite_shifts(noise: MixtureOfGaussians, epsilon: float) -> None:
+    """By midpoints: off by 1e-6 of δ."""
+    sigma, edges = float(noise.standard_deviation), np.linspace(-25, 25, 400_001)
+    masses = [
+        sum(
+            float(w) * np.diff(ndtr((edges - sign * float(s)) / sigma))
+            for w, s in zip(noise.sampling_probs, noise.sensitivities, strict=True)
+        )
+        for sign in (1, -1)
+    ]
+    wanted = np.maximum(masses[0] - np.exp(epsilon) * masses[1], 0).sum()
+    found = profile.delta(noise, epsilon, adjacency="replace-one")
+    assert float(found.lower) == pytest.approx(wanted, rel=1e-6, abs=0)
+
+
+def test_two_cases_are_a_sampled_release_whose_record_is_replaced() -> None:
+    mixture = MixtureOfGaussians(1, [0, 1], ["0.9", "0.1"])
+    sampled = PoissonSubsampled(Gaussian(1), "0.1")
+    found = [profile.delta(each, 1, adjacency="replace-one") for each in (mixture, sampled)]
+    assert found[0] == found[1]
+
+
 def test_refusals_and_utility() -> None:
     assert str(utility.variance(BOTH)[0]) == "2.25"
     assert THREE.sample(3, rng=np.random.default_rng(1)).shape == (3,)
     with pytest.raises(AdjacencyError, match="add-remove"):
         profile.delta(THREE, 1)
-    with pytest.raises(AdjacencyError, match="replace-one"):
-        profile.delta(THREE, 1, adjacency="replace-one")

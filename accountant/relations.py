@@ -1,0 +1,204 @@
+"""Training under the neighbouring relations that a sampling does not come with: two ends of ε.
+
+Neighbours differ in one record, added or removed, replaced by another ("replace-one"), or with the
+gradient 0 in one of them ("zero-out"); the number of steps stays. A replacement by a record whose
+gradient is 0 is a zero-out, so that what is proved above of replace-one holds for it, and what is
+attained by zero-out is attained by replace-one. Gradients have norm at most 1, u is a unit vector.
+
+* *Poisson*: zero-out is add-remove. Replace-one is exact (`MixtureOfGaussians`), for k records too.
+* *Random allocation*: zero-out is add-remove. Replace-one, above: given the steps, an epoch is a
+  Gaussian release of sensitivity 2; or the record is zeroed out, and the other one put in
+  (`accountant.groups`, the rule for two). Below: zero-out.
+* *Shuffled batches*, replace-one: sensitivity 2 in each epoch; below u is replaced by −u where all
+  others are −u. Add-remove: a random order of N records is one of N − 1 of which that at a random
+  place makes room for the record and moves to the end. So one batch moves by at most 2 and the last
+  one by at most 1, together by √5; below the record is u, all others −u, and the batches that are
+  full with and without it are looked at.
+* *Truncated Poisson batches*: whatever is drawn, a record that is kept moves the sum by at most 2,
+  as does the other one in its place: no worse than a sample of sensitivity 2 without replacement
+  with the same probability. And δ is at most that of batches that are not cut, plus T P(J ≥ B).
+  Below all other gradients are 0, and the record is kept with probability q P(J < B) at least.
+* *Without replacement*, add-remove: a sample of B others, one of which makes room for the record
+  with probability B/N, which moves the sum by at most 2. So it is exactly a Poisson sample of
+  sensitivity 2, attained where all others are −u. Zero-out: above replace-one, below all others 0.
+
+Of k records elsewhere the upper ends are those of the rule for groups, the lower ends those of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias, final
+
+from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
+from accountant.errors import expected
+from accountant.groups import by_rule, times
+from accountant.loops import Loop, Scheme, enclosed
+from accountant.mechanisms.additive.gaussian import Gaussian
+from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
+from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval
+from accountant.numbers.precision import ctx
+from accountant.pairs.shuffled_batches import ShuffledBatches
+from accountant.truncated_batches import TruncatedBatches
+
+RELATIONS = ("add-remove", "replace-one", "zero-out")
+_PRECISION = 96
+"""Bits of what is left of δ."""
+
+Asked: TypeAlias = tuple[Mechanism, Adjacency]
+Lower: TypeAlias = Callable[[ExactReal], Decimal]
+
+
+@final
+@dataclass(frozen=True)
+class _Ends:
+    """Releases that are no worse, and releases that are no better, each under a relation."""
+
+    most: tuple[Asked, ...]
+    least: tuple[Asked, ...] = ()
+    below: Lower | None = None
+    """A lower bound of another kind."""
+    rare: tuple[Asked, Fraction] | None = None
+    """A release that is no better but with a probability."""
+    twice: Asked | None = None
+    """A release that is no better where it is changed twice."""
+
+    def upper(self, delta: ExactReal) -> Interval:
+        """Return the least upper bound, as an interval from 0."""
+        found = [enclosed(*each, delta).upper for each in self.most]
+        if self.rare is not None:
+            rare, chance = self.rare
+            with ctx.workprec(_PRECISION):
+                left = Fraction(Interval.of_ball(delta.ball()).lower) - chance
+            if left > 0:
+                found.append(enclosed(*rare, ExactReal.of_rational(left)).upper)
+        if self.twice is not None:
+            run, relation = self.twice
+            found.append(by_rule(lambda each: enclosed(run, relation, each), 2, delta))
+        return Interval(Decimal(0), min(found))
+
+    def lower(self, delta: ExactReal) -> Decimal:
+        """Return the largest lower bound."""
+        found = [enclosed(*each, delta).lower for each in self.least]
+        if self.below is not None:
+            found.append(self.below(delta))
+        return max(found, default=Decimal(0))
+
+
+def in_words(relation: str, group: int) -> str:
+    """Say by what neighbours differ."""
+    one = group == 1
+    who, is_, has = ("one record", "is", "has") if one else (f"{group} records", "are", "have")
+    return {
+        "add-remove": f"Neighbours: {who} {is_} added or removed; the number of steps and what "
+        "sums are divided by stay.",
+        "replace-one": f"Neighbours: {who} {is_} replaced by {'another' if one else 'others'}, "
+        "which moves a sum by up to 2C each.",
+        "zero-out": f"Neighbours: {who} {has} the gradient 0 in one of them.",
+    }[relation]
+
+
+def other(base: Scheme, sampling: str, relation: str, sigma: ExactReal, loop: Loop) -> Scheme:
+    """Return a scheme under a relation that is not its own, from what it is for one record."""
+    known = _KNOWN[sampling, relation](sigma, loop)
+    words = tuple(
+        in_words(relation, loop.group) if text.startswith("Neighbours:") else text
+        for text in base.assumptions
+    )
+    run, adjacency = known.most[0]
+
+    def ends(delta: ExactReal) -> tuple[Interval, str]:
+        k = loop.group
+        upper = (
+            known.upper(delta) if k == 1 else Interval(Decimal(0), by_rule(known.upper, k, delta))
+        )
+        low = min(known.lower(delta), upper.upper)
+        return Interval(low, upper.upper), (
+            "Lower end: a dataset whose other gradients are 0, or all the same. Upper end: proved "
+            "for every dataset."
+        )
+
+    exact = known.least == known.most and loop.group == 1
+    return replace(
+        base,
+        mechanism=run,
+        adjacency=adjacency,
+        assumptions=words,
+        ends=None if exact else ends,
+    )
+
+
+def _allocation(sigma: ExactReal, loop: Loop) -> _Ends:
+    from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
+
+    (_, epochs), t = loop.whole_epochs, loop.full_batches
+    alone = times(RandomAllocation(Gaussian(sigma), t), epochs), Adjacency.ADD_REMOVE
+    moved = times(Gaussian(sigma, 2), epochs), Adjacency.REPLACE_ONE
+    return _Ends((moved,), (alone,), twice=alone)
+
+
+def _shuffled(sigma: ExactReal, loop: Loop, *, added: bool) -> _Ends:
+    done, begun = loop.whole_epochs
+    moves = ExactReal.of_root(Fraction(5)) if added else ExactReal.of_rational(2)
+    relation = Adjacency.ADD_REMOVE if added else Adjacency.REPLACE_ONE
+    full = (loop.size - 1 if added else loop.size) // loop.batch
+
+    def below(delta: ExactReal) -> Decimal:
+        if not done or not full or delta.sign == 0:
+            return Decimal(0)
+        found, _ = ShuffledBatches(sigma, loop.batch, loop.size, done, full, (2, 0)).lower(delta)
+        return Interval.of_ball(found).lower
+
+    return _Ends(((times(Gaussian(sigma, moves), begun), relation),), below=below)
+
+
+def _truncated(sigma: ExactReal, loop: Loop, *, zero: bool) -> _Ends:
+    assert loop.most is not None
+    cut = TruncatedBatches(sigma, loop.size, loop.share, loop.most, loop.steps)
+    relation = Adjacency.ADD_REMOVE if zero else Adjacency.REPLACE_ONE
+    whole = SampledWithoutReplacement(Gaussian(sigma, 2), loop.batch, loop.size)
+    kept = 1 - cut.crowded
+    return _Ends(
+        ((times(whole, loop.steps), Adjacency.REPLACE_ONE),),
+        ((cut.run(0, kept), relation),) if kept else (),
+        rare=((cut.run(0), relation), loop.steps * cut.crowded),
+    )
+
+
+def _subset(sigma: ExactReal, loop: Loop, *, zero: bool) -> _Ends:
+    if not zero and loop.batch == loop.size:
+        raise expected(
+            "batch_size",
+            loop.batch,
+            f"< dataset_size={loop.size} where a record is removed",
+            "A batch has as many records without it.",
+        )
+    moves = 1 if zero else 2
+    run = times(PoissonSubsampled(Gaussian(sigma, moves), _share(loop)), loop.steps)
+    least = ((run, Adjacency.ADD_REMOVE),)
+    if not zero:
+        return _Ends(least, least)
+    whole = SampledWithoutReplacement(Gaussian(sigma, 2), loop.batch, loop.size)
+    return _Ends(((times(whole, loop.steps), Adjacency.REPLACE_ONE),), least)
+
+
+def _share(loop: Loop) -> ExactReal:
+    return ExactReal.of_rational(loop.share)
+
+
+_KNOWN: dict[tuple[str, str], Callable[[ExactReal, Loop], _Ends]] = {
+    ("random-allocation", "replace-one"): _allocation,
+    ("shuffle", "add-remove"): lambda sigma, loop: _shuffled(sigma, loop, added=True),
+    ("shuffle", "replace-one"): lambda sigma, loop: _shuffled(sigma, loop, added=False),
+    ("truncated-poisson", "replace-one"): lambda sigma, loop: _truncated(sigma, loop, zero=False),
+    ("truncated-poisson", "zero-out"): lambda sigma, loop: _truncated(sigma, loop, zero=True),
+    ("without-replacement", "add-remove"): lambda sigma, loop: _subset(sigma, loop, zero=False),
+    ("without-replacement", "zero-out"): lambda sigma, loop: _subset(sigma, loop, zero=True),
+}
+"""What is known of a sampling under a relation that is not its own."""

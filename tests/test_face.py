@@ -336,7 +336,7 @@ def test_a_claim_is_said_in_several_ways() -> None:
 @pytest.mark.parametrize(
     "claim",
     [
-        "Laplace(1) is (2, 0.5)-RDP",
+        "Laplace(1) is (2, 0.5)-RDP for groups of 3",
         "Laplace(1) is 1-DP for groups of 3",
         "Laplace(1) is 1-DP (replace-one) except with probability 0.1",
         "Gaussian(4) is 0.03-zCDP, for neighbours by add-remove but not replace-one",

@@ -40,7 +40,7 @@ RELATIONS: dict[type[ast.cmpop], str] = {
 _ROUNDINGS = ("round_up", "round_down")
 _ROUNDING_PRECISION = 1024
 """Their arguments are evaluated at no less, so that the result does not depend on the precision."""
-_MAX_LENGTH = 100_000
+LONGEST = 100_000
 """Characters of one expression."""
 _MAX_EXPONENT = 100_000
 """Largest exponent, and bits of a power, that are multiplied out exactly."""
@@ -107,8 +107,8 @@ def _checked(text: str) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> ast.expr:
-    if len(text) > _MAX_LENGTH:
-        raise InvalidInputError(f"Expected at most {_MAX_LENGTH} characters, not {len(text)}.")
+    if len(text) > LONGEST:
+        raise InvalidInputError(f"Expected at most {LONGEST} characters, not {len(text)}.")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

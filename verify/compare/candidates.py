@@ -40,6 +40,7 @@ from verify.compare.budget import Budget
 from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated, fixed
 from verify.compare.queries import on_the_data, rank_of, shape
 from verify.compare.sensitivity import images, l1_sensitivity, l2_sensitivity, moved
+from verify.expression import LONGEST
 
 EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
@@ -423,14 +424,22 @@ def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calib
     assert spent is not None
     support = _first_support(spent.epsilon, spent.delta, sensitivity)
     for _ in range(_SUPPORTS):
-        problem = IntegerNoiseProblem(
-            objective=objective,
-            support=support,
-            epsilon=spent.epsilon,
-            delta=spent.delta.rational,
-            sensitivity=sensitivity,
-        )
+        try:
+            problem = IntegerNoiseProblem(
+                objective=objective,
+                support=support,
+                epsilon=spent.epsilon,
+                delta=spent.delta.rational,
+                sensitivity=sensitivity,
+            )
+        except InvalidInputError as error:
+            raise NotApplicableError(f"Its linear program is too large here: {error}") from error
         solution = optimal_integer_noise(problem)
+        if len(repr(solution.mechanism)) > LONGEST:
+            raise NotApplicableError(
+                "Its law is too large for a claim: its probabilities, as exact fractions, have "
+                f"more than {LONGEST} characters."
+            )
         if solution.every_support:
             break
         support *= 2

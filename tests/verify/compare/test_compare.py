@@ -113,6 +113,21 @@ def test_what_is_left_out_has_a_reason(one_count: Comparison) -> None:
     assert {e.candidate.name for e in pure.best("variance")} == {"discrete Laplace"}
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.001", "1e-9"), ("0.01", "1e-6")])
+def test_a_program_that_is_too_large_leaves_the_other_candidates(epsilon: str, delta: str) -> None:
+    found = compare(
+        Budget(EpsilonDelta(epsilon, delta)),
+        Count(),
+        only=["discrete Laplace", "optimal integer noise"],
+        simulated=False,
+    )
+    left = {entry.name: entry.reason for entry in found.left_out}
+    assert "optimal integer noise" in left
+    assert "too large" in left["optimal integer noise"]
+    (best,) = found.best("variance")
+    assert best.candidate.name == "discrete Laplace"
+
+
 def test_releases_share_the_budget() -> None:
     budget = Budget(APPROXIMATE, releases=16)
     found = compare(budget, Count(), only=["Gaussian", "Laplace"], simulated=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from decimal import ROUND_UP, Context
@@ -37,10 +36,10 @@ from accountant.numbers.interval import enclose
 from accountant.pairs.rank_one.moments import theorem_5_sigma_star
 from verify.compare import keys, selections
 from verify.compare.budget import Budget
-from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated, fixed
+from verify.compare.candidate import Candidate, Layout, LeftOut, calibrated, fixed
+from verify.compare.integer_programs import integer_programs
 from verify.compare.queries import on_the_data, rank_of, shape
 from verify.compare.sensitivity import images, l1_sensitivity, l2_sensitivity, moved
-from verify.expression import LONGEST
 
 EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
@@ -48,8 +47,6 @@ _PUBLISHED_DIGITS = 12
 _UNEQUAL_IS_SLOW = ("discrete Laplace", "discrete Gaussian", "staircase")
 _ARITIES = 60
 """Largest arity of a tree that is compared: the best ones have fewer."""
-_SUPPORTS = 4
-"""Doublings of a support: longer laws gain nothing, or take too long."""
 
 Found = Iterator[Candidate | LeftOut]
 
@@ -97,7 +94,7 @@ def _(workload: Count, budget: Budget) -> Found:
         partial(calibrated, "DiscreteGaussian", layout=EACH, sensitivity=s),
     )
     yield from _staircase(workload, budget)
-    yield from _integer_programs(workload, budget)
+    yield from integer_programs(workload, budget)
     yield LeftOut(
         "bounded count noise (Sadeghi et al.)",
         "a budget does not determine its eta and support; name it as a candidate to have it judged",
@@ -384,83 +381,6 @@ def _staircase(workload: Count, budget: Budget) -> Found:
             calibrated, "Staircase", layout=EACH, gamma=rounded, sensitivity=workload.sensitivity
         ),
     )
-
-
-def _integer_programs(workload: Count, budget: Budget) -> Found:
-    names = {
-        "variance": "optimal integer noise",
-        "absolute": "optimal integer noise, for E|Z|",
-        "error": "optimal integer noise, for P(Z = 0)",
-    }
-    spent = budget.epsilon_delta
-    why_not = ""
-    if spent is None or spent.delta.sign == 0 or spent.delta.rational is None:
-        why_not = "the linear program is about (epsilon, delta)-DP with a rational delta > 0"
-    elif budget.total_releases > 1 or budget.is_sampled:
-        why_not = "the linear program is about one release; composition is not linear in the law"
-    elif spent.epsilon.sign < 0:
-        why_not = "the linear program is about epsilon >= 0"
-    for objective, name in names.items():
-        if why_not:
-            yield LeftOut(name, why_not)
-        else:
-            yield Candidate(
-                name,
-                f"the integer law of least {_COSTS[objective]}, by a linear program with a "
-                "certificate",
-                partial(_integer_noise, objective=objective, sensitivity=workload.sensitivity),
-            )
-
-
-_COSTS = {"variance": "variance", "absolute": "mean absolute error", "error": "P(Z ≠ 0)"}
-
-
-def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calibrated:
-    """Solve the linear program on supports that double until a longer one gains nothing."""
-    from lp.integer_noise import optimal_integer_noise
-    from lp.integer_problem import IntegerNoiseProblem
-
-    spent = budget.epsilon_delta
-    assert spent is not None
-    support = _first_support(spent.epsilon, spent.delta, sensitivity)
-    for _ in range(_SUPPORTS):
-        try:
-            problem = IntegerNoiseProblem(
-                objective=objective,
-                support=support,
-                epsilon=spent.epsilon,
-                delta=spent.delta.rational,
-                sensitivity=sensitivity,
-            )
-        except InvalidInputError as error:
-            raise NotApplicableError(f"Its linear program is too large here: {error}") from error
-        solution = optimal_integer_noise(problem)
-        if len(repr(solution.mechanism)) > LONGEST:
-            raise NotApplicableError(
-                "Its law is too large for a claim: its probabilities, as exact fractions, have "
-                f"more than {LONGEST} characters."
-            )
-        if solution.every_support:
-            break
-        support *= 2
-    bounded = objective == "variance"
-    return Calibrated(
-        solution.mechanism,
-        budget.whole(solution.mechanism),
-        EACH,
-        bound=solution.value if bounded else None,
-        bound_for=(
-            "integer noise"
-            if solution.every_support
-            else f"integer noise of support at most {support}"
-        ),
-    )
-
-
-def _first_support(epsilon: ExactReal, delta: ExactReal, sensitivity: int) -> int:
-    """Return about where a geometric law has fallen to δ."""
-    size = max(float(epsilon), 1e-3)
-    return max(2, math.ceil(sensitivity * (1.2 + math.log(1 / float(delta)) / size)))
 
 
 def _rank_one(dimension: int, l2: ExactReal, budget: Budget) -> Found:

@@ -48,6 +48,9 @@ class Training(Drawable):
     """Encloses ε(δ) of the whole run."""
     delta: Number
     adjacency: Adjacency
+    """The relation that the pairs of `mechanism` are for."""
+    neighbours: str
+    """What ε is for: "add-remove", "replace-one", or "zero-out" (a gradient is 0 in one)."""
     sampling: str
     assumptions: tuple[str, ...]
     """What the training loop must do for this to be its guarantee."""
@@ -63,7 +66,7 @@ class Training(Drawable):
         head = (
             f"epsilon = {self.epsilon} at delta = {self.delta}, "
             f"with noise_multiplier = {floats_in_short(str(self.noise_multiplier))}\n"
-            f"adjacency: {self.adjacency.value}; sampling: {self.sampling}, "
+            f"neighbours: {self.neighbours}; sampling: {self.sampling}, "
             f"{float(self.sampling_prob):.6g} of the records in each of {self.steps} steps"
         )
         lines = [head, self.ends] if self.ends else [head]
@@ -72,7 +75,7 @@ class Training(Drawable):
     def __repr__(self) -> str:
         """Return the answer in one line."""
         return (
-            f"<Training: epsilon {self.epsilon} at delta {self.delta}, {self.adjacency.value}, "
+            f"<Training: epsilon {self.epsilon} at delta {self.delta}, {self.neighbours}, "
             f"{self.sampling} sampling, {self.steps} steps>"
         )
 
@@ -88,7 +91,7 @@ class Training(Drawable):
             "noise_multiplier": str(self.noise_multiplier),
             "epsilon": self.epsilon.to_dict(),
             "delta": str(self.delta),
-            "adjacency": self.adjacency.value,
+            "adjacency": self.neighbours,
             "sampling": self.sampling,
             "assumptions": list(self.assumptions),
             "steps": self.steps,
@@ -132,7 +135,7 @@ class Schemes(Drawable):
                 run.sampling,
                 f"{float(run.noise_multiplier):.6g}",
                 f"{run.epsilon:.4g}",
-                run.adjacency.value,
+                run.neighbours,
             )
             for run in self.runs
         ]
@@ -221,6 +224,7 @@ def _answer(
         epsilon=epsilon,
         delta=delta,
         adjacency=found.adjacency,
+        neighbours=neighbours or OWN[sampling],
         sampling=sampling,
         assumptions=(*found.assumptions, _CLIPPED, "Only the noisy sums are released."),
         steps=found.steps,

@@ -50,6 +50,31 @@ def test_shuffled_batches_are_no_worse_than_a_release_per_epoch(settings: dict[s
     assert "Lower end" in str(run)
 
 
+@pytest.mark.parametrize(
+    ("sampling", "asked", "said"),
+    [
+        ("shuffle", None, "zero-out"),
+        ("shuffle", "add-remove", "add-remove"),
+        ("poisson", None, "add-remove"),
+        ("poisson", "zero-out", "zero-out"),
+        ("without-replacement", None, "replace-one"),
+    ],
+)
+def test_the_answer_names_the_neighbours_that_it_is_for(
+    sampling: str, asked: str | None, said: str
+) -> None:
+    run = dpassay.dpsgd(1, 10, 30, epochs=1, delta=DELTA, sampling=sampling, neighbours=asked)
+    assert f"neighbours: {said};" in str(run)
+    assert f", {said}, " in repr(run)
+    assert (run.neighbours, run.to_dict()["adjacency"]) == (said, said)
+
+
+def test_the_table_of_schemes_names_the_neighbours_of_each() -> None:
+    table = dpassay.training_schemes(10, 30, noise_multiplier=1, epochs=1, delta=DELTA)
+    rows = {line.split()[0]: line.split()[-1] for line in str(table).splitlines()[1:6]}
+    assert (rows["shuffle"], rows["poisson"]) == ("zero-out", "add-remove")
+
+
 def test_where_there_is_one_batch_both_ends_meet() -> None:
     run = dpassay.dpsgd(1, 10, 10, epochs=1, delta=DELTA, sampling="shuffle")
     assert narrow(run.epsilon, Fraction(1, 10**3))

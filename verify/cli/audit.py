@@ -240,7 +240,8 @@ def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
         pairs += neighbours(options.search, adjacency=relation)
     if not pairs and not is_notation(options.target):
         raise InvalidInputError(
-            "Expected neighbouring datasets: --pair DATASET NEIGHBOUR, or --search KIND."
+            "Expected neighbouring datasets: --pair DATASET NEIGHBOUR, such as "
+            '--pair "[0]" "[0, 1]", or --search count, number, vector, table or rows.'
         )
     return pairs or None
 

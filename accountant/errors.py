@@ -109,11 +109,15 @@ def expected(argument: str, value: object, requirement: str, remedy: str = "") -
 
 _OTHER_WORDS = {
     "sigma": ("standard_deviation", "sigma_star", "parameter", "noise_multiplier"),
+    "σ": ("standard_deviation", "sigma_star", "parameter", "noise_multiplier"),
+    "scale": ("standard_deviation",),
+    "noise": ("noise_multiplier",),
     "std": ("standard_deviation",),
     "stddev": ("standard_deviation",),
     "noise_multiplier": ("standard_deviation",),
     "variance": ("parameter", "standard_deviation"),
     "b": ("scale",),
+    "λ": ("scale",),
     "eps": ("epsilon", "claim"),
     "epsilon": ("claim", "approximate"),
     "zcdp": ("rho",),
@@ -126,13 +130,13 @@ _OTHER_WORDS = {
     "q": ("sampling_prob",),
     "sampling_prob": ("batch_size",),
     "rate": ("sampling_prob",),
-    "sample_rate": ("sampling_prob",),
-    "sampling_rate": ("sampling_prob",),
-    "sampling_probability": ("sampling_prob",),
+    "sample_rate": ("sampling_prob", "batch_size"),
+    "sampling_rate": ("sampling_prob", "batch_size"),
+    "sampling_probability": ("sampling_prob", "batch_size"),
     "steps": ("count",),
     "rng": ("seed",),
     "random_state": ("seed",),
-    "n": ("users", "count", "steps"),
+    "n": ("users", "count", "steps", "Gaussian"),
     "k": ("selected", "candidates", "count"),
     "count": ("selected",),
     "t": ("steps", "count"),
@@ -144,6 +148,15 @@ _OTHER_WORDS = {
     "pair": ("pairs",),
     "batch": ("batch_size",),
     "size": ("dataset_size",),
+    "cells": ("bins",),
+    "add": ("add-remove",),
+    "unbounded": ("add-remove",),
+    "bounded": ("replace-one",),
+    "change-one": ("replace-one",),
+    "substitute": ("replace-one",),
+    "swap": ("replace-one",),
+    "normal": ("Gaussian",),
+    "geom": ("DiscreteLaplace",),
     "geometric": ("DiscreteLaplace",),
     "geometricmechanism": ("DiscreteLaplace",),
     "gaussianmechanism": ("Gaussian",),
@@ -167,12 +180,17 @@ _OTHER_WORDS = {
     "r1smg": ("RankOneGaussian",),
     "composition": ("Composed",),
 }
-"""What others call an argument or a mechanism, with the names that it may have here."""
+"""What others call an argument, a value or a mechanism, with the names that it may have here."""
+_RATE = "the sampling probability times the dataset's size"
 _OTHER_NUMBERS = {
     ("sigma", "parameter"): "the square of sigma",
     ("variance", "standard_deviation"): "the square root of the variance",
     ("confidence", "significance"): "1 minus the confidence",
-    ("sampling_prob", "batch_size"): "the sampling probability times the dataset's size",
+    ("sampling_prob", "batch_size"): _RATE,
+    ("sample_rate", "batch_size"): _RATE,
+    ("sampling_rate", "batch_size"): _RATE,
+    ("sampling_probability", "batch_size"): _RATE,
+    ("sensitivity", "set"): "as in --set l2_sensitivity=2",
 }
 """What is not the same number under another name."""
 

@@ -76,7 +76,7 @@ def scheme(sampling: str, sigma: ExactReal, loop: Loop, neighbours: str | None =
     if sampling not in SCHEMES:
         raise InvalidInputError(
             f"Expected sampling to be one of {', '.join(SCHEMES)}, not {sampling!r}. "
-            f"{suggestion(str(sampling), SCHEMES)}"
+            f"{suggestion(str(sampling), SCHEMES, listed=False)}".rstrip()
         )
     if (loop.most is None) == (sampling == TRUNCATED):
         raise InvalidInputError(
@@ -91,7 +91,7 @@ def scheme(sampling: str, sigma: ExactReal, loop: Loop, neighbours: str | None =
     if neighbours not in RELATIONS:
         raise InvalidInputError(
             f"Expected neighbours to be one of {', '.join(RELATIONS)}, not {neighbours!r}. "
-            f"{suggestion(str(neighbours), RELATIONS)}"
+            f"{suggestion(str(neighbours), RELATIONS, listed=False)}".rstrip()
         )
     if sampling == REPLACED:
         return _with_replacement(sigma, loop, neighbours)

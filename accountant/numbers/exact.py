@@ -21,6 +21,10 @@ _ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
 _FLOAT = re.compile(r"\s*float\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
+_POWER_OF_TEN = re.compile(r"(?:([0-9.]+)[·×*])?10(?:\^|\*\*)\{?(-?[0-9]+)\}?")
+_EXPONENT = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
+"""Exponents and minus signs as papers print them, in ASCII."""
 _MAX_LENGTH = 20_000
 """Characters of one number: longer ones take seconds to read."""
 _SHOWN_DIGITS = 40
@@ -261,9 +265,25 @@ def _ratio(text: str, argument: str, whole: str) -> Fraction:
     if len(parts) > 2 or not all(_DECIMAL.fullmatch(part) for part in parts):
         known = len(parts) <= 2 and all(map(_LONG_DECIMAL.fullmatch, parts))
         long = "to have exponents of at most five digits" if known else "to be a number"
-        raise expected(argument, whole, long, _REMEDY)
+        raise expected(argument, whole, long, f"{_meant(whole)}{_REMEDY}")
     # through Decimal: Python converts no more than 4300 digits to an int directly
     numerator, denominator = Fraction(Decimal(parts[0])), Fraction(Decimal([*parts, "1"][1]))
     if denominator == 0:
         raise expected(argument, whole, "to have a denominator other than 0", _REMEDY)
     return numerator / denominator
+
+
+def _meant(text: str) -> str:
+    """Return "Did you mean …? " for a number in the notation of papers, else nothing.
+
+    >>> _meant("10⁻⁵"), _meant("1%"), _meant("60,000"), _meant("one")
+    ("Did you mean '1e-5'? ", "Did you mean '1/100'? ", "Did you mean '60000'? ", '')
+    """
+    plain = _EXPONENT.sub(r"^\g<0>", "".join(text.split())).translate(_PLAIN)
+    plain = re.sub(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))", "", plain)
+    plain = re.sub(r"^([0-9]+)%$", r"\1/100", plain)
+    if power := _POWER_OF_TEN.fullmatch(plain):
+        plain = f"{power[1] or 1}e{power[2]}"
+    parts = plain.split("/")
+    fits = len(parts) <= 2 and all(_DECIMAL.fullmatch(part) for part in parts)
+    return f"Did you mean {plain!r}? " if fits and len(plain) < _SHOWN_DIGITS else ""

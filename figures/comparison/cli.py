@@ -107,7 +107,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--plot", type=Path, metavar="FILE", help="draw the first two metrics")
     add("--details", action="store_true", help="say why each other candidate is left out")
     add("--certificate", type=Path, metavar="FILE", help="write the certificates")
-    add_output_options(parser, quiet="print the best only")
+    add_output_options(parser, quiet="print the mechanism to use only")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -261,7 +261,7 @@ def _print(
         say_json(plain)
         return
     if options.quiet:
-        for row in found.best(found.ranked_by.name):
+        if (row := output.advised(found)) is not None:
             say(repr(row.found.mechanism))
         return
     facts = [("budget", str(found.budget)), ("workload", repr(found.workload))]

@@ -58,6 +58,13 @@ def test_the_table_marks_the_best_and_says_why_others_are_left_out() -> None:
     assert "left out: bounded count noise (Sadeghi et al.): a budget does not" in details.stdout
 
 
+def test_quiet_prints_the_mechanism_that_the_headline_advises() -> None:
+    program = ["--only", "discrete Laplace", "--only", "optimal integer noise"]
+    quiet, said = run(*COUNT, *program, "--quiet"), run(*COUNT, *program)
+    assert quiet.stdout == "DiscreteLaplace(scale='0.999998632122')\n"
+    assert said.stdout.startswith(f"Use `{quiet.stdout.strip()}`")
+
+
 def test_json_has_enclosures_and_verdicts() -> None:
     found = run(*COUNT, "--only", "Laplace", "--json", "--metric", "variance", "--metric", "rmse")
     data = json.loads(found.stdout)

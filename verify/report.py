@@ -258,7 +258,8 @@ def _in_words(entry: Comparison, finding: Finding) -> str:
 def _beside(name: str, finding: Finding) -> str:
     """Say at which other claimed number a true one was computed."""
     others = [key for key in ("epsilon", "delta", "order") if key in finding.claimed]
-    return "".join(f", at {key} {finding.claimed[key]}" for key in others if key != name)
+    shown = {key: _number(finding.claimed[key]) or finding.claimed[key] for key in others}
+    return "".join(f", at {key} {value}" for key, value in shown.items() if key != name)
 
 
 def _event(finding: Finding) -> list[tuple[str, str]]:

@@ -251,6 +251,13 @@ def test_verify_shows_a_finding_in_words(capsys: pytest.CaptureFixture[str]) -> 
         assert words in text
 
 
+def test_claimed_numbers_are_written_in_one_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "Laplace(1)", "--epsilon", "1e-7", "--delta", "12e-9"]) == 1
+    shown = capsys.readouterr().out
+    assert "(1.2e-8 claimed, at epsilon 1e-7)" in shown
+    assert "(1e-7 claimed, at delta 1.2e-8)" in shown
+
+
 def test_verify_shows_many_in_a_table(claims: Path, capsys: pytest.CaptureFixture[str]) -> None:
     claims.write_text(CLAIMS + SLOW.format(index=0, scale=1), "utf-8")
     assert main(["verify", str(claims)]) == 1

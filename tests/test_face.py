@@ -113,6 +113,10 @@ def test_a_mistake_is_answered_with_what_to_type(code: str, remedy: str) -> None
 def test_an_unknown_name_is_answered_with_a_near_one() -> None:
     with pytest.raises(AttributeError, match="Did you mean 'Gaussian'"):
         _ = dpassay.Gausian  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="Did you mean 'dpsgd_noise'"):
+        _ = dpassay.get_noise_multiplier  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="Did you mean 'dpsgd'"):
+        _ = dpassay.RDPAccountant  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"dir\(dpassay\)"):
         _ = dpassay.quux  # type: ignore[attr-defined]
 

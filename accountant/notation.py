@@ -170,8 +170,9 @@ def _lines(source: str) -> list[bytes]:
 def _refused(node: ast.expr, source: str) -> InvalidInputError:
     return InvalidInputError(
         f"Expected a number, a string, a list or a mechanism, not {_segment(node, source)!r}. "
-        "The notation is never evaluated: words and formulas are text in quotes, such as "
-        '"sqrt(2)"; only a ratio of two numbers, such as 256/60000, needs none.'
+        "The notation is never evaluated: words, densities and roots are text in quotes, such as "
+        '"sqrt(2)"; a ratio of two numbers, such as 256/60000, needs none; other formulas stand '
+        "in a claim file."
     )
 
 

@@ -46,6 +46,7 @@ _FORMS = (
 )
 _ELSEWHERE = {
     "LDP": " Local privacy is written -DP: any two inputs of a local mechanism are neighbours.",
+    "are": ' Several releases are one mechanism: "Composed(Gaussian(3), 10) is …".',
 }
 """Where what has no sentence is said."""
 _WORDS = {"DP": ("epsilon", "delta"), "GDP": ("mu",), "zCDP": ("rho",), "RDP": ("order", "renyi")}
@@ -71,7 +72,8 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
         if verb := _VERB.search(text):
             raise InvalidInputError(
                 f"Expected one guarantee after {verb[0].strip()!r}, not {text[verb.end() :]!r}. "
-                f"{_FORMS}{_ELSEWHERE.get(text.rpartition('-')[2].rstrip(' .'), '')}"
+                f"{_FORMS}{_ELSEWHERE.get(verb[0].strip(), '')}"
+                f"{_ELSEWHERE.get(text.rpartition('-')[2].rstrip(' .'), '')}"
             )
         return text, {}
     numbers, kind = found["numbers"].strip(), found["kind"]

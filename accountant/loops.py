@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import final
+
+from flint import arb
 
 from accountant import ask
 from accountant.core.adjacency import Adjacency
@@ -14,7 +17,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.core.validate import integer
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import Interval, enclose
 
 
 @final
@@ -125,6 +128,13 @@ class Scheme:
         if self.ends is not None:
             return self.ends(delta)
         return enclosed(self.mechanism, self.adjacency, delta), ""
+
+
+def least_epsilon(delta: ExactReal) -> Decimal:
+    """Return a lower bound of every ε(δ): ln(1 − δ), as H(ε) ≥ 1 − e^ε for all P and Q."""
+    if delta >= ExactReal.of_rational(1):
+        return Decimal("-Infinity")
+    return enclose(lambda: arb.log1p(-delta.ball())).lower
 
 
 def enclosed(mechanism: Mechanism, adjacency: Adjacency, delta: ExactReal) -> Interval:

@@ -37,7 +37,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import expected
 from accountant.groups import by_rule, times
-from accountant.loops import Loop, Scheme, enclosed
+from accountant.loops import Loop, Scheme, enclosed, least_epsilon
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
@@ -70,7 +70,7 @@ class _Ends:
     """A release that is no better where it is changed twice."""
 
     def upper(self, delta: ExactReal) -> Interval:
-        """Return the least upper bound, as an interval from 0."""
+        """Return the least upper bound, as an interval from 0, or from it where it is negative."""
         found = [enclosed(*each, delta).upper for each in self.most]
         if self.rare is not None:
             rare, chance = self.rare
@@ -81,14 +81,14 @@ class _Ends:
         if self.twice is not None:
             run, relation = self.twice
             found.append(by_rule(lambda each: enclosed(run, relation, each), 2, delta))
-        return Interval(Decimal(0), min(found))
+        return Interval(min(Decimal(0), *found), min(found))
 
     def lower(self, delta: ExactReal) -> Decimal:
         """Return the largest lower bound."""
         found = [enclosed(*each, delta).lower for each in self.least]
         if self.below is not None:
             found.append(self.below(delta))
-        return max(found, default=Decimal(0))
+        return max(found, default=least_epsilon(delta))
 
 
 def in_words(relation: str, group: int) -> str:
@@ -151,7 +151,7 @@ def _shuffled(sigma: ExactReal, loop: Loop, *, added: bool) -> _Ends:
 
     def below(delta: ExactReal) -> Decimal:
         if not done or not full or delta.sign == 0:
-            return Decimal(0)
+            return least_epsilon(delta)
         found, _ = ShuffledBatches(sigma, loop.batch, loop.size, done, full, (2, 0)).lower(delta)
         return Interval.of_ball(found).lower
 

@@ -52,7 +52,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected, suggestion
 from accountant.groups import times
-from accountant.loops import Loop, Scheme, enclosed
+from accountant.loops import Loop, Scheme, enclosed, least_epsilon
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
@@ -280,7 +280,7 @@ def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
 
     def below(delta: ExactReal) -> tuple[Decimal, str]:
         if done == 0 or delta.sign == 0:
-            return Decimal(0), "Lower end: 0, as no epoch is whole."
+            return least_epsilon(delta), "Lower end: ln(1 - delta), as no epoch is whole."
         found, event = ShuffledBatches(sigma, loop.batch, loop.size, done).lower(delta)
         first = Interval.of_ball(found).lower
         reason = (

@@ -64,13 +64,13 @@ class ShuffledBatches:
         return self.size // self.batch if self.full is None else self.full
 
     def lower(self, delta: ExactReal) -> tuple[arb, str]:
-        """Return a lower bound of ε(δ), at least 0, and the event that gives it."""
+        """Return a lower bound of ε(δ), at least ln(1 − δ), and the event that gives it."""
         c, k, added = self._chosen(float(delta))
         with ctx.workprec(_PRECISION):
             p, q = (self._tail(self._exceeds(Fraction(c), x), k, below=added) for x in self.moves)
             first, second = (q, p) if added else (p, q)
-            ratio = (first - delta.ball()) / second
-            found = ratio.log().lower() if ratio > 1 else arb(0)
+            ratio = ((first - delta.ball()) / second).max(1 - delta.ball())
+            found = ratio.log().lower() if ratio > 0 else arb.neg_inf()
         often = f"fewer than {k}" if added else f"at least {k}"
         times = (
             f"{often} of {self.epochs} epochs have"

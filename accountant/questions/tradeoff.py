@@ -99,7 +99,7 @@ def beta(
     """
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     question = _Question(probability("alpha", alpha), power=False)
-    envelope = _envelope(mechanism, adjacency, direction, pairs)
+    envelope = _envelope(mechanism, adjacency, pairs)
     return question.answer(pairs, envelope, relative_width)
 
 
@@ -115,18 +115,15 @@ def power(
     """Enclose 1 − β(α), the largest power at level α, without cancellation for small α."""
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     question = _Question(probability("alpha", alpha), power=True)
-    envelope = _envelope(mechanism, adjacency, direction, pairs)
+    envelope = _envelope(mechanism, adjacency, pairs)
     return question.answer(pairs, envelope, relative_width)
 
 
 def _envelope(
-    mechanism: Mechanism,
-    adjacency: Adjacency | str | None,
-    direction: Direction | None,
-    pairs: Sequence[Pair],
+    mechanism: Mechanism, adjacency: Adjacency | str | None, pairs: Sequence[Pair]
 ) -> Pair | None:
     """Return the pair with the largest profile, None where each of the pairs is worst by itself."""
-    if direction is not None or not mechanism.worst_case(Adjacency.read(adjacency)).enveloped:
+    if len(pairs) == 1 or not mechanism.worst_case(Adjacency.read(adjacency)).enveloped:
         return None
     from accountant.pairs.subsampled import envelope
 

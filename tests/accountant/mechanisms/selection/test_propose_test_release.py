@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import laplace
 
-from accountant.errors import InvalidInputError
+from accountant.core.adjacency import Direction
+from accountant.errors import BetweenError, InvalidInputError
 from accountant.mechanisms import Composed, ProposeTestRelease
-from accountant.questions import guarantees, profile
+from accountant.questions import guarantees, profile, tradeoff
 from verify.certificate import certify
 from verify.checker import Outcome, check
 from verify.claims import ApproximateDP
@@ -53,6 +54,32 @@ def test_no_distance_is_worse(given: tuple[str, ...]) -> None:
         # a cell holds a rest of (its width)² at most where L crosses ε
         assert float(known) == pytest.approx(brute(about, epsilon), rel=1e-6)
         assert float(known.relative_width or 0) < 1e-9
+
+
+def likely_pass_error(about: ProposeTestRelease, alpha: float, distance: int) -> float:
+    """Return β(α) of the tests that say P where a number of at most c is released, c ≥ 0.
+
+    P is one farther from unstable data than Q, which has its number `move` higher.
+    """
+    s, move = float(about.test_scale), float(about.sensitivity / about.scale)
+    tau = float(about.threshold)
+    a, b = (laplace.sf(tau - n, scale=s) for n in (distance + 1, distance))
+    at = np.linspace(0.0, move + 20, 100_001)
+    levels, powers = b * laplace.cdf(at - move), a * laplace.cdf(at)
+    return float(1 - np.interp(alpha, levels, powers))
+
+
+def test_no_distance_has_a_smaller_error() -> None:
+    """Of distances between the ends H is not larger at any ε, but a test may err less at one α."""
+    about = ProposeTestRelease(1, 12, 1)
+    errors = [likely_pass_error(about, 0.3, n) for n in range(12, 30)]
+    assert min(errors) < min(errors[0], errors[-1])
+    found = tradeoff.beta(about, "3/10")
+    assert tradeoff.beta(about, "3/10", direction=Direction.ADD) == found
+    assert float(found.lower) <= min(errors)
+    assert float(found.upper) == pytest.approx(errors[0], rel=1e-6)  # the worst end
+    with pytest.raises(BetweenError):
+        tradeoff.beta(about, "3/10", relative_width="1/100")
 
 
 def test_the_textbook_guarantee() -> None:

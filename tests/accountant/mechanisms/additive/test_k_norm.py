@@ -107,8 +107,7 @@ def test_compositions_by_the_contour() -> None:
     assert single[0] == single[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("dimension", "distance"), [(3, "1/2")])
+@pytest.mark.parametrize(("dimension", "distance"), [(2, "1"), (3, "1/2"), (5, "3")])
 def test_two_releases_are_a_mean_of_one_over_the_loss_of_the_other(
     dimension: int, distance: str
 ) -> None:

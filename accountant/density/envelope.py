@@ -57,7 +57,7 @@ class Envelope:
 
 def envelope(law: Law, distance: Fraction, largest: Fraction | None) -> Envelope:
     """Return a table that dominates all shifts up to a distance, of the largest loss if known."""
-    laws = [law] if law.is_symmetric else [law, law.mirrored]
+    laws = [law, law.mirrored] if law.axis is None else [law]
     sides = [Profiles(each, distance) for each in laws]
     unit, points = _lattice(sides, distance, largest)
     c = np.exp(np.array(points) * float(unit)) * (1 - SUMS)

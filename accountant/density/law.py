@@ -17,10 +17,10 @@ from typing import final
 from flint import acb, arb
 
 from accountant.density.balls import real
-from accountant.density.pieces import Piece, Pieces, pieces, steepest
+from accountant.density.pieces import Piece, Pieces, pieces, steepest, turned
 from accountant.density.tail import Decay, Tail, TailError, nearer
 from accountant.density.text import read
-from accountant.density.tree import ordered
+from accountant.density.tree import centres, mirrored, ordered
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers.interval import START_PRECISION, asked_width, ball, bits_of
 from accountant.numbers.precision import cached_property, ctx
@@ -57,12 +57,28 @@ class Law:
         return other
 
     @cached_property
-    def is_symmetric(self) -> bool:
-        """Whether f(−x) = f(x), by the same terms on both sides, in any order."""
-        return all(
-            (a.low, a.high, ordered(a.tree)) == (b.low, b.high, ordered(b.tree))
-            for a, b in zip(self.pieces.parts, self.mirrored.pieces.parts, strict=True)
+    def axis(self) -> Fraction | None:
+        """The c with f(2c − x) = f(x), proved by the same terms on both sides; else None.
+
+        A reflection that leaves f alone maps its kinks, and the polynomials in it, on each other.
+        """
+        places = [each for part in self.pieces.parts for each in centres(part.tree)]
+        places += [end for place in self.pieces.breaks for end in (place.low, place.high)]
+        if not places:
+            return None
+        middle = (min(places) + max(places)) / 2
+        parts, others = self.pieces.parts, self.pieces.parts[::-1]
+        same = all(
+            (a.low, a.high) == (turned(b.high, middle), turned(b.low, middle))
+            and ordered(a.tree) == ordered(mirrored(b.tree, middle))
+            for a, b in zip(parts, others, strict=True)
         )
+        return middle if same else None
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether f(−x) = f(x), by the same terms on both sides."""
+        return self.axis == 0
 
     @cached_property
     def power_of_tail(self) -> Fraction | None:

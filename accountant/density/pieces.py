@@ -96,8 +96,8 @@ class Pieces:
         parts = tuple(
             _piece(
                 mirrored(part.tree),
-                _turned(part.high),
-                _turned(part.low),
+                turned(part.high),
+                turned(part.low),
                 {mirrored(term): sign for term, sign in part.known.items()},
             )
             for part in self.parts[::-1]
@@ -105,8 +105,9 @@ class Pieces:
         return Pieces(parts, self.right, self.left, self.continuous)
 
 
-def _turned(end: Break | None) -> Break | None:
-    return None if end is None else Break(-end.high, -end.low)
+def turned(end: Break | None, about: Fraction = Fraction(0)) -> Break | None:
+    """Return an end of a piece, mirrored about a point."""
+    return None if end is None else Break(2 * about - end.high, 2 * about - end.low)
 
 
 def _piece(tree: Node, low: Break | None, high: Break | None, known: Mapping[Node, int]) -> Piece:
@@ -128,7 +129,7 @@ def pieces(tree: Node, argument: str) -> Pieces:
     if all(part.is_zero for part in parts):
         raise InvalidInputError(f"{argument} is 0 everywhere: it is no density.")
     ends = [
-        None if part.is_zero else _decay(slope, part.high if right else _turned(part.low), argument)
+        None if part.is_zero else _decay(slope, part.high if right else turned(part.low), argument)
         for part, slope, right in (
             (parts[0], derivative(mirrored(parts[0].log)), False),
             (parts[-1], parts[-1].slope, True),

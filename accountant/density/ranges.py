@@ -64,6 +64,8 @@ class Ranges:
                 return self._constant(*number_ends(node.number))
             case "pi":
                 return self._constant(math.nextafter(math.pi, 0), math.nextafter(math.pi, 4))
+        if node.op == "mul" and node.parts[0].op == "num":
+            return _scaled(node.parts[0].number, self._of(node.parts[1]))
         parts = [self._of(part) for part in node.parts]
         match node.op:
             case "add":
@@ -132,6 +134,21 @@ def product(a: Range, b: Range) -> Range:
     np.maximum(low, 0, out=low, where=same | zero)
     np.minimum(high, 0, out=high, where=other | zero)
     return low, high
+
+
+def _scaled(number: Fraction, x: Range) -> Range:
+    """Return the range of a number ≠ 0 times x: `product` with fewer corners."""
+    ends = number_ends(number)
+    if ends[0] != ends[1] or not number:
+        return product((np.full_like(x[0], ends[0]), np.full_like(x[0], ends[1])), x)
+    low, high = x if number > 0 else (-x[1], -x[0])
+    if abs(number) == 1:
+        return low, high
+    least, most = abs(ends[0]) * low, abs(ends[0]) * high
+    least, most = least - _lost(least), most + _lost(most)
+    np.maximum(least, 0, out=least, where=low >= 0)
+    np.minimum(most, 0, out=most, where=high <= 0)
+    return least, most
 
 
 def _without_nan(value: Array) -> Array:

@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import final
 
+from flint import fmpq, fmpq_poly
+
+from accountant.numbers.surd import to_fmpq
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -209,14 +213,69 @@ def at(a: Node, value: Node) -> Node:
     return replaced(a, lambda node: value if node == X else None)
 
 
-def mirrored(a: Node) -> Node:
-    """Return the tree at −x."""
-    return at(a, negative(X))
+def mirrored(a: Node, about: Fraction = Fraction(0)) -> Node:
+    """Return the tree at 2c − x."""
+    return at(a, less(num(2 * about), X))
+
+
+def polynomials(a: Node) -> dict[Node, fmpq_poly]:
+    """Return the largest subtrees that are polynomials in x with rational coefficients."""
+    known: dict[Node, fmpq_poly | None] = {}
+
+    def walk(node: Node) -> fmpq_poly | None:
+        if node not in known:
+            known[node] = _polynomial(node, [walk(part) for part in node.parts])
+        return known[node]
+
+    largest: dict[Node, fmpq_poly] = {}
+    seen, rest = set(), [a]
+    while rest:
+        node = rest.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        found = walk(node)
+        if found is None:
+            rest += node.parts
+        elif found.degree() > 0:
+            largest[node] = found
+    return largest
+
+
+def _polynomial(a: Node, parts: list[fmpq_poly | None]) -> fmpq_poly | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or a.op not in ("x", "num", "add", "mul", "pow"):
+        return None
+    match a.op, known:
+        case "add", (p, q):
+            return p + q
+        case "mul", (p, q) if p.degree() + q.degree() <= _LARGEST_POWER:
+            return p * q
+        case "pow", (p,) if a.number > 0 and a.number.denominator == 1:
+            n = a.number.numerator
+            return p**n if p.degree() * n <= _LARGEST_POWER else None
+        case "x", _:
+            return fmpq_poly([0, 1])
+        case "num", _:
+            return fmpq_poly([to_fmpq(a.number)])
+    return None
+
+
+def centres(a: Node) -> list[Fraction]:
+    """Return the mean of the roots of each polynomial, which is mirrored where f is."""
+    return [_fraction(-p[n - 1] / (n * p[n])) for p in polynomials(a).values() if (n := p.degree())]
+
+
+def _fraction(value: fmpq) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
 
 
 def ordered(a: Node) -> Node:
-    """Return the tree with the terms of sums and products in one order, whatever it was."""
-    known: dict[Node, Node] = {}
+    """Return the tree with polynomials multiplied out, and terms in one order, whatever it was."""
+    known = {
+        node: Node("polynomial", tuple(num(_fraction(c)) for c in p.coeffs()))
+        for node, p in polynomials(a).items()
+    }
 
     def walk(node: Node) -> Node:
         if node not in known:

@@ -7,7 +7,6 @@ P is at a point v of length t, Q at 0. The loss L = t sin φ has the density w(�
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, final
 
 from flint import acb, arb
@@ -33,7 +32,6 @@ class BallNoisePair(MirroredPair):
     """Two laws of density e^{−‖x‖₂} at distance t > 0."""
 
     law_name = "ball-noise"
-    grid_width: ClassVar = Fraction(1, 200)
     largest_order: ClassVar = 1 << 20
     """A cell of a grid is an integral, which takes a millisecond."""
 

@@ -21,6 +21,7 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.grid import survival as tails
+from accountant.composition.grid.ball_tails import MOST_DIMENSIONS, MOST_DISTANCE, ball_noise
 from accountant.composition.grid.survival import UNIT, Array, NormalMixtures, Survival, Tail
 from accountant.composition.product import Factor, apart
 from accountant.composition.tables import envelope_of, tables
@@ -35,6 +36,7 @@ from accountant.mechanisms.additive.truncated_laplace import TruncatedLaplacePai
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
+from accountant.pairs.ball_noise import BallNoisePair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite_losses import finite
 from accountant.pairs.gaussian import GaussianPair
@@ -45,7 +47,7 @@ from accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, tw
 
 _PRECISION = 128
 """Bits of the balls that become floats: fewer widen the errors of tails, more are lost."""
-_IN_FLOATS = LaplacePair, TruncatedLaplacePair, LogisticPair, DiscreteGaussianPair
+_IN_FLOATS = (LaplacePair, TruncatedLaplacePair, LogisticPair, DiscreteGaussianPair, BallNoisePair)
 """Pairs whose samples have tails in floats, besides Gaussian ones."""
 _PLAIN_ATOM = 1e-9
 """Least Q(L = 0) of an envelope that is asked in floats: far above what roundings can part."""
@@ -134,6 +136,8 @@ def _survival(pair: Pair) -> Survival | None:
             return _sampled(inner, q, mixed_first=mixed_first)
         case EnvelopePair(family):
             return _envelope(family)
+        case BallNoisePair(distance, d) if d <= MOST_DIMENSIONS and distance <= MOST_DISTANCE:
+            return ball_noise(pair)
         case OwnDensityPair():
             return own_density(pair)
         case OwnMassPair():

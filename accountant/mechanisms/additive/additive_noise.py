@@ -151,6 +151,11 @@ class AdditiveNoise(Mechanism):
         return found
 
     @cached_property
+    def _sides(self) -> tuple[bool, ...]:
+        """Whether shifts are of −X: of one side, where −X is X up to a shift."""
+        return (False, True) if self._law.axis is None else (False,)
+
+    @cached_property
     def _has_one_mode(self) -> bool:
         return second_rise(self._law.pieces) is None
 
@@ -158,7 +163,7 @@ class AdditiveNoise(Mechanism):
         """Return two laws at the worst distance, to both sides where the density is lopsided."""
         if self.mass:
             return self._worst_masses()
-        sides = (False,) if self._law.is_symmetric else (False, True)
+        sides = self._sides
         if self._has_one_mode:
             pairs: tuple[Pair, ...] = tuple(
                 OwnDensityPair(self.density, self._distance, side) for side in sides
@@ -260,7 +265,7 @@ class AdditiveNoise(Mechanism):
         if self._has_one_mode or self.mass:
             return float(self.sensitivity)
         one = ExactReal.of_rational(1)
-        pairs = (OwnShiftsPair(self.density, self._distance, side) for side in (False, True))
+        pairs = (OwnShiftsPair(self.density, self._distance, side) for side in self._sides)
         found = max(pairs, key=lambda pair: pair.worst(one).lower)
         shift = float(found.worst(one).shift or self._distance) * float(self.scale)
         return -shift if found.mirrored else shift

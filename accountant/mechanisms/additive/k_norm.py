@@ -11,8 +11,9 @@ from flint import arb
 from accountant.core.adjacency import Adjacency
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import Pair, WorstCase
+from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, OneOf, Positive, Rational
-from accountant.errors import expected
+from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
@@ -22,7 +23,9 @@ from accountant.pairs.radial_noise import RadialNoisePair
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+    from accountant.core.randomness import Randomness
 
 _SQUARE, _ROOT_HALF = 2, ExactReal.of_root(Fraction(1, 2))
 """The power of Gaussian noise, and its standard deviation at scale 1."""
@@ -136,6 +139,28 @@ class KNorm(SymmetricDensity):
         radius = b * rng.gamma(self.dimension / p, size=(size, 1)) ** (1 / p)
         drawn: NDArray[Any] = at * (radius / np.linalg.norm(at, ord=order, axis=1, keepdims=True))
         return drawn
+
+    def release(
+        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
+    ) -> NDArray[Any]:
+        """Release a true answer on a lattice where the coordinates of the noise are independent.
+
+        Raises NotApplicableError elsewhere.
+        """
+        from accountant.release.lattice import LatticeSampler
+        from accountant.release.lattice_noise import independent
+
+        if self._is_gaussian:
+            law, deviation = "normal", self._gaussian.standard_deviation.ball()
+        elif self.power == 1 and (self.norm == "l1" or self.dimension == 1):
+            law, deviation = "laplace", self.scale.ball()
+        else:
+            raise NotApplicableError(
+                f"The coordinates of {self!r} depend on each other: no lattice sampler is known. "
+                "Release noise with norm='l1', or norm='l2' and power=2; `sample` simulates."
+            )
+        noise = independent(lambda: [deviation] * self.dimension, law)
+        return LatticeSampler(noise).release(value, size, rng=rng)
 
     def worst_shift(self) -> Any:
         """Return the shift of one coordinate, of all for ℓ∞."""

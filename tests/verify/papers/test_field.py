@@ -66,6 +66,10 @@ QUICK = [
     "sparse-vector/lee-clifton-least",
     "sparse-vector/stoddard",
     "sparse-vector/chen",
+    "top-k/gumbel",
+    "noisy-max/exponential",
+    "propose-test-release/half",
+    "subset-selection/pure",
 ]
 """Claims of the default suite: every kind of error that is not about training runs."""
 

@@ -28,6 +28,7 @@ from accountant.core.pair import Pair
 from accountant.mechanisms import (
     Composed,
     Gaussian,
+    KNorm,
     Laplace,
     Logistic,
     PoissonSubsampled,
@@ -73,6 +74,7 @@ def _last(pair: Pair) -> float:
     [
         *(Logistic(scale) for scale in ("0.3", "1", "40")),
         *(TruncatedLaplace(*both) for both in (("0.3", 2), ("1", 1), ("5", "400"), ("40", "41"))),
+        *(KNorm(*both) for both in ((5, 2), (1, 3), (3, 5))),
     ],
 )
 def test_the_stated_errors_of_tails(step: Mechanism, share: str) -> None:

@@ -187,6 +187,36 @@ def test_the_worst_shift_is_found(
             assert pair.hockey_stick(ExactReal.of_rational(epsilon)).lower() <= found.ball().upper()
 
 
+SYMMETRIC = [
+    BUMPS,
+    "exp(-abs(x-1/3)**3)",
+    "exp(-(x**2-4*x+1)**2)",
+    "steps((0,1),(1,2),(2,1),(3,0))",
+    "1/cosh(x-2)",
+]
+
+
+@pytest.mark.parametrize("density", SYMMETRIC)
+def test_a_density_that_is_symmetric_about_any_point_has_one_side(density: str) -> None:
+    assert len(AdditiveNoise(density).worst_case(None).remove) == 1
+    for epsilon in (Fraction(0), Fraction(1, 3), Fraction(2)):
+        one, other = (
+            OwnDensityPair(density, Fraction(3, 4), mirrored).hockey_stick(
+                ExactReal.of_rational(epsilon)
+            )
+            for mirrored in (False, True)
+        )
+        assert one.overlaps(other)
+
+
+@pytest.mark.parametrize(
+    "density",
+    ["exp(-x**2/2)+exp(-(x-10)**2/3)", "exp(-abs(x))*(x-1)**2", "steps((0,1),(1,2),(2,1),(4,0))"],
+)
+def test_a_lopsided_density_has_two_sides(density: str) -> None:
+    assert len(AdditiveNoise(density).worst_case(None).remove) == 2
+
+
 def noise_shift(noise: AdditiveNoise, epsilon: Fraction) -> Fraction:
     at = ExactReal.of_rational(epsilon)
     pairs = [pair.attained(at) for pair in noise.worst_case(None).remove]

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from accountant.errors import NotApplicableError
 from accountant.geometry.ball_loss import shape
 from accountant.mechanisms import Composed, KNorm
 from accountant.numbers.exact import exact
@@ -107,8 +108,7 @@ def test_compositions_by_the_contour() -> None:
     assert single[0] == single[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("dimension", "distance"), [(3, "1/2")])
+@pytest.mark.parametrize(("dimension", "distance"), [(2, "1"), (3, "1/2"), (5, "3")])
 def test_two_releases_are_a_mean_of_one_over_the_loss_of_the_other(
     dimension: int, distance: str
 ) -> None:
@@ -130,3 +130,22 @@ def test_two_releases_are_a_mean_of_one_over_the_loss_of_the_other(
 def test_a_million_coordinates() -> None:
     noise = KNorm(2, 10**6, sensitivity=500)
     assert float(profile.delta(noise, "1/10").upper) == pytest.approx(0.0603371861503, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "noise", [KNorm(2, 3, "l1"), KNorm(2, 3, "l2", power=2), KNorm(2, 1), KNorm(2, 1, "linf")]
+)
+def test_releases_of_independent_coordinates_have_the_variance(noise: KNorm) -> None:
+    size, answer = 2000, [1.5] * noise.dimension
+    released = noise.release(answer, size, rng=np.random.default_rng(3))
+    assert released.shape == (size, noise.dimension)
+    (variance,) = utility.variance(noise)
+    squares = ((released - 1.5) ** 2).ravel()
+    bound = 6 * np.std(squares) / np.sqrt(len(squares))  # six standard errors
+    assert abs(np.mean(squares) - float(variance.lower)) < bound
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_a_release_of_dependent_coordinates_is_refused(norm: str) -> None:
+    with pytest.raises(NotApplicableError, match="norm='l1'"):
+        KNorm(2, 3, norm).release([1.0, 2.0, 3.0])

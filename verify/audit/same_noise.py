@@ -32,6 +32,7 @@ from accountant.errors import InvalidInputError, expected
 from verify.audit.blocks import Datasets, generator
 from verify.audit.features import Values
 from verify.audit.outputs import numeric
+from verify.audit.result import shown
 from verify.audit.target import NOT_REPEATABLE, PerBlock, PerRun, target
 
 Draws: TypeAlias = list[tuple[str, int, str]]
@@ -42,7 +43,7 @@ _SAME_NOISE = 906
 _ROUNDINGS = 8
 """Last places of the outputs by which their difference may vary: four operations on either side."""
 _LONGEST = 80
-"""Characters of a draw or of a dataset that are shown."""
+"""Characters of a draw that are shown."""
 
 
 class Recorder(np.random.Generator):
@@ -60,10 +61,10 @@ class Recorder(np.random.Generator):
             return found
 
         def drawn(*given: Any, **named: Any) -> Any:
-            shown = [_shown(each) for each in given]
-            shown += [f"{key}={_shown(each)}" for key, each in named.items()]
+            said = [_written(each) for each in given]
+            said += [f"{key}={_written(each)}" for key, each in named.items()]
             values = found(*given, **named)
-            self.draws.append((name, int(np.size(values)), f"{name}({', '.join(shown)})"))
+            self.draws.append((name, int(np.size(values)), f"{name}({', '.join(said)})"))
             return values
 
         return drawn
@@ -209,7 +210,7 @@ def _pair(
         example = example or next(_differences(own, other), "")
         rows = numeric([first, second])
         if rows is None or not np.isfinite(rows).all():
-            incomparable += _shown(first) != _shown(second)
+            incomparable += _written(first) != _written(second)
         else:
             rows = rows.astype(np.float64)
             apart.append(rows[1] - rows[0])
@@ -221,7 +222,7 @@ def _pair(
         for order in (1, 2, np.inf)
     )
     return SameNoisePair(
-        datasets=(_cut(repr(pair[0])), _cut(repr(pair[1]))),
+        datasets=(shown(pair[0]), shown(pair[1])),
         runs=runs,
         values_drawn=(most[0], most[1]),
         draws_differ=differ,
@@ -254,7 +255,7 @@ def _differences(own: Draws, other: Draws) -> Iterator[str]:
             yield f"{first} against {second}"
 
 
-def _shown(value: Any) -> str:
+def _written(value: Any) -> str:
     return repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
 

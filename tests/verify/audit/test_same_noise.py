@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accountant.errors import InvalidInputError
-from verify.audit import PerRun, same_noise, target
+from verify.audit import PerRun, audit, same_noise, target
 
 PAIR = ([1.0, 2.0], [1.0, 2.0, 4.0])
 
@@ -125,3 +125,15 @@ def test_a_target_is_taken_as_it_is() -> None:
     aim = target(total)
     assert isinstance(aim, PerRun)
     assert same_noise(aim, [PAIR], runs=2, seed=1).name == "total"
+
+
+class Table(list[float]):
+    def __repr__(self) -> str:
+        return "\n".join(["   value", *map(str, self)])
+
+
+def test_a_table_of_several_lines_is_shown_in_one() -> None:
+    found = same_noise(total, [(Table([1.0]), Table([1.0, 2.0]))], runs=2, seed=1)
+    assert found.pairs[0].datasets == ("value 1.0", "value 1.0 2.0")
+    result = audit(total, 1, pairs=[(Table([1.0]), Table([1.0, 2.0]))], samples=1000, seed=1)
+    assert "neighbours   value 1.0 and value 1.0 2.0\n" in str(result)

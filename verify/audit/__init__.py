@@ -20,6 +20,7 @@ from verify.audit.neighbours import neighbours
 from verify.audit.one_lattice import LatticeFinding, lattice_datasets, one_lattice
 from verify.audit.one_run import OneRunResult, audit_one_run, canaries_needed
 from verify.audit.result import AuditResult, Outcome
+from verify.audit.same_noise import SameNoise, SameNoisePair, same_noise
 from verify.audit.samples import audit_samples, audit_scores
 from verify.audit.sequential import SequentialResult, audit_until_refuted
 from verify.audit.step import StepFinding, StepResult, audit_step
@@ -43,6 +44,8 @@ __all__ = [
     "Point",
     "PrivacyError",
     "Proposer",
+    "SameNoise",
+    "SameNoisePair",
     "SequentialResult",
     "StepFinding",
     "StepResult",
@@ -63,5 +66,6 @@ __all__ = [
     "neighbours",
     "one_lattice",
     "p_value",
+    "same_noise",
     "target",
 ]

@@ -225,6 +225,8 @@ def _finite(value: float) -> float | str:
 
 
 def shown(dataset: Any) -> str:
-    """Return a dataset as text, shortened."""
+    """Return a dataset as one line of text, shortened."""
     text = repr(dataset.tolist()) if hasattr(dataset, "tolist") else repr(dataset)
+    if "\n" in text:  # a table of pandas
+        text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"

@@ -62,6 +62,8 @@ class PartitionSelection(Mechanism, FiniteLaws):
     pairs (π(n + 1), π(n)) few are ever worst: on each of the two branches π(n + 1) is affine in
     π(n), and so is P(S) − e^x Q(S) for each of the four events S and every x, in both directions.
     So its maximum over n is at an end of a branch: n = 0, the n next to the bend, the last two.
+    Which end is worst depends on x: at one α the trade-off function of another n may be below
+    those of all ends, so that β is known between theirs and that of the largest profile.
     """
 
     example = "PartitionSelection(epsilon=1, delta='1e-5')"
@@ -154,6 +156,7 @@ class PartitionSelection(Mechanism, FiniteLaws):
             tuple(pair.reverse() for pair in pairs),
             "The probability of a key with a user more is an affine function of that without on "
             "either side of the bend, so one of the ends is worst.",
+            enveloped=True,
         )
 
     def outcomes(self, index: int) -> Sequence[object]:

@@ -119,7 +119,7 @@ class Composed(Mechanism):
         A replaced record may move it in either direction. (A `Tabulated` pair is about two given
         datasets.)
         """
-        if case.enveloped:
+        if case.enveloped and adjacency is not Adjacency.ADD_REMOVE:
             return case.pairs(None)
         differs = case.remove != case.add and not isinstance(part, Tabulated)
         if differs and require(adjacency, part) is Adjacency.REPLACE_ONE:

@@ -70,7 +70,8 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
     For n + 1 ≤ τ it is π(n) = e^{−1/s}π(n + 1), for n ≥ τ it is 1 − π(n + 1) = e^{−1/s}(1 − π(n)).
     In both ranges P and Q are affine functions of one number, so that H, a convex function of both,
     is largest at an end: n = 0, the last n with n + 1 ≤ τ, the first n ≥ τ, and large n. Between
-    the ranges there is at most one n.
+    the ranges there is at most one n. Which end is worst depends on ε: a trade-off function in
+    between may lie below those of both ends, but not below that of the largest H.
     """
 
     example = "ProposeTestRelease(test_scale=1, threshold=12, scale=1)"
@@ -119,6 +120,7 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
             pairs,
             "Unstable neighbours may have answers far apart. Of the others a distance at an end of "
             "a range is worst, in which the laws are affine functions of one number.",
+            enveloped=True,
         )
 
     def outcomes(self, index: int) -> Sequence[object]:

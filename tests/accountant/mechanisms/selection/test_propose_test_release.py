@@ -12,10 +12,10 @@ from scipy.stats import laplace
 
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import Composed, ProposeTestRelease
-from accountant.questions import guarantees, profile
+from accountant.questions import guarantees, profile, tradeoff
 from verify.certificate import certify
 from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
+from verify.claims import ApproximateDP, Relation
 from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
@@ -53,6 +53,25 @@ def test_no_distance_is_worse(given: tuple[str, ...]) -> None:
         # a cell holds a rest of (its width)² at most where L crosses ε
         assert float(known) == pytest.approx(brute(about, epsilon), rel=1e-6)
         assert float(known.relative_width or 0) < 1e-9
+
+
+def test_a_distance_beyond_the_threshold_has_the_least_beta() -> None:
+    """At α = 1/5 neighbours at the distances 23 and 22 beat those at the ends of the range."""
+    about = ProposeTestRelease(2, 20, 1)
+    (p, q), (a, b) = cells(1.0), laplace.sf(20 - np.array([23, 22]), scale=2)
+    masses = np.array([[*(a * p), 1 - a], [*(b * q), 1 - b]])
+    masses = masses[:, np.argsort(-masses[0] / masses[1])]
+    level, power = masses[1].cumsum(), masses[0].cumsum()
+    attained = float(1 - np.interp(0.2, level, power))
+    assert attained == pytest.approx(0.44496, abs=1e-5)
+    found = tradeoff.beta(about, "1/5")
+    assert found.lower < Fraction(attained) < found.upper
+    assert float(found.relative_width or 0) < 0.05
+    _, certificate = certify(Relation(
+        id="test/ptr-beta", source="test", statement="a test",
+        claim=f"beta({about!r}, 1/5) >= 0.455",
+    ))  # fmt: skip
+    assert certificate is None or check(certificate).outcome is not Outcome.VALID
 
 
 def test_the_textbook_guarantee() -> None:

@@ -204,12 +204,7 @@ def _normalized(noise: Noise) -> list[Fraction]:
     if n > _MOST_NORMALIZED:
         raise UnknownError(f"the rational numbers of {n} steps")
     column = square_root_column(noise)
-    lengths = list(accumulate(f * f for f in column))
-    weights = []
-    for length in reversed(lengths):
-        square = _LEVELS**2 * length / lengths[-1]
-        root = isqrt(square.numerator // square.denominator)
-        weights.append(Fraction(root if root**2 == square else root + 1, _LEVELS))
+    weights = _weights(column)
     inverse = [f / (1 - 2 * k) for k, f in enumerate(column)]
     found = [Fraction(0)] * n
     for j in range(n):
@@ -218,6 +213,29 @@ def _normalized(noise: Noise) -> list[Fraction]:
             entry += weights[t] * inverse[t - j]
             found[t] += entry * entry
     return found
+
+
+def _weights(column: list[Fraction]) -> list[Fraction]:
+    """Return w_t/256."""
+    lengths = list(accumulate(f * f for f in column))
+    weights = []
+    for length in reversed(lengths):
+        square = _LEVELS**2 * length / lengths[-1]
+        root = isqrt(square.numerator // square.denominator)
+        weights.append(Fraction(root if root**2 == square else root + 1, _LEVELS))
+    return weights
+
+
+def normalized_columns(noise: Noise) -> list[list[Fraction]]:
+    """Return the columns of R: the first, and those whose weight is less than that before.
+
+    Other columns are a part of the one before. With Laplace noise any of these may be worst: a
+    later one has a smaller ℓ1 norm, but fewer and larger entries.
+    """
+    column = square_root_column(noise)
+    weights = _weights(column)
+    kept = [t for t, w in enumerate(weights) if not t or w < weights[t - 1]]
+    return [[f / weights[t] for f in column[: len(column) - t]] for t in kept]
 
 
 def _bridged(n: int, arities: list[int], pooled: int) -> Fraction:

@@ -17,9 +17,9 @@ from verify.checker.mechanisms.allocated import LISTS, allocated, allocated_colu
 from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from verify.checker.mechanisms.counters import (
     COUNTERS,
-    SQUARE_ROOTS,
     distances,
     has_exact_law,
+    normalized_columns,
     several_positions,
     square_root_column,
     sums_of_an_input,
@@ -90,6 +90,9 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return tested, tested
         case "TopSelections":
             return top(noise)
+        case "NormalizedSquareRoot" if noise["mu"] is None and noise["contributions"] == 1:
+            columns = _columns(noise, normalized_columns(noise))
+            return columns, columns
         case "Channel":
             return _channel(noise["matrix"], noise["neighbours"])
         case "Shuffled":
@@ -170,15 +173,20 @@ def _counter(noise: Noise) -> Law:
         return {"law": "several-positions", "distances": sorted(d / unit for d in moved)}
     if noise["mu"] is not None:
         return {"law": "gaussian", "mu": noise["mu"]}
-    if noise.name in SQUARE_ROOTS:  # the worst column is the first one of √A
-        if noise["steps"] > _MOST_DISTANCES:
-            raise ValueError(f"{noise.name} of over {_MOST_DISTANCES} steps")
-        column = square_root_column(noise)
-        unit = noise["epsilon"] / sum(column, Fraction(0))
-        return {"law": "laplace-product", "distances": sorted(unit * x for x in column)}
+    if noise.name == "SquareRootFactorization":  # the others are parts of the first column of √A
+        return _columns(noise, [square_root_column(noise)])[0]
     if noise.name == "KaryTree" and not has_exact_law(noise):
         raise ValueError("KaryTree has no exact pair at these steps")
     return {"law": "laplace-product", "distances": distances(noise)}
+
+
+def _columns(noise: Noise, columns: list[list[Fraction]]) -> list[Law]:
+    """Return Laplace laws for entries of columns, whose first one has the largest ℓ1 norm."""
+    if noise["steps"] > _MOST_DISTANCES:
+        raise ValueError(f"{noise.name} of over {_MOST_DISTANCES} steps")
+    unit = noise["epsilon"] / sum(columns[0], Fraction(0))
+    moved = [sorted(unit * entry for entry in column) for column in columns]
+    return [{"law": "laplace-product", "distances": distances} for distances in moved]
 
 
 def _discrete_tree(noise: Noise) -> tuple[list[Law], list[Law]]:

@@ -260,3 +260,8 @@ def test_an_undefined_side_is_undecided(left: str) -> None:
 def test_between_two_ends_nothing_is_decided(mechanism: str, epsilon: str, delta: str) -> None:
     claim = ApproximateDP(id="x", mechanism=mechanism, epsilon=epsilon, delta=delta)
     assert verify(claim).verdict is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("text", [" 12 + 1", "\t12 + 1\n", "12 + 1  "])
+def test_blanks_around_an_expression_are_no_digits(text: str) -> None:
+    assert Expression(text).value({}) == 13

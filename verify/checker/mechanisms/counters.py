@@ -35,6 +35,8 @@ _MOST_STEPS: Final = 4096
 """Most steps of the square root whose rational numbers are written out."""
 _MOST_NORMALIZED: Final = 128
 """Most steps of the one with columns of one length: its L has n² entries."""
+_MOST_DISTANCES: Final = 64
+"""Steps of one whose laws with Laplace noise are listed."""
 _LEVELS: Final = 256
 """Of its weights."""
 
@@ -236,6 +238,15 @@ def normalized_columns(noise: Noise) -> list[list[Fraction]]:
     weights = _weights(column)
     kept = [t for t, w in enumerate(weights) if not t or w < weights[t - 1]]
     return [[f / weights[t] for f in column[: len(column) - t]] for t in kept]
+
+
+def laplace_columns(noise: Noise, columns: list[list[Fraction]]) -> list[dict[str, Any]]:
+    """Return Laplace laws for entries of columns, whose first one has the largest ℓ1 norm."""
+    if noise["steps"] > _MOST_DISTANCES:
+        raise ValueError(f"{noise.name} of over {_MOST_DISTANCES} steps")
+    unit = noise["epsilon"] / sum(columns[0], Fraction(0))
+    moved = [sorted(unit * entry for entry in column) for column in columns]
+    return [{"law": "laplace-product", "distances": distances} for distances in moved]
 
 
 def _bridged(n: int, arities: list[int], pooled: int) -> Fraction:

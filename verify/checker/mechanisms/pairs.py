@@ -19,6 +19,7 @@ from verify.checker.mechanisms.counters import (
     COUNTERS,
     distances,
     has_exact_law,
+    laplace_columns,
     normalized_columns,
     several_positions,
     square_root_column,
@@ -47,7 +48,6 @@ BY_PARTS = (
 """Mechanisms whose law has no one form."""
 
 _MOST_SHIFTS: Final = 1000
-_MOST_DISTANCES: Final = 64
 _NOTHING: list[Law] = [{"law": "finite", "p": [Fraction(1)], "q": [Fraction(1)]}]
 """A release that says nothing."""
 
@@ -91,7 +91,7 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         case "TopSelections":
             return top(noise)
         case "NormalizedSquareRoot" if noise["mu"] is None and noise["contributions"] == 1:
-            columns = _columns(noise, normalized_columns(noise))
+            columns = laplace_columns(noise, normalized_columns(noise))
             return columns, columns
         case "Channel":
             return _channel(noise["matrix"], noise["neighbours"])
@@ -174,19 +174,10 @@ def _counter(noise: Noise) -> Law:
     if noise["mu"] is not None:
         return {"law": "gaussian", "mu": noise["mu"]}
     if noise.name == "SquareRootFactorization":  # the others are parts of the first column of √A
-        return _columns(noise, [square_root_column(noise)])[0]
+        return laplace_columns(noise, [square_root_column(noise)])[0]
     if noise.name == "KaryTree" and not has_exact_law(noise):
         raise ValueError("KaryTree has no exact pair at these steps")
     return {"law": "laplace-product", "distances": distances(noise)}
-
-
-def _columns(noise: Noise, columns: list[list[Fraction]]) -> list[Law]:
-    """Return Laplace laws for entries of columns, whose first one has the largest ℓ1 norm."""
-    if noise["steps"] > _MOST_DISTANCES:
-        raise ValueError(f"{noise.name} of over {_MOST_DISTANCES} steps")
-    unit = noise["epsilon"] / sum(columns[0], Fraction(0))
-    moved = [sorted(unit * entry for entry in column) for column in columns]
-    return [{"law": "laplace-product", "distances": distances} for distances in moved]
 
 
 def _discrete_tree(noise: Noise) -> tuple[list[Law], list[Law]]:
@@ -282,10 +273,8 @@ def enveloped(noise: Noise) -> bool:
     Of a sample without replacement records that are unlike both of two exchanged ones may lie
     between its two extremes; so may other distances of a tested release.
     """
-    if noise.name == "ProposeTestRelease":
-        return True
-    between = noise.name == "SampledWithoutReplacement"
-    if between and noise["sample_size"] < noise["population"]:
+    few = noise.name == "SampledWithoutReplacement"
+    if noise.name == "ProposeTestRelease" or (few and noise["sample_size"] < noise["population"]):
         return True
     return any(map(enveloped, _releases(noise)))
 

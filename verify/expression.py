@@ -81,7 +81,7 @@ class Expression:
         InvalidInputError
             If a variable is missing, or a mechanism's argument is not exact.
         """
-        return _evaluate(self.tree(), variables, self.text)
+        return _evaluate(self.tree(), variables, self.text.strip())
 
     def ball(self, variables: Environment) -> arb:
         """Evaluate to a ball."""

@@ -33,6 +33,20 @@ from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
 Function: TypeAlias = Callable[..., Value]
 
 
+_MOST_BITS = 1 << 20
+"""Of an integer that is written out."""
+_MOST_TERMS = 1_000_000
+"""Of a harmonic number or a binomial coefficient: some seconds."""
+
+
+def _count(value: Value, name: str) -> int:
+    """Return an integer that is not too large, or raise InvalidInputError."""
+    found = to_integer(value)
+    if found > _MOST_TERMS:
+        raise InvalidInputError(f"{name} of {found}: expected at most {_MOST_TERMS}.")
+    return found
+
+
 def _on_balls(function: Callable[..., arb]) -> Function:
     """Lift a function of balls to values."""
 
@@ -72,7 +86,10 @@ def _integer_part(
 ) -> Fraction:
     if isinstance(value, Fraction):
         return Fraction(on_fraction(value))
-    found = on_ball(to_ball(value)).unique_fmpz()
+    ball = to_ball(value)
+    if abs(ball) > arb(2) ** _MOST_BITS:
+        raise InvalidInputError(f"{name} of a number of more than {_MOST_BITS} bits.")
+    found = on_ball(ball).unique_fmpz()
     if found is None:
         raise InvalidInputError(f"{name} is not decided: the number is too near an integer.")
     return Fraction(int(found))
@@ -83,20 +100,23 @@ def _rounded(direction: str) -> Function:
 
     def rounded(value: Value, digits: Value = Fraction(40)) -> Fraction:
         with ctx.workprec(max(ctx.prec, 4 * to_integer(digits) + 64)):
-            interval = Interval.of_ball(to_ball(value), to_integer(digits))
+            ball = to_ball(value)
+            if not ball.contains(0) and abs(abs(ball).log()) > _MOST_BITS:
+                raise InvalidInputError(f"round_{direction} of a number beyond e^±{_MOST_BITS}.")
+            interval = Interval.of_ball(ball, to_integer(digits))
         return Fraction(interval.upper if direction == "up" else interval.lower)
 
     return rounded
 
 
 def _binomial(n: Value, k: Value) -> Fraction:
-    return Fraction(comb(to_integer(n), to_integer(k)))
+    return Fraction(comb(_count(n, "binomial"), to_integer(k)))
 
 
 def _harmonic(count: Value, order: Value = Fraction(1)) -> arb:
     """Σ_{i=1}^{count} i^{−order}."""
     power = to_ball(order)
-    return sum((arb(i) ** -power for i in range(1, to_integer(count) + 1)), start=arb(0))
+    return sum((arb(i) ** -power for i in range(1, _count(count, "harmonic") + 1)), start=arb(0))
 
 
 def _ellipse_defects(dimension: Value, sparsity: Value) -> Fraction:

@@ -2,7 +2,8 @@
 
 M is lower triangular and Toeplitz with the entries f_j = C(2j, j)/4ʲ, and M² = A. Its column t,
 from 0, has the squared length S_{n−t}, S_m = Σ_{j<m} f_j². All could be as long as the first: that
-costs no privacy. With the whole numbers w_t = ⌈256 √(S_{n−t}/S_n)⌉ and W = diag(w_t/256)
+costs no privacy with Gaussian noise. With the whole numbers w_t = ⌈256 √(S_{n−t}/S_n)⌉ and
+W = diag(w_t/256)
 
     R = M W⁻¹,    L = A W M⁻¹,    L R = A,
 

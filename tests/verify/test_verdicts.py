@@ -15,6 +15,8 @@ from accountant.questions import profile
 from tests.near import narrow
 from verify import checker, document, exact
 from verify.certificate import certify
+from verify.checker.language import evaluate
+from verify.checker.reals import UnknownError
 from verify.claim import Claim
 from verify.claims import KINDS, ApproximateDP, Relation
 from verify.domain import Domain
@@ -260,3 +262,22 @@ def test_an_undefined_side_is_undecided(left: str) -> None:
 def test_between_two_ends_nothing_is_decided(mechanism: str, epsilon: str, delta: str) -> None:
     claim = ApproximateDP(id="x", mechanism=mechanism, epsilon=epsilon, delta=delta)
     assert verify(claim).verdict is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("text", [" 12 + 1", "\t12 + 1\n", "12 + 1  "])
+def test_blanks_around_an_expression_are_no_digits(text: str) -> None:
+    assert Expression(text).value({}) == 13
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("floor(2**(10**12))", "ceil(-2**(10**10))", "round_up(2**(10**12))"),
+        *("round_down(2**-(10**12))", "binomial(10**9, 5*10**8)", "harmonic(10**30)"),
+    ],
+)
+def test_a_number_that_does_not_fit_into_memory_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError):
+        Expression(text).value({})
+    with pytest.raises((UnknownError, ValueError)):
+        evaluate(text)

@@ -26,7 +26,7 @@ from verify.checker.laws import (
 )
 from verify.checker.mechanisms.counts import CountNoise, exactly
 from verify.checker.mechanisms.ellipse import optimal
-from verify.checker.mechanisms.pairs import enveloped, pairs
+from verify.checker.mechanisms.pairs import curves_between, enveloped, pairs
 from verify.checker.mechanisms.utility import (
     dimension,
     mean_squared_error,
@@ -41,6 +41,8 @@ _SPARE_BITS = 64
 """Bits for rounding, besides four for each digit."""
 _MOST_DIGITS = 1000
 """Digits, or arguments, up to which a function is written out."""
+_LONGEST = 1_000_000
+"""Decimal exponent up to which a number is rounded: it is written out."""
 _LARGEST_BINOMIAL = 100_000
 """Largest argument of a binomial coefficient: the number has 30,000 digits."""
 _MOST_TERMS = 100_000
@@ -58,6 +60,8 @@ def _rounded(x: Any, digits: Any, up: int) -> Fraction:
         if not (isinstance(x, Fraction) and x.denominator & (x.denominator - 1) == 0):
             x = x * (1 + Fraction(up if x > 0 else -up) / Fraction(10) ** (figures + 30))
         size = Real(ball(abs(x)).log() / arb(10).log()) if isinstance(x, Real) else _size(x)
+        if not abs(size) < _LONGEST:
+            raise UnknownError("the digits of a number that is so large or small")
         unit = Fraction(10) ** (int(whole_part(size)) + 1 - figures)
         return -up * whole_part(-up * x / unit) * unit
 
@@ -206,7 +210,7 @@ def _largest(answer: Callable[..., Any], what: str = "") -> Callable[..., Any]:
 def _beta(noise: Noise, alpha: Any) -> Any:
     laws = pairs(noise)
     most = least([trade_off(law, alpha) for law in laws])
-    return hull(enveloped_trade_off(laws, alpha), most) if enveloped(noise) else most
+    return hull(enveloped_trade_off(laws, alpha), most) if curves_between(noise) else most
 
 
 NOT_RECOMPUTED = ("optimal_count_true_delta",)

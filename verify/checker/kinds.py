@@ -27,7 +27,7 @@ from verify.checker.laws import (
     renyi,
     trade_off,
 )
-from verify.checker.mechanisms.pairs import enveloped, pairs, under
+from verify.checker.mechanisms.pairs import curves_between, enveloped, pairs, under
 from verify.checker.reals import UnknownError, compare
 from verify.checker.suprema import bounded_rho, least_mu
 
@@ -197,7 +197,7 @@ def needed(
     match claim["kind"]:
         case "renyi-dp" if together:
             return [{"value": enveloped_renyi(laws, given("order"))}]
-        case "tradeoff" if cuts and together:
+        case "tradeoff" if cuts and noise is not None and curves_between(noise):
             return _swept(claim, laws, cuts, given, enveloped_trade_off)
         case "gaussian-dp" | "profile" | "tradeoff" if cuts:
             return _swept(claim, laws, cuts, given)

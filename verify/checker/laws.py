@@ -38,6 +38,8 @@ _FARTHEST = 1 << 20
 """Losses beyond it are not asked for: a bracket that long holds no root."""
 _MOST_BITS = 400
 """Halvings of an interval in which a level is looked for."""
+_MOST_INTEGER_BITS = 1 << 20
+"""Of an integer part: a larger one would not fit into memory."""
 _ZERO, _ONE = Fraction(0), Fraction(1)
 Law: TypeAlias = dict[str, Any]
 """A name under "law" and parameters that are numbers or lists of numbers."""
@@ -90,6 +92,8 @@ def whole_part(x: Any) -> Fraction:
     """Return ⌊x⌋; raise FewDigitsError where the ball holds two answers."""
     if isinstance(x, Fraction):
         return Fraction(math.floor(x))
+    if not abs(x.ball) < arb(2) ** _MOST_INTEGER_BITS:
+        raise FewDigitsError("the integer part of a number of so many digits")
     found = x.ball.floor().unique_fmpz()
     if found is not None:
         return Fraction(int(found))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
+from accountant.composition.exact.laplace_product import of_distances
 from accountant.core.adjacency import Adjacency
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
@@ -94,13 +95,34 @@ class NormalizedSquareRoot(LinearCounter):
         return normalized.rows(self.steps)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of the first column; no matter which relation.
+        """Return the pair of the first column, with Laplace noise of all; no matter which relation.
 
+        A later column is shorter in ℓ1, but has fewer and larger entries, which Laplace noise may
+        hide less well at small ε. Of equal weights the first column is the whole of the others.
         Raises NotApplicableError for several contributions, and for Laplace noise and many steps.
         """
-        if self.contributions == 1:
-            return self._plain.worst_case(adjacency)
-        return super().worst_case(adjacency)
+        if self.contributions > 1:
+            return super().worst_case(adjacency)
+        first = self._plain.worst_case(adjacency)
+        if self.mu is not None:
+            return first
+        entries, weights = coefficients(self.steps), self.weights()
+        kept = [t for t in range(self.steps) if not t or weights[t] < weights[t - 1]]
+        pairs = tuple(
+            of_distances(
+                [
+                    ExactReal.of_rational(Fraction(normalized.LEVELS, weights[t]) * f) / self.scale
+                    for f in entries[: self.steps - t]
+                ]
+            )
+            for t in kept
+        )
+        return WorstCase(
+            pairs,
+            pairs,
+            "One position moves the measured sums by a column of R, and which one is worst depends "
+            "on epsilon: later columns have fewer and larger entries.",
+        )
 
     @property
     def spread(self) -> float:

@@ -70,8 +70,8 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
     For n + 1 ≤ τ it is π(n) = e^{−1/s}π(n + 1), for n ≥ τ it is 1 − π(n + 1) = e^{−1/s}(1 − π(n)).
     In both ranges P and Q are affine functions of one number, so that H, a convex function of both,
     is largest at an end: n = 0, the last n with n + 1 ≤ τ, the first n ≥ τ, and large n. Between
-    the ranges there is at most one n. Which end is worst depends on ε: at one α the trade-off
-    function of a distance between them may be below those of both.
+    the ranges there is at most one n. Which end is worst depends on ε: a trade-off function in
+    between may lie below those of both ends, but not below that of the largest H.
     """
 
     example = "ProposeTestRelease(test_scale=1, threshold=12, scale=1)"

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 
 from accountant.counting.least_error import least_units
 from accountant.counting.normalized import LEVELS, row_units, weights
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import NormalizedSquareRoot, SquareRootFactorization
+from accountant.mechanisms import LaplaceVector, NormalizedSquareRoot, SquareRootFactorization
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.landau import coefficients
 from accountant.questions import guarantees, profile, utility
+from verify.certificate import certify
+from verify.checker import Outcome, check
+from verify.claims import ApproximateDP
+from verify.verdict import Verdict
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 17, 200])
@@ -48,16 +53,39 @@ def test_it_is_between_the_bound_and_the_square_root(steps: int, gain: float, ab
 
 
 def test_it_has_the_privacy_of_its_first_column() -> None:
-    """No column is longer in ℓ1 or ℓ2 (`test_linear_counters`), so the pairs are those of M."""
-    for noise in ({"mu": "1/2"}, {"epsilon": 1}):
-        one, plain = NormalizedSquareRoot(12, **noise), SquareRootFactorization(12, **noise)
-        assert profile.delta(one, "1/3") == profile.delta(plain, "1/3")
+    """No column is longer in ℓ1 or ℓ2 (`test_linear_counters`): with Gaussian noise that of M."""
+    one, plain = (kind(12, mu="1/2") for kind in (NormalizedSquareRoot, SquareRootFactorization))
+    assert profile.delta(one, "1/3") == profile.delta(plain, "1/3")
+    one, plain = (kind(12, epsilon=1) for kind in (NormalizedSquareRoot, SquareRootFactorization))
     assert one.scale == plain.scale
     gaussian = NormalizedSquareRoot(1000, mu=1)
     assert guarantees.mu(gaussian).upper == 1
     assert gaussian.exact_gaussian_mu(None) == ExactReal.of_rational(1)
     with pytest.raises(NotApplicableError, match="which are worst is not pursued"):
         profile.delta(NormalizedSquareRoot(12, mu=1, contributions=2), 1)
+
+
+@pytest.mark.parametrize("at", ["0", "1/4", "1/2", "1"])
+def test_with_laplace_noise_any_column_may_be_worst(at: str) -> None:
+    """A later column has fewer and larger entries: for small ε it loses more than the first."""
+    one = NormalizedSquareRoot(6, epsilon=1)
+    columns = list(zip(*one.factorisation()[1], strict=True))
+    each = [profile.delta(LaplaceVector(one.scale, [*filter(None, c)]), at) for c in columns]
+    found = profile.delta(one, at)
+    assert found.lower == max(delta.lower for delta in each)
+    assert found.upper == max(delta.upper for delta in each)
+    assert (found.upper > each[0].upper) == (at in ("0", "1/4"))
+    claim = ApproximateDP(
+        id="n", source="test", statement="a test", mechanism=repr(one), epsilon=at,
+        delta=str(Fraction(found.upper)),
+    )  # fmt: skip
+    less = msgspec.structs.replace(claim, delta=str(Fraction(found.upper) * Fraction(999, 1000)))
+    for verdict, asked in ((Verdict.HOLDS, claim), (Verdict.REFUTED, less)):
+        if at != "1" or verdict is Verdict.HOLDS:
+            finding, certificate = certify(asked)
+            assert finding.verdict is verdict
+            assert certificate is not None
+            assert check(certificate).outcome is Outcome.VALID
 
 
 def test_samples_have_the_variances_of_the_rows() -> None:

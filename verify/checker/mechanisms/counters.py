@@ -35,6 +35,8 @@ _MOST_STEPS: Final = 4096
 """Most steps of the square root whose rational numbers are written out."""
 _MOST_NORMALIZED: Final = 128
 """Most steps of the one with columns of one length: its L has n² entries."""
+_MOST_DISTANCES: Final = 64
+"""Steps of one whose laws with Laplace noise are listed."""
 _LEVELS: Final = 256
 """Of its weights."""
 
@@ -204,12 +206,7 @@ def _normalized(noise: Noise) -> list[Fraction]:
     if n > _MOST_NORMALIZED:
         raise UnknownError(f"the rational numbers of {n} steps")
     column = square_root_column(noise)
-    lengths = list(accumulate(f * f for f in column))
-    weights = []
-    for length in reversed(lengths):
-        square = _LEVELS**2 * length / lengths[-1]
-        root = isqrt(square.numerator // square.denominator)
-        weights.append(Fraction(root if root**2 == square else root + 1, _LEVELS))
+    weights = _weights(column)
     inverse = [f / (1 - 2 * k) for k, f in enumerate(column)]
     found = [Fraction(0)] * n
     for j in range(n):
@@ -218,6 +215,38 @@ def _normalized(noise: Noise) -> list[Fraction]:
             entry += weights[t] * inverse[t - j]
             found[t] += entry * entry
     return found
+
+
+def _weights(column: list[Fraction]) -> list[Fraction]:
+    """Return w_t/256."""
+    lengths = list(accumulate(f * f for f in column))
+    weights = []
+    for length in reversed(lengths):
+        square = _LEVELS**2 * length / lengths[-1]
+        root = isqrt(square.numerator // square.denominator)
+        weights.append(Fraction(root if root**2 == square else root + 1, _LEVELS))
+    return weights
+
+
+def normalized_columns(noise: Noise) -> list[list[Fraction]]:
+    """Return the columns of R: the first, and those whose weight is less than that before.
+
+    Other columns are a part of the one before. With Laplace noise any of these may be worst: a
+    later one has a smaller ℓ1 norm, but fewer and larger entries.
+    """
+    column = square_root_column(noise)
+    weights = _weights(column)
+    kept = [t for t, w in enumerate(weights) if not t or w < weights[t - 1]]
+    return [[f / weights[t] for f in column[: len(column) - t]] for t in kept]
+
+
+def laplace_columns(noise: Noise, columns: list[list[Fraction]]) -> list[dict[str, Any]]:
+    """Return Laplace laws for entries of columns, whose first one has the largest ℓ1 norm."""
+    if noise["steps"] > _MOST_DISTANCES:
+        raise ValueError(f"{noise.name} of over {_MOST_DISTANCES} steps")
+    unit = noise["epsilon"] / sum(columns[0], Fraction(0))
+    moved = [sorted(unit * entry for entry in column) for column in columns]
+    return [{"law": "laplace-product", "distances": distances} for distances in moved]
 
 
 def _bridged(n: int, arities: list[int], pooled: int) -> Fraction:

@@ -17,9 +17,10 @@ from verify.checker.mechanisms.allocated import LISTS, allocated, allocated_colu
 from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from verify.checker.mechanisms.counters import (
     COUNTERS,
-    SQUARE_ROOTS,
     distances,
     has_exact_law,
+    laplace_columns,
+    normalized_columns,
     several_positions,
     square_root_column,
     sums_of_an_input,
@@ -47,7 +48,6 @@ BY_PARTS = (
 """Mechanisms whose law has no one form."""
 
 _MOST_SHIFTS: Final = 1000
-_MOST_DISTANCES: Final = 64
 _NOTHING: list[Law] = [{"law": "finite", "p": [Fraction(1)], "q": [Fraction(1)]}]
 """A release that says nothing."""
 
@@ -90,6 +90,9 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
             return tested, tested
         case "TopSelections":
             return top(noise)
+        case "NormalizedSquareRoot" if noise["mu"] is None and noise["contributions"] == 1:
+            columns = laplace_columns(noise, normalized_columns(noise))
+            return columns, columns
         case "Channel":
             return _channel(noise["matrix"], noise["neighbours"])
         case "Shuffled":
@@ -170,12 +173,8 @@ def _counter(noise: Noise) -> Law:
         return {"law": "several-positions", "distances": sorted(d / unit for d in moved)}
     if noise["mu"] is not None:
         return {"law": "gaussian", "mu": noise["mu"]}
-    if noise.name in SQUARE_ROOTS:  # the worst column is the first one of √A
-        if noise["steps"] > _MOST_DISTANCES:
-            raise ValueError(f"{noise.name} of over {_MOST_DISTANCES} steps")
-        column = square_root_column(noise)
-        unit = noise["epsilon"] / sum(column, Fraction(0))
-        return {"law": "laplace-product", "distances": sorted(unit * x for x in column)}
+    if noise.name == "SquareRootFactorization":  # the others are parts of the first column of √A
+        return laplace_columns(noise, [square_root_column(noise)])[0]
     if noise.name == "KaryTree" and not has_exact_law(noise):
         raise ValueError("KaryTree has no exact pair at these steps")
     return {"law": "laplace-product", "distances": distances(noise)}
@@ -278,6 +277,17 @@ def enveloped(noise: Noise) -> bool:
     if between and noise["sample_size"] < noise["population"]:
         return True
     return any(map(enveloped, _releases(noise)))
+
+
+def curves_between(noise: Noise) -> bool:
+    """Whether only the largest of several profiles is known to bound a trade-off function.
+
+    Of laws that are affine in a number H and all that is integrated from it, a convex function, is
+    largest at an end; a trade-off function in between may lie below those of both ends.
+    """
+    if noise.name in ("ProposeTestRelease", "PartitionSelection") or enveloped(noise):
+        return True
+    return any(map(curves_between, _releases(noise)))
 
 
 def under(noise: Noise, adjacency: str | None) -> Noise:

@@ -16,7 +16,7 @@ from accountant.mechanisms import Composed, ProposeTestRelease
 from accountant.questions import guarantees, profile, tradeoff
 from verify.certificate import certify
 from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
+from verify.claims import ApproximateDP, Relation
 from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
@@ -80,6 +80,25 @@ def test_no_distance_has_a_smaller_error() -> None:
     assert float(found.upper) == pytest.approx(errors[0], rel=1e-6)  # the worst end
     with pytest.raises(BetweenError):
         tradeoff.beta(about, "3/10", relative_width="1/100")
+
+
+def test_a_distance_beyond_the_threshold_has_the_least_beta() -> None:
+    """At α = 1/5 neighbours at the distances 23 and 22 beat those at the ends of the range."""
+    about = ProposeTestRelease(2, 20, 1)
+    (p, q), (a, b) = cells(1.0), laplace.sf(20 - np.array([23, 22]), scale=2)
+    masses = np.array([[*(a * p), 1 - a], [*(b * q), 1 - b]])
+    masses = masses[:, np.argsort(-masses[0] / masses[1])]
+    level, power = masses[1].cumsum(), masses[0].cumsum()
+    attained = float(1 - np.interp(0.2, level, power))
+    assert attained == pytest.approx(0.44496, abs=1e-5)
+    found = tradeoff.beta(about, "1/5")
+    assert found.lower < Fraction(attained) < found.upper
+    assert float(found.relative_width or 0) < 0.05
+    _, certificate = certify(Relation(
+        id="test/ptr-beta", source="test", statement="a test",
+        claim=f"beta({about!r}, 1/5) >= 0.455",
+    ))  # fmt: skip
+    assert certificate is None or check(certificate).outcome is not Outcome.VALID
 
 
 def test_the_textbook_guarantee() -> None:

@@ -45,6 +45,7 @@ from accountant import ask
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import UndecidedError
+from accountant.loops import least_epsilon
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
 from accountant.mechanisms.wrappers.composed import Composed
@@ -100,7 +101,7 @@ class TruncatedBatches:
     def lower(self, delta: ExactReal) -> Decimal:
         """Return a lower bound of ε(δ)."""
         kept = 1 - self.crowded
-        return _epsilon(self.run(0, kept), delta).lower if kept else Decimal(0)
+        return _epsilon(self.run(0, kept), delta).lower if kept else least_epsilon(delta)
 
     def upper(self, delta: ExactReal) -> tuple[Decimal, int]:
         """Return an upper bound of ε(δ), and m_l."""

@@ -115,6 +115,13 @@ class Participation:
                 "Expected participations to be left out where participation is "
                 "'random-allocation': a record takes part in every separation-th step."
             )
+        if schema == ALLOCATED and separation > steps:
+            raise expected(
+                "separation",
+                separation,
+                f"≤ steps={steps} with participation={ALLOCATED!r}",
+                "One of the first `separation` steps is chosen: all have to be there.",
+            )
         room = -(-steps // separation)
         if participations is not None and participations > room:
             raise expected(

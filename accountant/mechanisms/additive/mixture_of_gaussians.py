@@ -95,8 +95,7 @@ class MixtureOfGaussians(GaussianNoise):
         if simple is not None and relation is Adjacency.ADD_REMOVE:
             return simple.worst_case(relation)
         if isinstance(simple, Gaussian):
-            twice = _TWO * simple.l2_sensitivity
-            return Gaussian(self.standard_deviation, twice).worst_case(relation)
+            return self._replaced(simple).worst_case(relation)
         if isinstance(simple, PoissonSubsampled):
             return simple.worst_case(relation)
         means = [each / self.standard_deviation for each in self.sensitivities]
@@ -115,6 +114,18 @@ class MixtureOfGaussians(GaussianNoise):
             "Shifts in one direction, each as long as it may be, are worst, and attained without "
             "other records.",
         )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return that of a shift that is sure, twice as long where a record is replaced."""
+        simple = self._simple()
+        if not isinstance(simple, Gaussian):
+            return None
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            simple = self._replaced(simple)
+        return simple.exact_gaussian_mu(adjacency)
+
+    def _replaced(self, simple: Gaussian) -> Gaussian:
+        return Gaussian(self.standard_deviation, _TWO * simple.l2_sensitivity)
 
     def _simple(self) -> Mechanism | None:
         """Return the same release by its name, where it has one."""

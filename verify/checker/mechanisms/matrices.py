@@ -92,6 +92,8 @@ def misfit(noise: Noise) -> str:
             return "a separation or participations of a single participation"
     elif b is None:
         return "no separation"
+    if noise["participation"] == ALLOCATED and b > n:
+        return "a separation above the steps, of a first step by chance"
     if noise["participation"] == ALLOCATED and noise["participations"] is not None:
         return "participations of a random allocation"
     if given == "tree" and n > _MOST_ROWS:

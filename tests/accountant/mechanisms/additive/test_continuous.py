@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+import dpassay
 from accountant.core.adjacency import Direction
 from accountant.errors import AdjacencyError
 from accountant.mechanisms import (
@@ -202,6 +203,14 @@ def test_more_contribution_never_has_less_delta(
     large = MixtureOfGaussians(Fraction(sigma, 10), [Fraction(t, 9) for t in tenths], share)
     values = [profile.delta(each, epsilon, adjacency="add-remove") for each in (small, large)]
     assert values[0].lower <= values[1].upper
+
+
+@pytest.mark.parametrize(("adjacency", "shift"), [("add-remove", 3), ("replace-one", 6)])
+def test_a_sure_shift_is_composed_like_a_gaussian(adjacency: str, shift: int) -> None:
+    sure = MixtureOfGaussians(2, [0, 3], [0, 1])
+    assert dpassay.epsilon(
+        dpassay.Composed(sure, 4), "0.1", adjacency=adjacency
+    ) == dpassay.epsilon(dpassay.Gaussian(1, shift), "0.1")
 
 
 @pytest.mark.parametrize("noise", [THREE, BOTH, MixtureOfGaussians(2, [3], [1])])

@@ -27,7 +27,8 @@ from verify.checker.compositions.losses import Factor, Listed, Normal, discrete_
 from verify.checker.compositions.losses import Laplace as LaplaceLoss
 from verify.checker.compositions.mixtures import Mixture
 from verify.checker.facts import mechanism
-from verify.checker.mechanisms.pairs import fits, pairs, under
+from verify.checker.mechanisms.neighbours import under
+from verify.checker.mechanisms.pairs import fits, pairs
 from verify.checker.reals import UnknownError, compare
 
 

@@ -32,7 +32,8 @@ from verify.checker.language import Variables, evaluate
 from verify.checker.laws import hockey_stick, tails
 from verify.checker.mechanisms import counters
 from verify.checker.mechanisms.arguments import TABLE
-from verify.checker.mechanisms.pairs import fits, pairs, under
+from verify.checker.mechanisms.neighbours import under
+from verify.checker.mechanisms.pairs import fits, pairs
 from verify.checker.notation import Noise
 from verify.checker.reals import UnknownError, compare
 from verify.claims import ApproximateDP

@@ -16,7 +16,8 @@ from verify.checker import apart
 from verify.checker.compositions import composed, losses
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate
-from verify.checker.mechanisms.pairs import pairs, under
+from verify.checker.mechanisms.neighbours import under
+from verify.checker.mechanisms.pairs import pairs
 
 GAUSSIAN = (
     'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=1)"\n'

@@ -26,7 +26,8 @@ from verify.checker.laws import (
 )
 from verify.checker.mechanisms.counts import CountNoise, exactly
 from verify.checker.mechanisms.ellipse import optimal
-from verify.checker.mechanisms.pairs import curves_between, enveloped, pairs
+from verify.checker.mechanisms.neighbours import curves_between, enveloped
+from verify.checker.mechanisms.pairs import pairs
 from verify.checker.mechanisms.utility import (
     dimension,
     mean_squared_error,

@@ -27,7 +27,8 @@ from verify.checker.laws import (
     renyi,
     trade_off,
 )
-from verify.checker.mechanisms.pairs import curves_between, enveloped, pairs, under
+from verify.checker.mechanisms.neighbours import curves_between, enveloped, under
+from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import UnknownError, compare
 from verify.checker.suprema import bounded_rho, least_mu
 

@@ -26,7 +26,7 @@ from verify.checker.kernel.expressions import (
     Text,
 )
 from verify.checker.mechanisms.arguments import build
-from verify.checker.mechanisms.pairs import under
+from verify.checker.mechanisms.neighbours import under
 from verify.checker.notation import Noise
 from verify.checker.reals import Real, UnknownError, ball, compare, power, short
 

@@ -22,7 +22,8 @@ from verify.checker.facts import answers, ends, mechanism, named, parameters, re
 from verify.checker.kinds import needed, refuting
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
 from verify.checker.laws import Law
-from verify.checker.mechanisms.pairs import BY_PARTS, assumptions, fits, pairs, under
+from verify.checker.mechanisms.neighbours import assumptions, under
+from verify.checker.mechanisms.pairs import BY_PARTS, fits, pairs
 from verify.checker.outcome import quoted
 from verify.checker.reals import UnknownError, ball, compare, hull
 from verify.checker.stated import Stated

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from verify.checker.compositions.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
-from verify.checker.declared.own_density import both_sides, is_worst
+from verify.checker.declared.own_density import both_sides
 from verify.checker.declared.tested_release import tested_pairs
 from verify.checker.masses import masses, mixed
 from verify.checker.mechanisms import local, matrices
@@ -29,6 +29,7 @@ from verify.checker.mechanisms.counters import (
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from verify.checker.mechanisms.keys import KEYS, key_pairs
+from verify.checker.mechanisms.neighbours import releases, under
 from verify.checker.mechanisms.products import enclosed, product, top
 from verify.checker.mechanisms.shuffled import shuffled
 from verify.checker.notation import Noise
@@ -257,53 +258,6 @@ def _channel(rows: list[list[Fraction]], listed: Any) -> tuple[list[Law], list[L
     return laws, laws
 
 
-def assumptions(noise: Noise) -> list[str]:
-    """Return what a statement about a mechanism takes for granted by its own words."""
-    found = [text for one in _releases(noise) for text in assumptions(one)]
-    if noise.name == "Guaranteed":
-        found.append("that what Guaranteed stands for has the guarantee it names")
-    if noise.name == "AdditiveNoise" and not is_worst(noise):
-        found.append("that the worst shift of AdditiveNoise is as it is written")
-    return found
-
-
-def enveloped(noise: Noise) -> bool:
-    """Whether neighbours are known to be dominated by the largest of several profiles alone.
-
-    Of a sample without replacement records that are unlike both of two exchanged ones may lie
-    between its two extremes.
-    """
-    between = noise.name == "SampledWithoutReplacement"
-    if between and noise["sample_size"] < noise["population"]:
-        return True
-    return any(map(enveloped, _releases(noise)))
-
-
-def curves_between(noise: Noise) -> bool:
-    """Whether only the largest of several profiles is known to bound a trade-off function.
-
-    Of laws that are affine in a number H and all that is integrated from it, a convex function, is
-    largest at an end; a trade-off function in between may lie below those of both ends.
-    """
-    if noise.name in ("ProposeTestRelease", "PartitionSelection") or enveloped(noise):
-        return True
-    return any(map(curves_between, _releases(noise)))
-
-
-def under(noise: Noise, adjacency: str | None) -> Noise:
-    """Return the mechanism with a relation noted, and what it wraps with the relation there.
-
-    A sample of a fixed size has a record replaced.
-    """
-    inside, arguments = noise["mechanism"], noise.arguments
-    within = "replace-one" if noise.name == "SampledWithoutReplacement" else adjacency
-    if isinstance(inside, list):
-        arguments = {**arguments, "mechanism": [under(one, within) for one in inside]}
-    elif isinstance(inside, Noise):
-        arguments = {**arguments, "mechanism": under(inside, within)}
-    return Noise(noise.name, arguments, adjacency)
-
-
 def _sample(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Mix the pairs of a release (A, B): (1 − q)B + qA and B, or A and (1 − q)A + qB.
 
@@ -395,7 +349,7 @@ def _sampled_columns(noise: Noise) -> tuple[list[Law], list[Law]]:
 def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Multiply the pairs of all releases, in each direction."""
     count = int(noise["count"])
-    ways = [_directions(release) for release in _releases(noise)]
+    ways = [_directions(release) for release in releases(noise)]
     if len(ways) == count == 1:
         return ways[0]
     if only_enclosed(noise):
@@ -479,24 +433,18 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
         case _ if noise.name in _ADDED or matrices.sampled(noise) or matrices.allocated(noise):
             return adjacency == "add-remove"
         case "Composed":
-            releases = _releases(noise)
-            return all(fits(release, adjacency) for release in releases) and (
+            parts = releases(noise)
+            return all(fits(release, adjacency) for release in parts) and (
                 adjacency == "add-remove"
-                or not any(_one_way(under(release, adjacency)) for release in releases)
+                or not any(_one_way(under(release, adjacency)) for release in parts)
             )
     return noise.name not in _NAMED or adjacency is not None
-
-
-def _releases(noise: Noise) -> list[Noise]:
-    """Return what a mechanism wraps."""
-    inside = noise["mechanism"]
-    return inside if isinstance(inside, list) else [] if inside is None else [inside]
 
 
 def _plain_gaussian(noise: Noise) -> bool:
     """Whether a mechanism is Gaussian noise of given sensitivity, once or several times."""
     if noise.name == "Composed":
-        return all(map(_plain_gaussian, _releases(noise)))
+        return all(map(_plain_gaussian, releases(noise)))
     return noise.name == "Gaussian"
 
 

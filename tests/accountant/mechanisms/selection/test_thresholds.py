@@ -18,7 +18,7 @@ from accountant.mechanisms import (
     PartitionSelection,
     PoissonSubsampled,
 )
-from accountant.questions import profile
+from accountant.questions import profile, tradeoff
 
 ADDED = Adjacency.ADD_REMOVE
 FALSE_ALARM = 1e-6
@@ -57,6 +57,24 @@ def test_few_numbers_of_users_are_worst(epsilon: str, delta: str, share: float) 
     )
     found = profile.delta(PartitionSelection(epsilon, delta), at, adjacency=ADDED)
     assert float(found) == pytest.approx(worst, rel=1e-7)
+
+
+def error_of_two(p: float, q: float, alpha: float) -> float:
+    """Return β(α) for the laws (p, 1 − p) and (q, 1 − q)."""
+    return min(1 - alpha * p / q if alpha <= q else (1 - p) * (1 - alpha) / (1 - q), 1 - alpha)
+
+
+def test_no_number_of_users_has_a_smaller_error() -> None:
+    """H is largest at the ends, but the least error at one α is that of two against one user."""
+    about, kept = PartitionSelection(1, "1/1000"), curve(1, 1e-3)
+    errors = [
+        min(error_of_two(*ends, 1e-3), error_of_two(*ends[::-1], 1e-3))
+        for ends in itertools.pairwise(kept)
+        if min(ends) > 0
+    ]
+    found = tradeoff.beta(about, "1/1000", adjacency=ADDED)
+    assert float(found.lower) == pytest.approx(min(errors), rel=1e-9)
+    assert float(found.upper) > min(errors) + 1e-4
 
 
 def test_keys_are_kept_with_their_probabilities() -> None:

@@ -217,6 +217,8 @@ def _answer(
     sigma, most = exact(noise_multiplier, "noise_multiplier"), probability("delta", delta)
     if sigma.sign <= 0:
         raise expected("noise_multiplier", noise_multiplier, "> 0", "Without noise nothing holds.")
+    if most.rational == 1:
+        raise expected("delta", delta, "< 1", "Every mechanism is (ε, 1)-DP, at any ε.")
     found = scheme(sampling, sigma, loop, neighbours)
     epsilon, ends = found.epsilon(most)
     return Training(

@@ -19,6 +19,7 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import (
+    GRID_WIDTH,
     START_PRECISION,
     Interval,
     asked_width,
@@ -104,8 +105,28 @@ def _inverse(
         elif side < 0:
             open_pairs.append(pair)
     if open_pairs:
-        found.append(inverse_by_values(open_pairs, target, relative_width))
+        try:
+            found.append(inverse_by_values(open_pairs, target, relative_width))
+        except UndecidedError as problem:
+            coarse = None
+            if relative_width < GRID_WIDTH and problem.interval is None:
+                coarse = _quickly(open_pairs, target)
+            if coarse is None:
+                raise
+            refusal = UndecidedError("No contour was short enough. Ask for a larger width.")
+            refusal.say_interval(coarse)
+            refused.append((open_pairs[0], refusal))
     return found, [refusal for pair, refusal in refused if not _cannot_matter(pair, found)]
+
+
+def _quickly(pairs: Sequence[Pair], target: ExactReal) -> Interval | None:
+    """Return the largest ε(δ) as quick engines enclose it; None where a pair has none."""
+    with contextlib.suppress(UndecidedError):
+        known = [pair.inverse(target, GRID_WIDTH) for pair in pairs]
+        ends = [(each.lower, each.upper) for each in known if each is not None]
+        if len(ends) == len(pairs):
+            return Interval(max(low for low, _ in ends), max(high for _, high in ends))
+    return None
 
 
 def _cannot_matter(pair: Pair, found: Sequence[Interval]) -> bool:

@@ -51,6 +51,20 @@ def test_a_tolerance_that_is_not_met_says_what_was_reached(
     assert main(["profile", MIXED, "--epsilon", "1", "--relative-width", "0"]) == 2
 
 
+@pytest.mark.slow
+def test_a_refused_epsilon_beside_that_of_delta_at_0_carries_what_a_grid_knows() -> None:
+    few = notation.parse("Composed(PoissonSubsampled(Gaussian(0.6), 0.001), 2)")
+    assert isinstance(few, Mechanism)
+    known = profile.epsilon(few, "1e-3", adjacency="add-remove")
+    with pytest.raises(UndecidedError) as caught:
+        profile.epsilon(few, "1e-3", adjacency="add-remove", relative_width=Fraction(1, 10**9))
+    found = caught.value.interval
+    assert found is not None
+    assert found.lower <= known.upper
+    assert known.lower <= found.upper
+    assert found.upper - found.lower <= found.lower / 10**6
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

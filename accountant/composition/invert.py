@@ -113,9 +113,9 @@ def _inverse(
                 coarse = _quickly(open_pairs, target)
             if coarse is None:
                 raise
-            refusal = UndecidedError("No contour was short enough. Ask for a larger width.")
-            refusal.say_interval(coarse)
-            refused.append((open_pairs[0], refusal))
+            told = UndecidedError("No contour was short enough. Ask for a larger relative_width.")
+            told.say_interval(coarse)
+            refused.append((open_pairs[0], told))
     return found, [refusal for pair, refusal in refused if not _cannot_matter(pair, found)]
 
 

@@ -375,16 +375,18 @@ class Quadrature:
         h, reach = float(step), float(step * count)
         if len(x) > MOST_PHASES or reach * float(np.abs(x).max()) > LARGEST_ANGLE or h != step:
             return None
-        error = error_of_sums(weights, x)
-        error += float(weights @ np.array([float(loss.rad()) for loss in away])) * (1 + 1e-9)
-        if not error < rate:
-            return None
+        blurred = float(weights @ np.array([float(loss.rad()) for loss in away])) * (1 + 1e-9)
+        error = error_of_sums(weights, x, heads=False) + blurred
+        if heads := not error < rate:
+            error = error_of_sums(weights, x) + blurred
+            if not error < rate:
+                return None
         blur = (self.error / total).upper()
         around = acb(arb(0, blur), arb(0, blur))
         norm = 1 + arb(0, blur)
         found = []
         block = blocks(count)
-        for j, value in enumerate(phase_sums(weights, x, h, count).tolist()):
+        for j, value in enumerate(phase_sums(weights, x, h, count, heads=heads).tolist()):
             t = arb(j * h)
             off = error * (t + (j % block) * h)
             centred = acb(1 + arb(value.real, off), arb(value.imag, off)) + around

@@ -11,7 +11,7 @@ from verify import checker
 def matrix(strategy: str, more: str, steps: int = 12) -> str:
     return (
         f"MatrixMechanism(strategy={strategy}, noise_multiplier=3, steps={steps}, "
-        f"separation=4, {more})"
+        f"separation={min(4, steps)}, {more})"
     )
 
 

@@ -45,7 +45,7 @@ _PRECISION = 128
 """Bits of a bound of the decay, which becomes a float."""
 _HALF = Fraction(1, 2)
 _NEAR = 1e-3
-"""The least |s|: terms cancel at 0, and nearby the mean is linear."""
+"""The least |s| in floats: terms cancel at 0, and nearby the mean is linear."""
 _LARGE = 1.0
 """|s|τ beyond which e^{−2|s|τ} is split off: the sum of both exponentials would overflow."""
 _SMALL = 0.5
@@ -222,8 +222,6 @@ class FloatLaplace:
         return step.real, side * (step.imag + t * self.tau) - t * mean
 
 
-_LEAST = 1e-3
-"""The least |s| in floats: terms cancel at 0, and nearby the mean is linear."""
 _SERIES = 0.3
 """Below it ln(sinh(x)/x) is summed by a series, whose next term is below 1e-12 of the sum."""
 
@@ -283,7 +281,7 @@ class FloatLogistic:
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln M(c + it) − ln M(c) − it (ln M)'(c)."""
-        s = max(abs(c + 0.5), _LEAST)
+        s = max(abs(c + 0.5), _NEAR)
         x, v = s * self.tau, t * self.tau
         turned = np.sin(v) * (2 * math.exp(-x) / -math.expm1(-2 * x))
         real = 0.5 * (np.log1p(turned**2) - np.log1p((t / s) ** 2))

@@ -157,11 +157,12 @@ def certified(row: str) -> Data:
 
 def claims() -> list[Any]:
     table = [line.split() for (line,) in rows(Path(__file__).with_name("certified.txt"))]
-    marked = {"slow": [pytest.mark.slow]}
+    slow = [pytest.mark.slow]
     return [
         pytest.param(
             verdict, " ".join(word for word in words if word not in ("slow", "given")),
-            "given" in words, marks=marked.get(words[-1], []), id=f"{verdict} {' '.join(words)}",
+            "given" in words, marks=slow if "slow" in words else [],
+            id=f"{verdict} {' '.join(words)}",
         )
         for verdict, *words in table
     ]  # fmt: skip

@@ -112,16 +112,20 @@ def other(base: Scheme, sampling: str, relation: str, sigma: ExactReal, loop: Lo
         for text in base.assumptions
     )
     run, adjacency = known.most[0]
+    k = loop.group
+    if k > 1:  # one record moves the sum of a step by up to 2C, and a group by as much for each
+        run = times(Gaussian(sigma, 2 * k), loop.steps)
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
-        k = loop.group
-        upper = (
-            known.upper(delta) if k == 1 else Interval(Decimal(0), by_rule(known.upper, k, delta))
-        )
-        low = min(known.lower(delta), upper.upper)
-        return Interval(low, upper.upper), (
-            "Lower end: a dataset whose other gradients are 0, or all the same. Upper end: proved "
-            "for every dataset."
+        upper = known.upper(delta).upper
+        if k > 1:
+            upper = min(by_rule(known.upper, k, delta), enclosed(run, adjacency, delta).upper)
+        low = known.lower(delta)
+        least = "a dataset whose other gradients are 0, or all the same"
+        if low == least_epsilon(delta):
+            least = "ln(1 - delta), which every mechanism has"
+        return Interval(min(low, upper), upper), (
+            f"Lower end: {least}. Upper end: proved for every dataset."
         )
 
     exact = known.least == known.most and loop.group == 1

@@ -204,7 +204,7 @@ def _with_replacement(sigma: ExactReal, loop: Loop, neighbours: str = "replace-o
         return Interval(min(lower, upper), upper), reason
 
     return Scheme(
-        run.mixed(2, run.usual, up=True),
+        run.whole,
         relation,
         (
             f"Every step fills {loop.batch} places with one of the {loop.size} records each, all "

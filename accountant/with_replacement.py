@@ -83,6 +83,17 @@ class WithReplacement:
         sums = MixtureOfGaussians(self.sigma, [moves * j for j in range(most + 1)], law)
         return times(sums, self.steps)
 
+    @property
+    def whole(self) -> Mechanism:
+        """Return T mixtures that are no better at any δ: J counts as B where it is large."""
+        most = min(self.usual, self.batch - 1)
+        tails = [Fraction(1)]
+        for j in range(1, most + 2):
+            tails.append(min(tails[-1], self.tail(j)))
+        law = [a - b for a, b in pairwise([*tails, Fraction(0)])]
+        moves = [*range(0, 2 * most + 1, 2), 2 * self.batch]
+        return times(MixtureOfGaussians(self.sigma, moves, law), self.steps)
+
     def _least(self, j: int) -> Fraction:
         """Return a lower bound of P(J ≥ j)."""
         with ctx.workprec(_BITS):

@@ -120,7 +120,7 @@ def _table(
         shifts,
     )
     with ctx.workprec(BITS):
-        for i in hull:
+        for i in range(len(points)):
             if not profile(found, points[i]) >= arb(float(most[i])):
                 raise UndecidedError("The table of all shifts was not proved to dominate them.")
     return found

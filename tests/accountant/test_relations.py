@@ -145,3 +145,17 @@ def test_what_is_refused() -> None:
         dpassay.dpsgd(1, 9, 9, steps=1, delta=DELTA, sampling="with-replacement", group=9)
     with pytest.raises(dpassay.InvalidInputError, match="Expected delta=1 < 1"):
         dpassay.dpsgd(2, 2, 4, epochs=1, delta=1, sampling=TRUNCATED, truncated_batch_size=3)
+
+
+def test_the_mechanism_of_a_run_is_no_better_than_the_run() -> None:
+    """Of a group, and at a δ far below the usual ones, its ε is not below the proved upper end."""
+    group = dpassay.dpsgd(
+        2, 10, 100, epochs=2, delta=DELTA, sampling="shuffle", neighbours="add-remove", group=3
+    )
+    tiny = dpassay.dpsgd(
+        2, 100, 10000, steps=1, delta="1e-60", sampling="with-replacement", neighbours="add-remove"
+    )
+    assert group.epsilon.upper.is_finite()
+    for run in (group, tiny):
+        known = dpassay.epsilon(run.mechanism, run.delta, adjacency=run.adjacency)
+        assert known.upper >= run.epsilon.upper

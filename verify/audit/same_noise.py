@@ -191,7 +191,9 @@ def _pair(
         return aim.sample(dataset, 1, recorder)[0], recorder.draws
 
     again = [once(pair[0], 0) for _ in range(2)]
-    if repr(again[0]) != repr(again[1]):
+    if [_written(out) for out, _ in again] != 2 * [_written(again[0][0])] or (
+        again[0][1] != again[1][1]
+    ):
         raise InvalidInputError(f"Expected {aim.name} to repeat its outputs: {NOT_REPEATABLE}.")
     if not again[0][1] and not once(pair[1], 0)[1]:
         raise InvalidInputError(

@@ -30,7 +30,6 @@ from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
-_NOISES = ("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace")
 _MOST_CANDIDATES = 12
 """More take minutes."""
 _TWO = 2

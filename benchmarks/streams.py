@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import minimize
 
 from accountant.budget.target import EpsilonDelta
 from accountant.counting.best_counter import best_arities, best_counter, named_counter
@@ -94,19 +95,39 @@ def ours(steps: int) -> dict[str, object]:
     }
 
 
-def least_squares(steps: int, arities: tuple[int, ...]) -> float:
+def least_squares(
+    steps: int, arities: tuple[int, ...], shares: tuple[float, ...] | None = None
+) -> float:
     """Return the error of least squares on a tree whose last cells end with the stream.
 
-    Every level measures its cells with Laplace noise of scale height/ε, the last cell of a level
-    only up to `steps`; the prefix sums are estimated from all measurements (floats, O(n³)).
+    Every level measures its cells with Laplace noise, the last cell of a level only up to
+    `steps`; `shares` are the parts of ε, from the root's children to the leaves (equal if None).
+    The prefix sums are estimated from all measurements (floats, O(n³)).
     """
     information, width = np.zeros((steps, steps)), 1
-    for arity in reversed(arities):
+    for arity, share in zip(
+        reversed(arities), reversed(shares or (1 / len(arities),) * len(arities)), strict=True
+    ):
         cells = np.arange(steps) // width
-        information += cells[:, None] == cells
+        information += (cells[:, None] == cells) * (share**2 / 2)
         width *= arity
     sums = np.linalg.inv(information).cumsum(0).cumsum(1)
-    return float(2 * len(arities) ** 2 * np.diag(sums).mean())
+    return float(np.diag(sums).mean())
+
+
+def best_shares(steps: int, arities: tuple[int, ...]) -> dict[str, object]:
+    """Return the shares of the levels with the least error that Nelder and Mead's search finds."""
+
+    def shares(logits: np.ndarray) -> tuple[float, ...]:
+        weights = np.exp(np.append(logits, 0))
+        return tuple((weights / weights.sum()).tolist())
+
+    found = minimize(
+        lambda logits: least_squares(steps, arities, shares(logits)),
+        np.zeros(len(arities) - 1),
+        method="Nelder-Mead",
+    )
+    return {"shares": shares(found.x), "mse": float(found.fun)}
 
 
 def mse(mechanism: LinearCounter) -> float:
@@ -186,7 +207,11 @@ def main(seconds: float, python: str | None) -> dict[str, object]:
         "benchmark": "continual counting",
         "errors": [errors(10**power) for power in range(3, 10)],
         "cut_off_least_squares": {
-            str(arities): least_squares(1000, arities) for arities in ((6, 14, 14), (5, 16, 14))
+            str(arities): {
+                "equal_shares": least_squares(1000, arities),
+                **best_shares(1000, arities),
+            }
+            for arities in ((6, 14, 14), (5, 16, 14), (5, 14, 16))
         },
         "throughput": [
             throughput(mechanism, seconds)

@@ -6,6 +6,7 @@ far as the enclosure says.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from flint import arb
 
 from accountant.baselines.kairouz import kairouz_delta
 from accountant.budget.calibrate import calibrate
-from accountant.budget.target import EpsilonDelta, ProfileBelow, Target
+from accountant.budget.target import EpsilonDelta, ProfileBelow, Target, Width
 from accountant.composition.choose import smooth
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.product import Product
@@ -30,7 +31,7 @@ from accountant.mechanisms.wrappers.randomized_response import RandomizedRespons
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import START_PRECISION, Interval, asked_width, narrowed, sign
+from accountant.numbers.interval import START_PRECISION, Interval, sign
 from accountant.numbers.precision import ctx
 from accountant.questions.estimate import estimate_log_delta
 from accountant.questions.profile_threshold import MissingError, Search
@@ -79,18 +80,16 @@ def most_releases(
         if most is not None:
             return most
 
-    def fits(count: int) -> bool:
+    def fits(count: int, width: Width = None) -> bool:
         whole = Composed(mechanism, count)
-        found = _sign(target, whole, relation)
-        if found is None and not target.holds(whole, relation):
+        found = _sign(target, whole, relation, width)
+        if found is None and not target.holds(whole, relation, width):
             raise UndecidedError(f"Whether {count} releases meet {target} is not decided.")
         return found is None or found <= 0
 
     near = _estimated_count(mechanism, target, relation)
-    if near is not None:
-        with narrowed(near.width):
-            if fits(near.count) and not fits(near.count + 1):
-                return near.count
+    if near and fits(near.count, near.width) and not fits(near.count + 1, near.width):
+        return near.count
     if not fits(1):
         raise NotApplicableError(f"Not even one release meets {target}.")
     low, high = 1, 2
@@ -104,18 +103,16 @@ def most_releases(
     return low
 
 
-def _sign(target: Target, whole: Mechanism, relation: Adjacency | None) -> int | None:
+def _sign(target: Target, whole: Mechanism, relation: Adjacency | None, width: Width) -> int | None:
     """Return the sign of the excess, at a width that is reached fast wherever that tells it."""
 
-    def excess() -> arb:
-        return target.excess(whole, relation)
+    def found(width: Width) -> int | None:
+        return sign(lambda: target.excess(whole, relation, width), max_precision=_SIGN_PRECISION)
 
-    try:
-        with narrowed(asked_width.get() or _SIGN_WIDTH):
-            found = sign(excess, max_precision=_SIGN_PRECISION)
-    except UndecidedError:
-        found = None
-    return sign(excess, max_precision=_SIGN_PRECISION) if found is None else found
+    known = None
+    with contextlib.suppress(UndecidedError):
+        known = found(width or _SIGN_WIDTH)
+    return found(width) if known is None else known
 
 
 @final
@@ -237,17 +234,16 @@ def largest_sampling_prob(
     """
     relation, count = Adjacency.ADD_REMOVE, integer("count", count, least=1)
 
-    def excess(less: ExactReal) -> arb:  # of −q: δ grows with q, and roots are of falling functions
-        release = PoissonSubsampled(mechanism, -less)
-        return target.excess(Composed(release, count), relation)
+    def excess(less: ExactReal, width: Width = relative_width / 16) -> arb:
+        release = PoissonSubsampled(mechanism, -less)  # δ grows with q, and roots are of what falls
+        return target.excess(Composed(release, count), relation, width)
 
-    if excess(ExactReal.of_rational(-1)) <= 0:
+    if excess(ExactReal.of_rational(-1), None) <= 0:
         raise NotApplicableError(f"Every sampling rate, 1 too, meets {target}.")
     found = _beside_estimate(mechanism, target, count, relative_width)
     if found is not None:
         return found
-    with narrowed(relative_width / 16):
-        return _largest_rate(excess, relative_width)
+    return _largest_rate(excess, relative_width)
 
 
 def _beside_estimate(

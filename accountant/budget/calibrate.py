@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, final
 
 from flint import arb
@@ -38,7 +39,6 @@ from accountant.numbers.interval import (
     MAX_PRECISION,
     Interval,
     decimal_context,
-    narrowed,
 )
 from accountant.numbers.precision import ctx
 from accountant.questions.utility import mean_squared_error
@@ -320,18 +320,22 @@ class _Family:
         self, relative_width: Fraction, coarser: Calibration | None, digits: int
     ) -> Calibration:
         """Enclose the least noise, inside what is known of it, and certify so many digits."""
-        with narrowed(relative_width / _SHARE_OF_WIDTH):
-            between = self.bracket() if coarser is None else _ends(coarser)
-            enclosure = solve.root(self.signed_excess, between, relative_width=relative_width)
-            point = self.rounded(enclosure, digits)
+        width = relative_width / _SHARE_OF_WIDTH
+        between = self.bracket(width) if coarser is None else _ends(coarser)
+        excess = partial(self.signed_excess, width=width)
+        enclosure = solve.root(excess, between, relative_width=relative_width)
+        point = self.rounded(enclosure, digits, width)
         whole = self.whole(point)
         return self._calibration(enclosure, point, whole, self.target.met(whole, self.relation))
 
     def resolves(self, known: Calibration, relative_width: Fraction) -> bool:
         """Whether the excess is narrow enough to tell points of this relative distance apart."""
         low, high = _ends(known)
-        with narrowed(relative_width / _SHARE_OF_WIDTH), ctx.workprec(_SEARCH_PRECISION):
-            first, second = (self.signed_excess(ExactReal.of_rational(end)) for end in (low, high))
+        width = relative_width / _SHARE_OF_WIDTH
+        with ctx.workprec(_SEARCH_PRECISION):
+            first, second = (
+                self.signed_excess(ExactReal.of_rational(end), width) for end in (low, high)
+            )
         if not (first.is_finite() and second.is_finite()):
             return False
         slope = abs(first.mid() - second.mid()) * abs(float(low)) / float(high - low)
@@ -383,7 +387,7 @@ class _Family:
             return value / factor
         return value * (factor * factor if self.argument in _VARIANCES else factor)
 
-    def signed_excess(self, value: ExactReal) -> arb:
+    def signed_excess(self, value: ExactReal, width: Fraction) -> arb:
         """Return the excess, with the sign that makes it non-increasing in the argument.
 
         Where the noise is very large or small a δ may cancel down to nothing at flint's current
@@ -391,25 +395,25 @@ class _Family:
         """
         mechanism = self.whole(value)
         precision = ctx.prec
-        excess = self.target.excess(mechanism, self.relation)
+        excess = self.target.excess(mechanism, self.relation, width)
         while not excess.is_finite() and precision < MAX_PRECISION:
             precision *= 2
             with ctx.workprec(precision):
-                excess = self.target.excess(mechanism, self.relation)
+                excess = self.target.excess(mechanism, self.relation, width)
         return excess if self.kind.noise_grows else -excess
 
-    def bracket(self) -> solve.Bracket:
+    def bracket(self, width: Fraction) -> solve.Bracket:
         """Return arguments with the root between them, by doubling or halving from a first guess.
 
         Raises NotApplicableError where the excess no longer changes.
         """
         near, leap = self._first_guess(), 1
-        values = [self._middle(near)]
+        values = [self._middle(near, width)]
         slopes: list[float] = []  # of the excess, by doublings
         up = values[0] > 0
         for _ in range(_MAX_STEPS):
             far = near * (1 << leap) if up else near / (1 << leap)
-            values.append(self._middle(far))
+            values.append(self._middle(far, width))
             slopes.append((values[-1] - values[-2]) / leap)
             if (values[-1] <= 0) == up or values[-1] == 0:
                 return (near, far) if up else (far, near)
@@ -433,10 +437,10 @@ class _Family:
             return 1 / root
         return root**2 if self.argument in _VARIANCES else root
 
-    def _middle(self, value: Fraction) -> float:
+    def _middle(self, value: Fraction, width: Fraction) -> float:
         """Return an approximate excess: the root is proved later."""
         with ctx.workprec(_SEARCH_PRECISION):
-            excess = float(self.signed_excess(ExactReal.of_rational(value)).mid())
+            excess = float(self.signed_excess(ExactReal.of_rational(value), width).mid())
         if math.isnan(excess):
             raise UndecidedError(
                 f"{self.kind.__name__} could not be evaluated at {self.argument}={float(value):g}."
@@ -471,7 +475,7 @@ class _Family:
             f"No {self.argument} makes {name} meet {self.target}: {obstacle}."
         )
 
-    def rounded(self, enclosure: Interval, digits: int) -> ExactReal:
+    def rounded(self, enclosure: Interval, digits: int, width: Fraction) -> ExactReal:
         """Return the first number of `digits` digits, from the nearest on, that is certified."""
         middle = (Fraction(enclosure.lower) + Fraction(enclosure.upper)) / 2
         context = decimal_context(digits, ROUND_HALF_EVEN)
@@ -479,7 +483,7 @@ class _Family:
         candidate = _decimal(middle, digits, ROUND_HALF_EVEN)
         for _ in range(_MAX_ULPS):
             value = ExactReal.of_rational(Fraction(candidate))
-            if self.target.holds(self.whole(value), self.relation):
+            if self.target.holds(self.whole(value), self.relation, width):
                 return value
             candidate = step(candidate)
         raise UndecidedError(

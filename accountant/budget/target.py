@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import final
+from typing import TypeAlias, final
 
 from flint import arb
 
@@ -20,11 +20,14 @@ from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.numbers.dominance import largest_ratio
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, narrowed, sign
+from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
 from accountant.numbers.precision import ctx
 from accountant.questions import guarantees, profile
 from accountant.questions.profile_threshold import touching
 from accountant.questions.threshold import Family, Threshold, threshold
+
+Width: TypeAlias = Fraction | None
+"""The relative width that a δ is asked for; None for flint's precision."""
 
 ACHIEVED_WIDTH = Fraction(1, 10**15)
 _MET_DIGITS = 20
@@ -56,7 +59,7 @@ class Target(ABC):
     """A guarantee that a mechanism satisfies or not."""
 
     @abstractmethod
-    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
         """Return a finite ball, > 0 where the guarantee fails and < 0 where there is room.
 
         It never increases when noise is added.
@@ -70,9 +73,9 @@ class Target(ABC):
         """Enclose the same of a mechanism that is proved to have the guarantee."""
         return self.achieved(mechanism, adjacency)
 
-    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
         """Whether the guarantee is proved."""
-        found = sign(lambda: self.excess(mechanism, adjacency), max_precision=_TIE_PRECISION)
+        found = sign(lambda: self.excess(mechanism, adjacency, width), max_precision=_TIE_PRECISION)
         return found in (-1, 0)
 
     def beside_estimates(
@@ -117,27 +120,27 @@ class EpsilonDelta(Target):
                 )
         return ""
 
-    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
         """Return ln(δ(ε)/δ), or (δ = 0) the largest privacy loss minus ε."""
         pairs = mechanism.worst_case(adjacency).pairs(self.direction)
         if self.delta.sign == 0:
             return finite(invert.most([p.max_loss() for p in pairs]) - self.epsilon.ball())
         try:
-            value = invert.hockey_stick(pairs, self.epsilon)
+            value = invert.hockey_stick(invert.to_width(pairs, width), self.epsilon)
         except UndecidedError as refusal:  # far from δ a wide enclosure decides as well
             if not refusal.reached < 1:
                 raise
-            with narrowed(2 * Fraction(refusal.reached)):
-                value = invert.hockey_stick(pairs, self.epsilon)
+            wider = invert.to_width(pairs, 2 * Fraction(refusal.reached))
+            value = invert.hockey_stick(wider, self.epsilon)
         return log_ratio(value, self.delta.ball())
 
-    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
         """Compare exactly where the largest loss is an exact number."""
         pairs = mechanism.worst_case(adjacency).pairs(self.direction)
         losses = [pair.exact_max_loss() for pair in pairs]
         if self.delta.sign == 0 and all(loss is not None for loss in losses):
             return all(loss is not None and loss <= self.epsilon for loss in losses)
-        return super().holds(mechanism, adjacency)
+        return super().holds(mechanism, adjacency, width)
 
     def beside_estimates(
         self, family: Family, first: Fraction, relative_width: Fraction
@@ -150,7 +153,8 @@ class EpsilonDelta(Target):
 
     def _met(self, pairs: Sequence[Pair], found: Threshold) -> dict[str, Interval]:
         """Enclose the δ(ε) ≤ δ of pairs at or beyond a threshold, about as finely as it was."""
-        with ctx.workprec(START_PRECISION), narrowed(found.width):
+        pairs = invert.to_width(pairs, found.width)
+        with ctx.workprec(START_PRECISION):
             value = pairs[found.worst].hockey_stick(self.epsilon)
             if not value > found.others:
                 value = invert.hockey_stick(pairs, self.epsilon)
@@ -196,17 +200,17 @@ class Mu(Target):
 
     mu: Positive = Positive()
 
-    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
         """Return ln(μ'/μ) for a mechanism with a known least μ', else that of the profiles."""
         value = _least_mu(mechanism, adjacency)
         if value is None:
-            return self._profile().excess(mechanism, adjacency)
+            return self._profile().excess(mechanism, adjacency, width)
         return log_ratio(value, self.mu.ball())
 
-    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
         """Compare exactly where the mechanism's μ is an exact number."""
         value = mechanism.exact_gaussian_mu(adjacency)
-        return value <= self.mu if value is not None else super().holds(mechanism, adjacency)
+        return value <= self.mu if value is not None else super().holds(mechanism, adjacency, width)
 
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
         """Enclose μ', or the largest ratio of the profiles."""
@@ -249,19 +253,21 @@ class Rho(Target):
 
     rho: Positive = Positive()
 
-    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
         """Return ln(ρ'/ρ), the more sharply the nearer to 0 it is."""
-        for width in _RHO_WIDTHS:
-            value = guarantees.rho(mechanism, adjacency=adjacency, relative_width=width)
+        for finer in _RHO_WIDTHS:
+            value = guarantees.rho(mechanism, adjacency=adjacency, relative_width=finer)
             excess = log_ratio(value.ball(), self.rho.ball())
-            if abs(excess) > _RHO_MARGIN * ball(width):
+            if abs(excess) > _RHO_MARGIN * ball(finer):
                 break
         return excess
 
-    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
         """Compare exactly where the mechanism's ρ is an exact number."""
         value = mechanism.exact_rho(adjacency)
-        return value <= self.rho if value is not None else super().holds(mechanism, adjacency)
+        return (
+            value <= self.rho if value is not None else super().holds(mechanism, adjacency, width)
+        )
 
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
         """Enclose ρ'."""
@@ -312,7 +318,7 @@ class ProfileBelow(Target):
             )
         return stop.rational
 
-    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
+    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
         """Return the logarithm of the largest δ(ε)/limit(ε), or of another ratio beside 1.
 
         Far above 1 a lower bound of the ratio stands for it.
@@ -331,14 +337,14 @@ class ProfileBelow(Target):
                 pass
             else:
                 return log_ratio(*mu)
-        return log_ratio(self._ratio(mechanism, adjacency), arb(1))
+        return log_ratio(self._ratio(mechanism, adjacency, width), arb(1))
 
-    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None) -> bool:
+    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
         """Whether it is proved; a mechanism meets its own profile."""
         if mechanism == self.limit and adjacency == self.relation:
             return True
         try:
-            return super().holds(mechanism, adjacency)
+            return super().holds(mechanism, adjacency, width)
         except UndecidedError:  # the profiles touch, or nearly
             return False
 
@@ -352,8 +358,8 @@ class ProfileBelow(Target):
         own, other = (exact(getattr(each, name)).ball() for each in (mechanism, self.limit))
         return (other, own) if mechanism.noise_grows else (own, other)
 
-    def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None) -> arb:
-        pairs = mechanism.worst_case(adjacency).pairs(None)
+    def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width) -> arb:
+        pairs = invert.to_width(mechanism.worst_case(adjacency).pairs(None), width)
         end, stop = invert.most([pair.max_loss() for pair in pairs]), self.end()
         if not end.is_finite() and stop is None:
             raise NotApplicableError(
@@ -397,16 +403,18 @@ class ProfileBelow(Target):
             )
 
         def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
-            with ctx.workprec(START_PRECISION), narrowed(relative_width):
-                ratio = invert.hockey_stick(pairs, found.at) / self.curve()(found.at)
+            with ctx.workprec(START_PRECISION):
+                value = invert.hockey_stick(invert.to_width(pairs, relative_width), found.at)
+                ratio = value / self.curve()(found.at)
             return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
 
         return Found(found.least, achieved)
 
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
         """Enclose the largest δ(ε)/limit(ε) (of exact Gaussian profiles: μ'/μ)."""
+        width = ACHIEVED_WIDTH
         value = enclose(
-            lambda: self.excess(mechanism, adjacency).exp(), relative_width=ACHIEVED_WIDTH
+            lambda: self.excess(mechanism, adjacency, width).exp(), relative_width=width
         )
         return {"ratio": value}
 

@@ -42,7 +42,7 @@ from accountant.composition.product import Engine, Product
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, asked_width, ball, narrowed
+from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.subsampled import EnvelopePair, Family, envelope, two_directions
@@ -85,7 +85,7 @@ class Adaptive(Engine):
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds of W(ε), as near as the finest grid brings them."""
-        wanted = asked_width.get()
+        wanted = product.relative_width
         if wanted is not None:
             return _as_near_as(product, epsilon, wanted)
         level = max(0, min(len(_LEVELS) - 1, (ctx.prec // 128).bit_length() - 1))
@@ -204,12 +204,13 @@ def _below(epsilon: ExactReal, cells: int, chosen: Sequence[Product]) -> arb:
     Where floats do not tell it from 0, the engine of the product is asked.
     """
     found = arb(0)
-    with ctx.workprec(_PRECISION), narrowed(_ENOUGH):
+    with ctx.workprec(_PRECISION):
         for each in chosen:
             value = bounds(each, epsilon, cells)[0]
             if not value > 0:
                 with contextlib.suppress(NotApplicableError, UndecidedError):
-                    value = choose.product(each.factors).hockey_stick(epsilon)
+                    whole = choose.product(each.factors).to_width(_ENOUGH)
+                    value = whole.hockey_stick(epsilon)
             if value.is_finite():
                 found = found.max(value.lower())
     return found

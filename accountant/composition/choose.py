@@ -40,7 +40,7 @@ from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import GRID_WIDTH, Interval, asked_width
+from accountant.numbers.interval import GRID_WIDTH, Interval
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from accountant.pairs.finite import FinitePair
@@ -334,10 +334,10 @@ class Ladder(Engine):
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε). Raises UndecidedError where every engine does."""
-        asked = asked_width.get()
+        asked = product.relative_width
         if (quick := self.first(asked)) is not None:
             with contextlib.suppress(UndecidedError):
-                return quick.hockey_stick(epsilon)
+                return quick.to_width(asked).hockey_stick(epsilon)
 
         def ask(rung: Product) -> arb:
             fine = asked is not None and asked < SELDOM_BELOW
@@ -345,7 +345,7 @@ class Ladder(Engine):
                 from accountant.composition.grid.bracket import refuse_seldom
 
                 refuse_seldom(rung, epsilon)
-            return rung.hockey_stick(epsilon)
+            return rung.to_width(asked).hockey_stick(epsilon)
 
         return self._first(ask, asked or Fraction(1))
 
@@ -367,7 +367,8 @@ class Ladder(Engine):
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the tails. Raises UndecidedError where every engine does."""
-        return self._first(lambda rung: rung.tails(epsilon), asked_width.get() or Fraction(1))
+        asked = product.relative_width
+        return self._first(lambda rung: rung.to_width(asked).tails(epsilon), asked or Fraction(1))
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return what the best engine estimates."""
@@ -382,7 +383,8 @@ class Ladder(Engine):
         known = first.estimate_epsilon(log_delta)
         if known is not None or not (first.engine.on_contours and log_delta < _SMALL):
             return known
-        return _estimate(first, self.rungs[-1], log_delta, asked_width.get() or _ROUGH_WIDTH)
+        width = product.relative_width or _ROUGH_WIDTH
+        return _estimate(first, self.rungs[-1], log_delta, width)
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the bound of a coarse grid where that is asked first, else of the best engine."""
@@ -422,5 +424,5 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
         return None
     with contextlib.suppress(UndecidedError, ArithmeticError):
         start = bracket.estimate(last, log_delta)
-        return rough_root(first.hockey_stick, log_delta, start, width, _CLOSE)
+        return rough_root(first.to_width(width).hockey_stick, log_delta, start, _CLOSE)
     return None

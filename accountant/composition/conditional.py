@@ -39,7 +39,7 @@ from accountant.composition.product import (
 from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import asked_width, ball, narrowed
+from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import theta
@@ -83,7 +83,8 @@ class Conditional(Engine):
 
         Of n terms, one below a share x of the sum so far may have the relative width `asked`/(nx).
         """
-        asked, first = asked_width.get(), product.pairs[0]
+        asked = product.relative_width
+        first = product.pairs[0].to_width(asked)
         share = arb(2) ** -ctx.prec if asked is None else ball(asked)
         values, missing = _listed(product)
         terms, loose = [], asked is not None and is_contour(first)
@@ -97,8 +98,8 @@ class Conditional(Engine):
             if most.is_zero() or most <= room / _ENOUGH:
                 total += arb(0).union(most)
             elif asked is not None and loose:
-                with narrowed(max(asked, Fraction(float((room / most).mid())))):
-                    total += p * _at(first, rest)
+                width = max(asked, Fraction(float((room / most).mid())))
+                total += p * _at(first.to_width(width), rest)
             else:
                 total += p * _at(first, rest)
         return total
@@ -122,18 +123,20 @@ class Conditional(Engine):
             start = chernoff_epsilon(product, log_delta)
             if start is None:
                 return None
-            return rough_root(product.hockey_stick, log_delta, start, _ROUGH_WIDTH, _CLOSE)
+            profile = product.to_width(_ROUGH_WIDTH).hockey_stick
+            return rough_root(profile, log_delta, start, _CLOSE)
         except (UndecidedError, ArithmeticError):
             return None
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the sums over the values of the second loss, each on its own."""
         values, missing = _listed(product)
+        first = product.pairs[0].to_width(product.relative_width)
         p_above = _infinity(product) + arb(0).union(missing)
         q_below = _infinity(product.reverse()) + arb(0).union(missing)
         p_below = q_above = arb(0).union(missing)
         for value in values:
-            inner = _tails_at(product.pairs[0], _difference(epsilon, value))
+            inner = _tails_at(first, _difference(epsilon, value))
             p_above += value.p * inner.p_above
             p_below += value.p * inner.p_below
             q_above += value.q * inner.q_above

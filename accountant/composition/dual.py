@@ -30,7 +30,7 @@ from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball, narrowed
+from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 
 Values = Callable[[float], arb]
@@ -226,13 +226,8 @@ def _both(one: Interval, other: Interval) -> Interval:
 
 def _values(pair: Pair, relative: float) -> Values:
     """Return H to a relative width."""
-
-    def value(epsilon: float) -> arb:
-        at = ExactReal.of_rational(Fraction(epsilon))
-        with narrowed(Fraction(relative)):
-            return pair.hockey_stick(at)
-
-    return value
+    asked = pair.to_width(Fraction(relative))
+    return lambda epsilon: asked.hockey_stick(ExactReal.of_rational(Fraction(epsilon)))
 
 
 def _estimates(pair: Pair) -> Values:

@@ -36,7 +36,7 @@ from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, asked_width, ball
+from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.rank_one.pair import RankOnePair
@@ -109,7 +109,7 @@ class Heavy(Engine):
         """
         with ctx.workprec(_PRECISION):
             lower, upper = self.lower_bound(product, epsilon), self.bound(product, epsilon)
-            wanted = asked_width.get()
+            wanted = product.relative_width
             if wanted is not None and not upper - lower <= lower * ball(wanted):
                 raise _refusal("delta", lower, upper)
             return lower.union(upper)

@@ -22,10 +22,8 @@ from accountant.numbers.interval import (
     GRID_WIDTH,
     START_PRECISION,
     Interval,
-    asked_width,
     ball,
     enclose,
-    narrowed,
     nonnegative,
     sign,
     within,
@@ -54,6 +52,11 @@ _LEAST_SHARE = 1e-9
 """Least 1 − H that is taken from H: a smaller one asks for more digits than H soon has."""
 _HALF_EXACTLY = Fraction(1, 2)
 """1 − δ below it is compared instead of δ: ln δ would cancel where δ is near 1."""
+
+
+def to_width(pairs: Sequence[Pair], relative_width: Fraction | None) -> list[Pair]:
+    """Return the same pairs, asked for H and the tails to a relative width."""
+    return [pair.to_width(relative_width) for pair in pairs]
 
 
 def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
@@ -161,19 +164,18 @@ def inverse_by_values(
     """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
     # ε(δ) changes less than δ, in proportion, but near 0
     coarse = max(relative_width, _FINEST_ESTIMATE)
-    with within(), narrowed(coarse / 2):
-        found = _beside_estimate(pairs, target, coarse)
+    with within():
+        found = _beside_estimate(to_width(pairs, coarse / 2), target, coarse)
     if found is not None and coarse == relative_width:
         return found
-    excess = _excess(pairs, target)
-    with narrowed(relative_width / _SHARE_OF_WIDTH):
-        with within():
-            between = (
-                solve.bracket(excess, Fraction(1))
-                if found is None
-                else (Fraction(found.lower), Fraction(found.upper))
-            )
-        return solve.root(excess, between, relative_width=relative_width)
+    excess = _excess(to_width(pairs, relative_width / _SHARE_OF_WIDTH), target)
+    with within():
+        between = (
+            solve.bracket(excess, Fraction(1))
+            if found is None
+            else (Fraction(found.lower), Fraction(found.upper))
+        )
+    return solve.root(excess, between, relative_width=relative_width)
 
 
 def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
@@ -244,9 +246,8 @@ def below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:
         gap = max(float(limit.lower().log()) - estimate, 0.0)
     if (estimate is None or gap > _LOOSE) and pair.bound(epsilon) < limit:
         return True
-    width = max(Fraction(min(gap / 4, _COARSEST)), asked_width.get() or Fraction(0))
-    with narrowed(width or _FINEST_ESTIMATE):
-        return bool(pair.hockey_stick(epsilon) < limit)
+    width = max(Fraction(min(gap / 4, _COARSEST)), pair.relative_width or Fraction(0))
+    return bool(pair.to_width(width or _FINEST_ESTIMATE).hockey_stick(epsilon) < limit)
 
 
 def complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
@@ -260,12 +261,12 @@ def _complement_of(pair: Pair, epsilon: ExactReal) -> arb:
         return nonnegative(1 - pair.hockey_stick(epsilon))
     tails = pair.tails(epsilon)
     value = tails.p_below + epsilon.ball().exp() * tails.q_above
-    asked = asked_width.get()
+    asked = pair.relative_width
     if asked is None or 2 * value.rad() < ball(asked) * abs(value).lower():
         return value
     share = Fraction(min(1.0, max(_LEAST_SHARE, float(value.lower()))))
-    with contextlib.suppress(UndecidedError), narrowed(asked * share / 2):
-        return value.intersection(1 - pair.hockey_stick(epsilon))
+    with contextlib.suppress(UndecidedError):
+        return value.intersection(1 - pair.to_width(asked * share / 2).hockey_stick(epsilon))
     return value
 
 
@@ -320,19 +321,18 @@ def rough_root(
     profile: Callable[[ExactReal], arb],
     log_delta: float,
     start: float,
-    width: Fraction,
     close: float,
 ) -> float | None:
     """Return the root of ln H(ε) − log_delta, from a point right of it; None if none is found.
 
-    Values are asked for with the relative `width`; a step of relative size `close` is the last. The
-    first slope is that beside the start, others are those of secants.
+    A step of relative size `close` is the last. The first slope is that beside the start, others
+    are those of secants.
 
     Raises UndecidedError where H is not known, and ArithmeticError where it is constant.
     """
 
     def value(at: float) -> float:
-        with ctx.workprec(_ROUGH), narrowed(width):
+        with ctx.workprec(_ROUGH):
             found = profile(ExactReal.of_rational(Fraction(at))).log()
         if not found.is_finite():
             raise UndecidedError(f"No value was found at epsilon={at:.6g}.")

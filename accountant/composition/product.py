@@ -7,7 +7,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, TypeAlias, final
 
@@ -16,7 +16,7 @@ from flint import arb
 from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import COMPOSED_WIDTH, Interval, asked_width, narrowed
+from accountant.numbers.interval import COMPOSED_WIDTH, Interval
 from accountant.numbers.precision import cached_property
 from accountant.numbers.solve import fraction
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
@@ -111,11 +111,11 @@ class Engine(ABC):
         Those of chords over a step are wrong by about the step, and by the error of H over it: H
         is asked for with the square of a width, where that is no finer than engines reach.
         """
-        asked = asked_width.get()
+        asked = product.relative_width
         fine = None if asked is None else asked * asked / _CHORDS
         if fine is not None and fine >= _FINEST:
-            with contextlib.suppress(UndecidedError), narrowed(fine):
-                return tails_by_slopes(product, epsilon)
+            with contextlib.suppress(UndecidedError):
+                return tails_by_slopes(product.to_width(fine), epsilon)
         return tails_by_slopes(product, epsilon)
 
     def inverse(
@@ -185,6 +185,8 @@ class Product(Pair):
     factors: tuple[Factor, ...]
     """The pairs (P_i, Q_i) and their counts k_i."""
     engine: Engine
+    relative_width: Fraction | None = field(default=None, compare=False)
+    """What the engine is asked for. What is kept by the product serves every width."""
 
     def __hash__(self) -> int:
         """Return a hash that is computed once: engines keep what they know by the product."""
@@ -196,7 +198,11 @@ class Product(Pair):
 
     def asked(self, engine: Engine) -> Product:
         """Return the same product, for another engine."""
-        return Product(self.factors, engine)
+        return Product(self.factors, engine, self.relative_width)
+
+    def to_width(self, relative_width: Fraction | None) -> Product:
+        """Return the same product, whose engine is asked for a relative width."""
+        return Product(self.factors, self.engine, relative_width)
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -347,7 +353,7 @@ class Product(Pair):
     @cached_property
     def _reversed(self) -> Product:
         turned = tuple((pair.reverse(), count) for pair, count in self.factors)
-        return Product(turned, self.engine.reverse())
+        return Product(turned, self.engine.reverse(), self.relative_width)
 
     def attained(self, epsilon: ExactReal) -> Pair:
         """Return what the engine knows to be attained."""

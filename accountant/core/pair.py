@@ -53,6 +53,11 @@ class Pair(ABC):
         return RELATIVE_WIDTH
 
     @property
+    def relative_width(self) -> Fraction | None:
+        """Relative width that H and the tails are asked for; None for flint's precision."""
+        return None
+
+    @property
     def only_bounded(self) -> bool:
         """Whether only two bounds of H are known: no loss has `tails`, which are of one event.
 
@@ -182,6 +187,14 @@ class Pair(ABC):
         """Return a pair of two datasets that shows H at ε, where this one only bounds them."""
         return self
 
+    def to_width(self, relative_width: Fraction | None) -> Pair:
+        """Return the same pair, asked for H and the tails to a relative width.
+
+        What follows flint's precision alone needs none: engines that refine a grid, or lengthen a
+        contour, do no more than is asked for.
+        """
+        return self
+
     @abstractmethod
     def reverse(self) -> Pair:
         """Return the pair (Q, P)."""
@@ -195,6 +208,8 @@ class Pair(ABC):
         """
         found: dict[str, object] = {"law": self.law_name}
         for field in fields(self):  # type: ignore[arg-type]  # those with a `law_name` are dataclasses
+            if not field.compare:  # how it is asked is no part of the law
+                continue
             value = getattr(self, field.name)
             if isinstance(value, Pair):
                 found["pair"] = json.dumps(value.law())

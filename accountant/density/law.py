@@ -22,7 +22,7 @@ from accountant.density.tail import Decay, Tail, TailError, nearer
 from accountant.density.text import read
 from accountant.density.tree import centres, mirrored, ordered
 from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.interval import START_PRECISION, asked_width, ball, bits_of
+from accountant.numbers.interval import START_PRECISION, ball
 from accountant.numbers.precision import cached_property, ctx
 
 _MOST_PANELS = 4096
@@ -31,8 +31,9 @@ _MOST_BITS = 512
 """Precision from which on refusals are at once: an answer would take minutes."""
 _FARTHEST = 1 << 100
 """Distance beyond which a tail is bounded, not integrated: flint bisects without end there."""
-_ROOM = 24
-"""Bits beyond the width that is asked for: fewer would not survive a difference of masses."""
+_USUAL_BITS = 73
+"""Bits at flint's first precision: those of a width of 1e-14, which sweeps over shifts need, and 24
+that a difference of masses loses. Fewer would make sweeps wider, more would cost time."""
 _FIRST_BITS = 64
 """Bits in which the integral of a text is looked at first: whether it is finite."""
 _KEPT = 512
@@ -278,18 +279,14 @@ def integral(f: Callable[[acb, bool], acb], a: arb, b: arb, beside: arb | None =
 def goal() -> int:
     """Return the bits that masses and integrals are computed to.
 
-    They follow the width that is asked for, with room for what a difference of two masses loses,
-    and grow with the precision, so that a second try is better than the first.
+    At the first precision they do for usual answers, whose differences of two masses lose some.
     """
     if ctx.prec > _MOST_BITS:
         raise UndecidedError(
             "This number of a density that is a formula is not known to so many digits. Ask for a "
             "larger relative_width."
         )
-    asked = asked_width.get()
-    if asked is None:
-        return ctx.prec
-    return min(ctx.prec, bits_of(asked) + _ROOM + max(ctx.prec - START_PRECISION, 0))
+    return ctx.prec if ctx.prec > START_PRECISION else min(ctx.prec, _USUAL_BITS)
 
 
 def negligible() -> arb:

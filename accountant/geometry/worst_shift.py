@@ -138,7 +138,7 @@ class BoundedShifts:
         """
         eps = _not_negative(epsilon)
         best = self.search(eps)
-        pair = self._pair(best)
+        pair = self._pair(best).to_width(relative_width)
         return WorstShift(
             best,
             enclose(lambda: pair.hockey_stick(eps), relative_width=relative_width),

@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -26,12 +25,6 @@ GRID_WIDTH = Fraction(1, 10**6)
 """Relative width of answers from grids for which none is named."""
 COMPOSED_WIDTH = Fraction(1, 10**9)
 """Relative width that every engine of a composition is first asked for."""
-
-asked_width: ContextVar[Fraction | None] = ContextVar("asked_width", default=None)
-"""The width that the enclosure being computed is asked for; None outside of `enclose`.
-
-For computations that refine a grid instead of raising the precision.
-"""
 
 START_PRECISION = 128
 """Bits of a first evaluation: the default answers have no more digits."""
@@ -394,16 +387,6 @@ def _decimal_ball(value: Decimal) -> arb:
 
 
 @contextmanager
-def narrowed(relative_width: Fraction) -> Iterator[None]:
-    """Ask the computations within for a relative width."""
-    token = asked_width.set(relative_width)
-    try:
-        yield
-    finally:
-        asked_width.reset(token)
-
-
-@contextmanager
 def within() -> Iterator[None]:
     """Take the enclosures from refusals within: they are not of the number that is asked for."""
     try:
@@ -439,7 +422,7 @@ def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_W
     last, stalled = None, 0
     while True:
         with ctx.workprec(precision):
-            with narrowed(relative_width), within():
+            with within():
                 ball = compute()
             accuracy = ball.rel_accuracy_bits()
             if ball.is_exact() and not ball.is_nan():

@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, TypeVar, final
 
@@ -42,7 +42,7 @@ from accountant.core.pair import Pair, ProfileOnly, Tails, WorstCase
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, asked_width
+from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
 from accountant.pairs.allocated_values import allocated_values
@@ -98,6 +98,7 @@ class AllocatedNoise(ProfileOnly):
     """(A, B)."""
     steps: int
     mixed_first: bool = True
+    relative_width: Fraction | None = field(default=None, compare=False)
 
     only_bounded: ClassVar = True
     usual_width: ClassVar = Fraction(1, 10**5)
@@ -105,7 +106,7 @@ class AllocatedNoise(ProfileOnly):
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds of H(ε), to a width that is asked for if that comes."""
-        low, high = self._bounds(epsilon, float(asked_width.get() or self.usual_width))[1]
+        low, high = self._bounds(epsilon, float(self.relative_width or self.usual_width))[1]
         return low.union(high)
 
     def _bounds(self, epsilon: ExactReal, wanted: float) -> tuple[_Grid, tuple[arb, arb]]:
@@ -121,7 +122,7 @@ class AllocatedNoise(ProfileOnly):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return probabilities from slopes: H is convex in e^ε, with the slope −Q(L > ε)."""
-        wanted = float(asked_width.get() or self.usual_width)
+        wanted = float(self.relative_width or self.usual_width)
         grid, (low, high) = self._bounds(epsilon, wanted)
         with ctx.workprec(_PRECISION):
             at = epsilon.ball()
@@ -211,7 +212,11 @@ class AllocatedNoise(ProfileOnly):
 
     def reverse(self) -> AllocatedNoise:
         """Return the other order."""
-        return AllocatedNoise(self.inner, self.steps, not self.mixed_first)
+        return replace(self, mixed_first=not self.mixed_first)
+
+    def to_width(self, relative_width: Fraction | None) -> AllocatedNoise:
+        """Return the same pair, whose grid is as fine as a relative width asks for."""
+        return replace(self, relative_width=relative_width)
 
 
 def _finer(bounds: Callable[[int], tuple[float, T]], wanted: float) -> T:

@@ -47,10 +47,7 @@ from accountant.numbers.chernoff import rough_log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import (
     START_PRECISION,
-    asked_width,
     ball,
-    bits_of,
-    narrowed,
     within,
 )
 from accountant.numbers.precision import cached_property, ctx
@@ -58,8 +55,8 @@ from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.mean_lognormal import HALF, MOST_ORDER, MeanLognormal
 
 _LOG_2 = math.log(2)
-_MARGIN = 24
-"""Bits beyond a width that is asked for: ε is relatively less certain than δ."""
+_USUAL_BITS = 66
+"""Bits at flint's first precision: 42 of a usual width, as ε is relatively less certain than δ."""
 _FIRST_LOST = 44
 """Bits that are lost at first: those of δ = 1e-12 and a few."""
 _BLOCK = 32
@@ -70,8 +67,8 @@ _STEPS = 3
 """Bits are rounded up to so many leading ones, so that questions share a line."""
 _MOST_LOST = 500
 """Bits that a difference may lose."""
-_ROUGH, _ROUGH_WIDTH = 64, Fraction(1, 10**9)
-"""Precision and relative width of estimates: usual answers share their lines."""
+_ROUGH = 64
+"""Bits of estimates, nearly those of usual answers, which share their lines."""
 _USUAL = -28.0
 """ln δ of usual questions, whose ε share a line."""
 _POWERS = tuple(2.0 ** (i / 4) for i in range(-4, 60))
@@ -139,8 +136,7 @@ class AllocationSum:
     def bound(self, epsilon: ExactReal, *, mixed_first: bool) -> arb:
         """Return an upper bound of H(ε): what one line says, or what the moments of w do."""
         try:
-            with narrowed(_ROUGH_WIDTH):
-                found = self.hockey_stick(epsilon, mixed_first=mixed_first, floor=1.0)
+            found = self.hockey_stick(epsilon, mixed_first=mixed_first, floor=1.0)
         except UndecidedError:
             x = epsilon.ball()
             found = self._above(x) if mixed_first else self._least(-x)
@@ -180,7 +176,7 @@ class AllocationSum:
     def estimate_log_delta(self, epsilon: float, *, mixed_first: bool) -> float | None:
         """Return ln H(ε), or at least that where it is tiny; None where it is not known soon."""
         at = ExactReal.of_rational(Fraction(epsilon))
-        with ctx.workprec(_ROUGH), narrowed(_ROUGH_WIDTH), within():
+        with ctx.workprec(_ROUGH), within():
             try:
                 found = self.hockey_stick(at, mixed_first=mixed_first, floor=_TINY)
             except UndecidedError:
@@ -267,7 +263,7 @@ def root_of_log(
         found = function(ExactReal.of_rational(Fraction(at)), floor)
         return math.log(max(float(found.mid()), floor)) - log_delta
 
-    with ctx.workprec(_ROUGH), narrowed(_ROUGH_WIDTH), within():
+    with ctx.workprec(_ROUGH), within():
         low, high = 0.0, largest
         try:
             at_low = excess(low)
@@ -293,11 +289,8 @@ def root_of_log(
 
 
 def _wanted() -> int:
-    """Return the bits that are wanted: a width needs fewer, but a raised precision is meant."""
-    width = asked_width.get()
-    if width is not None and ctx.prec <= START_PRECISION:
-        return min(ctx.prec, bits_of(width) + _MARGIN)
-    return ctx.prec
+    """Return the bits that are wanted: a raised precision is meant."""
+    return ctx.prec if ctx.prec > START_PRECISION else min(ctx.prec, _USUAL_BITS)
 
 
 def _smallest(logs: Iterable[arb]) -> arb:

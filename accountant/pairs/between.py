@@ -16,7 +16,7 @@ from accountant.composition.invert import inverse
 from accountant.core.pair import Pair, ProfileOnly
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, narrowed
+from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_ends import narrow_enough
 
@@ -31,8 +31,8 @@ _FINE, _ROUGH = Fraction(1, 10**6), Fraction(1, 100)
 def _value(pair: Pair, epsilon: ExactReal) -> arb:
     with ctx.workprec(_BITS):
         for width in _WIDTHS:
-            with contextlib.suppress(UndecidedError), narrowed(width):
-                return pair.hockey_stick(epsilon)
+            with contextlib.suppress(UndecidedError):
+                return pair.to_width(width).hockey_stick(epsilon)
         return pair.hockey_stick(epsilon)
 
 

@@ -40,7 +40,7 @@ from flint import arb
 from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, asked_width, ball, bits_of
+from accountant.numbers.interval import START_PRECISION, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import largest_divergence
 from accountant.pairs.gaussian import normal_cdf
@@ -53,7 +53,7 @@ _BITS, _ROUGH_BITS = 64, 24
 _ROUGH_PRECISION, _MOST_PRECISION = 64, 1024
 """Bits of the numbers of a rough one, and the most of any: more are for values below 1e-300."""
 _SPARE_BITS = 12
-"""More of them than the width that is asked for has."""
+"""More of them than a raised precision has."""
 _FAR = 18.0
 """Levels of Y − X that floats look for, beyond the distance: F(−18) is 1e-37 at most."""
 _HALVINGS, _NEWTON, _STEP = 9, 5, 0.1
@@ -205,8 +205,7 @@ class GaussianMaximaPair(MirroredPair):
         return value.max(arb(0)).union(self.bound(epsilon)), None
 
     def _bits(self) -> int:
-        width = asked_width.get()
-        return _BITS if width is None else max(_BITS, bits_of(width) + _SPARE_BITS)
+        return _BITS if ctx.prec <= START_PRECISION else ctx.prec + _SPARE_BITS
 
     def _largest(self, epsilon: ExactReal) -> tuple[arb, int, tuple[arb, arb] | None]:
         """Return H(ε), a size of S that is worst as far as is known, and levels around its best."""

@@ -19,11 +19,9 @@ from accountant.density.shifts import Worst, worst
 from accountant.errors import UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, narrowed
+from accountant.numbers.interval import Interval
 from accountant.pairs.own_density import OfDensity, OwnDensityPair
 
-_WIDTH = Fraction(1, 10**14)
-"""Relative width of the values at single shifts: far below that of the sweep."""
 _ANSWERS = 64
 """Sweeps that are kept: each takes about half a second."""
 _TRIES, _WIDER = 7, 16
@@ -129,8 +127,7 @@ class OwnShiftsPair(OfDensity, ProfileOnly):
 @functools.lru_cache(maxsize=_ANSWERS)
 def _swept(pair: OwnShiftsPair, epsilon: ExactReal) -> Worst:
     def value(shift: Fraction) -> arb:
-        with narrowed(_WIDTH):
-            return pair.at(shift).hockey_stick(epsilon)
+        return pair.at(shift).hockey_stick(epsilon)
 
     return worst(pair._law(), float(epsilon), pair.distance, value)
 
@@ -139,8 +136,7 @@ def _root(pair: OwnDensityPair, delta: ExactReal, width: Fraction) -> Interval:
     """Enclose ε(δ) of one shift; −∞ is answered by ln(1 − δ), below which none is."""
 
     def excess(epsilon: ExactReal) -> arb:
-        with narrowed(_WIDTH):
-            value = pair.hockey_stick(epsilon)
+        value = pair.hockey_stick(epsilon)
         return arb.neg_inf() if value.is_zero() else (value / delta.ball()).log()
 
     return solve.root(excess, solve.bracket(excess, Fraction(1)), relative_width=width)

@@ -49,6 +49,10 @@ class SeveralPositionsPair(MirroredPair, ProfileOnly):
         """Return a ball around both ends."""
         return self.attaining.hockey_stick(epsilon).union(self._upper(epsilon))
 
+    def to_width(self, relative_width: Fraction | None) -> SeveralPositionsPair:
+        """Return the same with the lower end to that width."""
+        return SeveralPositionsPair(self.attaining.to_width(relative_width))
+
     def _upper(self, epsilon: ExactReal) -> arb:
         """Return H(ε) of randomised response of T: (e^T − e^ε)/(e^T + 1) for |ε| ≤ T."""
         largest = self.exact_max_loss()

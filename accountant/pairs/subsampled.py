@@ -295,6 +295,16 @@ class SubsampledPair(Pair):
         """Return (Q, P): the reversed pair with the other side mixed."""
         return SubsampledPair(self.inner.reverse(), self.sampling_prob, not self.mixed_first)
 
+    @property
+    def relative_width(self) -> Fraction | None:
+        """That of the inner pair."""
+        return self.inner.relative_width
+
+    def to_width(self, relative_width: Fraction | None) -> SubsampledPair:
+        """Return the same of the inner pair to that width."""
+        inner = self.inner.to_width(relative_width)
+        return SubsampledPair(inner, self.sampling_prob, self.mixed_first)
+
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe {L > ε} as an event of the pair that is subsampled."""
         with_record = "P" if self.mixed_first else "Q"
@@ -320,6 +330,10 @@ class EnvelopePair(ProfileOnly):
         "Releases that choose among several worst pairs have no known Rényi or Kullback–Leibler "
         "divergence. Ask for delta, epsilon or the trade-off function, which are enclosed."
     )
+
+    def to_width(self, relative_width: Fraction | None) -> EnvelopePair:
+        """Return the same of the pairs of the family to that width."""
+        return EnvelopePair(tuple(pair.to_width(relative_width) for pair in self.family))
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return max H_i(ε)."""

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from flint import arb
 
+from accountant.composition.invert import to_width
 from accountant.core.pair import Pair
 from accountant.core.validate import rational
 from accountant.errors import BetweenError, UndecidedError
@@ -68,15 +69,19 @@ def answer(
 
 
 def enclosed(
-    compute: Callable[[], arb],
+    compute: Callable[[Sequence[Pair]], arb],
     relative_width: Number | None,
     pairs: Sequence[Pair],
     bounds: Callable[[], Interval],
+    finest: Fraction | None = None,
 ) -> Interval:
-    """Return the answer that is the value of a ball-valued function."""
-    return answer(
-        lambda width: enclose(compute, relative_width=width), relative_width, usual(pairs), bounds
-    )
+    """Return the answer that is the value of a ball-valued function of some pairs."""
+
+    def ask(width: Fraction) -> Interval:
+        asked = to_width(pairs, width)
+        return enclose(lambda: compute(asked), relative_width=width)
+
+    return answer(ask, relative_width, finest or usual(pairs), bounds)
 
 
 def usual(pairs: Sequence[Pair]) -> Fraction:

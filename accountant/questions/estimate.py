@@ -40,12 +40,13 @@ from accountant.composition.fourier.engine import curve
 from accountant.composition.fourier.float_curve import FloatCurve
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
 from accountant.errors import InvalidInputError, UndecidedError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.questions import guarantees, profile, tradeoff
-from accountant.questions.answer import best, reached, usual
+from accountant.questions.answer import enclosed, reached, usual
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -298,18 +299,18 @@ class _Enclosures:
         """Return that of ln δ of the pair with the largest δ."""
         eps = _exactly(epsilon)
 
-        def ratio() -> arb:
-            worst = max(self.pairs, key=lambda pair: float(pair.hockey_stick(eps).mid()))
+        def ratio(asked: Sequence[Pair]) -> arb:
+            worst = max(asked, key=lambda pair: float(pair.hockey_stick(eps).mid()))
             value = worst.hockey_stick(eps)
             if value.is_zero():
                 return arb.neg_inf()
-            return -eps.ball().exp() * worst.tails(eps).q_above / value
+            slope: arb = -eps.ball().exp() * worst.tails(eps).q_above / value
+            return slope
 
         def bounds() -> Interval:
             return Interval.between(arb.neg_inf(), arb(0))
 
-        found = best(lambda width: enclose(ratio, relative_width=width), self._width, bounds)
-        return Estimate.middle(found)
+        return Estimate.middle(enclosed(ratio, None, self.pairs, bounds, finest=self._width))
 
 
 def _estimates(

@@ -24,7 +24,7 @@ from accountant.core.validate import probability
 from accountant.errors import UndecidedError, expected
 from accountant.numbers.dominance import Profile
 from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import Interval, ball, narrowed
+from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import GaussianPair
 from accountant.questions import profile
@@ -100,22 +100,21 @@ def gaussian_bounds(
     infinite = Interval.of_ball(arb.pos_inf())
     if leak == 1:
         return GaussianBounds(infinite, infinite, Interval.of_exact(0))
-    with narrowed(_WIDTH):
-        upper = infinite if leak > 0 else least_mu(pairs, relative_width)
+    upper = infinite if leak > 0 else least_mu(pairs, relative_width)
     inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
     if inverse.lower < 0:
         raise expected("down_to", down_to, "at most the total variation distance")
     gaussian: Profile = _certain
-    with narrowed(_WIDTH):
-        if leak > 0:
-            stop = _beyond(gaussian)
-        else:
-            gaussian = profile_of(ExactReal.of_rational(Fraction(upper.upper)))
-            stop = _last(pairs) or _beyond(gaussian)
-        value = functools.cache(lambda at: invert.hockey_stick(pairs, ExactReal.of_rational(at)))
-        end = inverse.lower if inverse.lower.is_finite() else _kept_by(leak, value(Fraction(0)))
-        lower = _lower(value, Fraction(end), relative_width)
-        regret = _regret(value, gaussian, stop)
+    if leak > 0:
+        stop = _beyond(gaussian)
+    else:
+        gaussian = profile_of(ExactReal.of_rational(Fraction(upper.upper)))
+        stop = _last(pairs) or _beyond(gaussian)
+    asked = invert.to_width(pairs, _WIDTH)
+    value = functools.cache(lambda at: invert.hockey_stick(asked, ExactReal.of_rational(at)))
+    end = inverse.lower if inverse.lower.is_finite() else _kept_by(leak, value(Fraction(0)))
+    lower = _lower(value, Fraction(end), relative_width)
+    regret = _regret(value, gaussian, stop)
     return GaussianBounds(upper, lower, regret)
 
 

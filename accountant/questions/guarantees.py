@@ -26,7 +26,6 @@ from accountant.numbers.interval import (
     Interval,
     ball,
     enclose,
-    narrowed,
     nonnegative,
     within,
 )
@@ -76,7 +75,7 @@ def loss_cdf(
     at = exact(loss, "loss")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclosed(
-        lambda: least([loss_tails(pair, at).p_below for pair in pairs]),
+        lambda asked: least([loss_tails(pair, at).p_below for pair in asked]),
         relative_width,
         pairs,
         _share,
@@ -101,7 +100,7 @@ def loss_survival(
     at = exact(loss, "loss")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclosed(
-        lambda: most([loss_tails(pair, at).p_above for pair in pairs]),
+        lambda asked: most([loss_tails(pair, at).p_above for pair in asked]),
         relative_width,
         pairs,
         _share,
@@ -253,7 +252,7 @@ def _rho(pair: Pair, relative_width: Fraction) -> Interval:
     precision = START_PRECISION
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _RHO_SPARE_BITS
     while precision <= MAX_PRECISION:
-        with ctx.workprec(precision), narrowed(relative_width / _FINER):
+        with ctx.workprec(precision):
             known = _divergence(_apart(pair)[1])(Fraction(2))
             accurate = known.rel_accuracy_bits() >= bits or 2 * precision > MAX_PRECISION
             if known.is_finite() and accurate:

@@ -81,7 +81,7 @@ def delta(
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     found = enclosed(
-        lambda: hockey_stick(pairs, eps),
+        lambda asked: hockey_stick(asked, eps),
         relative_width,
         pairs,
         lambda: Interval.between(*_bounds(pairs, eps)),
@@ -130,10 +130,10 @@ def log_delta(
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
 
-    def logarithm() -> arb:
-        value = hockey_stick(pairs, eps)
+    def logarithm(asked: Sequence[Pair]) -> arb:
+        value = hockey_stick(asked, eps)
         if value > _HALF:
-            return (-complement(pairs, eps)).log1p()
+            return (-complement(asked, eps)).log1p()
         return arb.neg_inf() if value.is_zero() else value.log()
 
     def bounds() -> Interval:
@@ -160,7 +160,7 @@ def delta_complement(
         low, high = _bounds(pairs, eps)
         return Interval.between((1 - high).max(arb(0)), 1 - low)
 
-    return share(enclosed(lambda: complement(pairs, eps), relative_width, pairs, bounds))
+    return share(enclosed(lambda asked: complement(asked, eps), relative_width, pairs, bounds))
 
 
 def epsilon(
@@ -187,11 +187,13 @@ def epsilon(
     if target.rational == 1:
         return Interval.of_ball(arb.neg_inf())
 
-    def largest() -> arb:
-        return most([pair.max_loss() for pair in pairs])
+    def largest(asked: Sequence[Pair]) -> arb:
+        return most([pair.max_loss() for pair in asked])
 
     def bounds() -> Interval:  # δ(ε) ≥ 1 − e^ε
-        return Interval.between((-target.ball()).log1p(), largest().min(_reaches(pairs, target)))
+        return Interval.between(
+            (-target.ball()).log1p(), largest(pairs).min(_reaches(pairs, target))
+        )
 
     if target.sign == 0:
         return enclosed(largest, relative_width, pairs, bounds)

@@ -24,7 +24,7 @@ from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.dominance import proved_below
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, Interval, narrowed
+from accountant.numbers.interval import START_PRECISION, Interval
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import HALF
 from accountant.questions.threshold import FINEST, Family, to_zero
@@ -116,8 +116,9 @@ class Search:
 
     def exceeds(self, pairs: Sequence[Pair], margin: Fraction) -> bool:
         """Whether δ > limit is proved at `at`, by an enclosure of relative width `margin`."""
-        with ctx.workprec(START_PRECISION), narrowed(margin):
-            return bool(invert.hockey_stick(pairs, self.at) > self._limit(self.at))
+        asked = invert.to_width(pairs, margin)
+        with ctx.workprec(START_PRECISION):
+            return bool(invert.hockey_stick(asked, self.at) > self._limit(self.at))
 
     def keeps(self, pairs: Sequence[Pair], margin: Fraction) -> bool:
         """Whether δ ≤ limit is proved on [0, stop], with room of about `margin` at the least."""
@@ -127,10 +128,10 @@ class Search:
 
         def value(at: ExactReal) -> arb:
             room = -self.excess(pairs, float(at))
-            with narrowed(Fraction(max(room / _SHARE, float(margin) / _SHARE))):
-                return invert.hockey_stick(pairs, at)
+            width = Fraction(max(room / _SHARE, float(margin) / _SHARE))
+            return invert.hockey_stick(invert.to_width(pairs, width), at)
 
-        with ctx.workprec(START_PRECISION), narrowed(margin / _SHARE):
+        with ctx.workprec(START_PRECISION):
             return self._below(value, self._given)
 
     def _below(self, value: Limit, end: Fraction) -> bool:

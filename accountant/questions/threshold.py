@@ -20,7 +20,7 @@ from accountant.composition import invert
 from accountant.core.pair import Pair
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import START_PRECISION, Interval, narrowed
+from accountant.numbers.interval import START_PRECISION, Interval
 from accountant.numbers.precision import ctx
 
 FINEST = Fraction(1, 10**13)
@@ -80,8 +80,7 @@ def threshold(
     width = Fraction(search.slope) * relative_width * solve.HALF
 
     def excess(at: ExactReal) -> arb:
-        with narrowed(width):
-            value = family(at)[search.worst].hockey_stick(epsilon)
+        value = family(at)[search.worst].to_width(width).hockey_stick(epsilon)
         return (value / delta.ball()).log() if value > 0 else arb.neg_inf()
 
     found = solve.beside(excess, Fraction(search.root), relative_width=relative_width)

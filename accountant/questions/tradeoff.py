@@ -39,7 +39,6 @@ from accountant.numbers.interval import (
     ball,
     bits_of,
     enclose,
-    narrowed,
     sign,
     within,
 )
@@ -181,7 +180,8 @@ class _Question:
             found = by_values(pair, self.level, width, power=self.power)
             if found is not None:
                 return found
-        return enclose(lambda: self._ball(pair, bits_of(width)), relative_width=width)
+        asked = pair.to_width(width)
+        return enclose(lambda: self._ball(asked, bits_of(width)), relative_width=width)
 
     def _ball(self, pair: Pair, bits: int) -> arb:
         if self.level.sign != 0:
@@ -197,7 +197,8 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
     less often or with other outcomes too, by chance, is a test of level α; events of different
     neighbours cannot be mixed.
     """
-    with ctx.workprec(START_PRECISION), narrowed(_COARSE):
+    pair = pair.to_width(_COARSE)
+    with ctx.workprec(START_PRECISION):
         largest_loss = pair.max_loss()
         span = float(largest_loss.upper()) if largest_loss.is_finite() else _span(pair, level)
         most = (1 - level).upper()
@@ -211,7 +212,7 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
         least = max([arb(0), *(value for value, _ in found)], key=float)
         for _, at in found[:_EVENTS]:
             with suppress(NotApplicableError, UndecidedError):
-                tails = pair.attained(at).tails(at)
+                tails = pair.attained(at).to_width(_COARSE).tails(at)
                 if tails.q_above > level:
                     most = most.min((1 - tails.p_above * level / tails.q_above).upper())
                 elif tails.q_above <= level and tails.q_above < 1:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar, final
 
-from flint import arb
-
 from accountant.composition import invert
 from accountant.core.pair import Pair
 from accountant.core.validate import probability
@@ -55,10 +53,7 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         eps, claimed = self.numbers(scope)
         pairs = self.worst(scope).pairs(None)
 
-        def true() -> arb:
-            return invert.hockey_stick(pairs, eps)
-
-        value, truth = at_most(true, claimed, pairs)
+        value, truth = at_most(lambda asked: invert.hockey_stick(asked, eps), claimed, pairs)
         value = share(value)
         if truth is None and all(_met(pair, eps, claimed) for pair in pairs):
             truth = True

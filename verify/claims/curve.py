@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import hockey_stick
+from accountant.composition.invert import hockey_stick, to_width
 from accountant.core.pair import Pair
 from accountant.core.validate import rational
 from accountant.errors import BetweenError, InvalidInputError
@@ -116,7 +116,9 @@ class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
         limit = self.limit(scope, "epsilon")
         low, high = self.span(scope)
         profile = Bound(lambda eps: hockey_stick(pairs, eps), falling=True)
-        return _decision(prove_below(profile, limit, start=low, end=high), profile, limit, self)
+        asked = to_width(pairs, VERDICT_WIDTH)
+        shown = Bound(lambda eps: hockey_stick(asked, eps), falling=True)
+        return _decision(prove_below(profile, limit, start=low, end=high), shown, limit, self)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the pair and the event at the ε of the witness, or at the lower end."""

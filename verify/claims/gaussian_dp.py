@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import hockey_stick, most
+from accountant.composition.invert import hockey_stick, most, to_width
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -38,6 +38,8 @@ from verify.verdict import Verdict
 
 _WIDTHS = (Fraction(1, 10**6), Fraction(1, 10**8))
 """Relative widths of the least μ beside a claim."""
+_ROUGH = Fraction(1, 1000)
+"""Relative width of a δ where estimates say that it differs from the limit."""
 
 
 @final
@@ -110,19 +112,23 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
         """
         pairs = self.worst(scope).pairs(None)
         target = _standard(claimed).worst_case(None).remove
+        rough = to_width(pairs, _ROUGH)
         swept = prove_below(
             Bound(lambda eps: hockey_stick(pairs, eps), falling=True),
             Bound(lambda eps: hockey_stick(target, eps), falling=True),
             end=lambda: most([pair.max_loss() for pair in pairs]),
             hints=lambda: hints(pairs, target[0], where=claimed if refuted else None),
+            at_hints=lambda eps: hockey_stick(rough, eps),
         )
         truth = swept.truth
         witness = {} if swept.point is None else {"epsilon": str(swept.point)}
         true: dict[str, Interval] = {}
         if swept.point is not None:
             at = swept.point
-            true["delta"] = reached(lambda: hockey_stick(pairs, at), first_width(pairs))
-            limit = reached(lambda: hockey_stick(target, at))
+            true["delta"] = reached(
+                lambda asked: hockey_stick(asked, at), pairs, first_width(pairs)
+            )
+            limit = reached(lambda asked: hockey_stick(asked, at), target)
             true["gaussian_delta"] = limit
             with_margin = compare(true["delta"].ball, ">", limit.ball)
             truth = False if with_margin else None

@@ -6,22 +6,24 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from flint import arb
 
-from accountant.composition.invert import hockey_stick
+from accountant.composition.invert import hockey_stick, to_width
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.errors import UndecidedError
 from accountant.numbers import reading
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose, narrowed
+from accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose
 from accountant.numbers.precision import ctx
 from verify.claim import Claim, Decision, Scope, compare, verdict_of
 from verify.expression import Expression
 
 Found = TypeVar("Found")
+Question: TypeAlias = Callable[[Sequence[Pair]], arb]
+"""A number of some pairs, to the width that they are asked for."""
 
 VERDICT_WIDTH = Fraction(1, 10**15)
 FACT_WIDTH = Fraction(1, 10**30)
@@ -69,18 +71,23 @@ class PrivacyClaim(Claim, frozen=True, kw_only=True):
         return {**worst, **more, **shown}
 
 
-def reached(compute: Callable[[], arb], first: Fraction = VERDICT_WIDTH) -> Interval:
-    """Enclose a number that is shown, as narrow as its engine reaches.
+def reached(number: Question, pairs: Sequence[Pair], first: Fraction = VERDICT_WIDTH) -> Interval:
+    """Enclose a number of some pairs that is shown, as narrow as their engines reach.
 
     The verdict is decided apart, by signs: a wide enclosure may decide it too.
     """
     for width in (first, *(wider for wider in _WIDER if wider > first)):
         try:
-            return enclose(compute, relative_width=width)
+            return _enclosed(number, pairs, width)
         except UndecidedError:
             continue
     with ctx.workprec(_LAST_PRECISION):
-        return Interval.of_ball(compute())
+        return Interval.of_ball(number(pairs))
+
+
+def _enclosed(number: Question, pairs: Sequence[Pair], width: Fraction) -> Interval:
+    asked = to_width(pairs, width)
+    return enclose(lambda: number(asked), relative_width=width)
 
 
 def is_costly(pair: Pair) -> bool:
@@ -94,25 +101,25 @@ def first_width(pairs: Sequence[Pair]) -> Fraction:
 
 
 def at_most(
-    compute: Callable[[], arb], claimed: ExactReal, pairs: Sequence[Pair]
+    number: Question, claimed: ExactReal, pairs: Sequence[Pair]
 ) -> tuple[Interval, bool | None]:
     """Enclose a number of some pairs, and decide whether it is at most the claimed one.
 
     Where digits take time, they are asked for only while the claim is undecided.
     """
     if not any(is_costly(pair) for pair in pairs):
-        return reached(compute), compare(compute, "<=", claimed.ball)
-    value = reached(compute, WIDTHS[0])
+        return reached(number, pairs), compare(lambda: number(pairs), "<=", claimed.ball)
+    value = reached(number, pairs, WIDTHS[0])
     for width in WIDTHS[1:]:
         decided = _told(value, claimed)
         if decided is not None:
             return value, decided
         try:
-            value = enclose(compute, relative_width=width)
+            value = _enclosed(number, pairs, width)
         except UndecidedError:
             break
     decided = _told(value, claimed)
-    return value, compare(compute, "<=", claimed.ball) if decided is None else decided
+    return value, compare(lambda: number(pairs), "<=", claimed.ball) if decided is None else decided
 
 
 def _told(value: Interval, claimed: ExactReal) -> bool | None:
@@ -124,12 +131,11 @@ def _told(value: Interval, claimed: ExactReal) -> bool | None:
 
 def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:
     """Return the pair with the largest H(ε), as far as balls can tell them apart."""
-    best = pairs[0]
-    with narrowed(WIDTHS[0]):
-        for pair in pairs[1:]:
-            if hockey_stick([pair], epsilon) > hockey_stick([best], epsilon):
-                best = pair
-    return best.attained(epsilon)
+    best = pairs[0].to_width(WIDTHS[0])
+    for pair in to_width(pairs[1:], WIDTHS[0]):
+        if hockey_stick([pair], epsilon) > hockey_stick([best], epsilon):
+            best = pair
+    return best.to_width(None).attained(epsilon)
 
 
 def law(pair: Pair) -> dict[str, object]:
@@ -152,11 +158,11 @@ def event(pair: Pair, epsilon: ExactReal, above: Callable[[], arb] | None = None
 
     def enclosed(width: Fraction) -> tuple[Interval, Interval]:
         if width > FACT_WIDTH:  # both from one call, as narrow as it happens to be
-            with ctx.workprec(START_PRECISION), narrowed(width):
-                tails = pair.tails(epsilon)
+            with ctx.workprec(START_PRECISION):
+                tails = pair.to_width(width).tails(epsilon)
                 return Interval.of_ball(tails.p_above), Interval.of_ball(tails.q_above)
-        p = _tail(lambda: pair.tails(epsilon).p_above, width)
-        return p, _tail(lambda: pair.tails(epsilon).q_above, width)
+        p = _tail(lambda asked: asked[0].tails(epsilon).p_above, pair, width)
+        return p, _tail(lambda asked: asked[0].tails(epsilon).q_above, pair, width)
 
     p, q = _narrowed_until(is_seen, enclosed, _widths(pair, above))
     return {
@@ -193,16 +199,16 @@ def _widths(pair: Pair, decides: object) -> tuple[Fraction, ...]:
     return WIDTHS if is_costly(pair) and decides is not None else (FACT_WIDTH,)
 
 
-def _tail(compute: Callable[[], arb], width: Fraction) -> Interval:
+def _tail(tail: Question, pair: Pair, width: Fraction) -> Interval:
     """Enclose a tail that is shown; one from slopes is wider than the profile that it is from."""
     try:
-        return enclose(compute, relative_width=width)
+        return _enclosed(tail, [pair], width)
     except UndecidedError as error:
         refusal = error
     for wider in (_FLOATS_WIDTH, *_WIDER):
-        with ctx.workprec(START_PRECISION), narrowed(wider):
+        with ctx.workprec(START_PRECISION):
             try:
-                return Interval.of_ball(compute())
+                return Interval.of_ball(tail([pair.to_width(wider)]))
             except UndecidedError as error:
                 refusal = error
     raise refusal
@@ -221,7 +227,7 @@ def hockey(
     """
     value = _narrowed_until(
         lambda found: below is None or found.ball() <= below(),
-        lambda width: reached(lambda: pair.hockey_stick(epsilon), width),
+        lambda width: reached(lambda asked: asked[0].hockey_stick(epsilon), [pair], width),
         _widths(pair, below),
     )
     return {

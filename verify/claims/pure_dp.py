@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import ClassVar, final
 
 from flint import arb
 
 from accountant.composition.invert import hockey_stick, most
+from accountant.core.pair import Pair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from verify.claim import Decision, Scope, compare
@@ -45,17 +47,17 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         claimed = Expression(self.epsilon).exact(scope)
         pairs = self.worst(scope).pairs(None)
 
-        def true() -> arb:
+        def true(pairs: Sequence[Pair]) -> arb:
             return most([pair.max_loss() for pair in pairs])
 
-        truth = compare(true, "<=", claimed.ball)
+        truth = compare(lambda: true(pairs), "<=", claimed.ball)
         if truth is None:  # balls never prove that two numbers are equal
             known = [pair.exact_max_loss() for pair in pairs]
             truth = all(loss <= claimed for loss in known if loss) if all(known) else None
         if truth is None:  # of two ends the upper one may be met
             bounds = [pair.exact_bound(claimed) for pair in pairs]
             truth = all(bound is not None and not bound.sign for bound in bounds) or None
-        value = reached(true)
+        value = reached(true, pairs)
         conclusion = "p - exp(epsilon)*q > 0" if truth is False else "value <= 0"
         numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}
         reason = _reason(truth, value)
@@ -70,7 +72,9 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         else:
             evidence = [hockey(pair, claimed, below=lambda: arb(0)) for pair in pairs]
         true = dict(decision.true)
-        true["delta"] = reached(lambda: hockey_stick(pairs, claimed), first_width(pairs))
+        true["delta"] = reached(
+            lambda asked: hockey_stick(asked, claimed), pairs, first_width(pairs)
+        )
         return dataclasses.replace(
             decision,
             true=true,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +10,7 @@ from typing import final
 from flint import arb
 
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, Interval, ball, narrowed
+from accountant.numbers.interval import START_PRECISION, Interval, ball
 from accountant.numbers.precision import ctx
 
 _PRECISION = 192
@@ -20,7 +19,6 @@ _MAX_PIECES = 20_000
 """Pieces of a range that are bounded before it is left undecided."""
 _FINEST = 1 << 64
 """Of a range that is cut into so small pieces, one is where the two curves are not told apart."""
-_ROUGH = Fraction(1, 1000)
 _POINTS, _STEP = 256, Fraction(1, 32)
 """Where a refutation is looked for on a range without an end."""
 
@@ -80,18 +78,24 @@ def prove_below(
     start: Fraction = Fraction(0),
     end: Callable[[], arb] | Fraction,
     hints: Callable[[], Sequence[Fraction] | None] = lambda: None,
+    at_hints: Callable[[ExactReal], arb] | None = None,
 ) -> Swept:
     """Decide value ≤ limit on [start, end]; beyond a finite ball `end`, value is 0.
 
     Each piece [a, b] is proved by value's largest against limit's smallest value on it, else
     halved; one point where value certainly exceeds limit refutes. `start` is at most
     `end`. Without a finite end only a refutation is looked for: at the `hints` where there are some
-    (none of them: estimates speak for the claim), else (None) at points of a grid.
+    (none of them: estimates speak for the claim), else (None) at points of a grid. At hints the
+    value may be a rougher one.
     """
     with ctx.workprec(_PRECISION):
         stop = end if isinstance(end, Fraction) else _finite_end(end())
         if stop is None:
-            return _refute(value, limit, start, hints())
+            points = hints()
+            if points is not None:
+                with ctx.workprec(START_PRECISION):
+                    return _refute(at_hints or value.at, limit, points)
+            return _refute(value.at, limit, [start + i * _STEP for i in range(_POINTS)])
         pieces, cuts = [(start, stop)], [start]
         for count in range(1, _MAX_PIECES + 1):
             if not pieces:
@@ -110,17 +114,11 @@ def prove_below(
     return Swept(None, _MAX_PIECES)
 
 
-def _refute(value: Bound, limit: Bound, start: Fraction, hints: Sequence[Fraction] | None) -> Swept:
-    """Look for a point of [start, ∞) where value certainly exceeds limit: nothing else is known."""
-    grid = [start + count * _STEP for count in range(_POINTS)]
-    points = grid if hints is None else hints
+def _refute(value: Callable[[ExactReal], arb], limit: Bound, points: Sequence[Fraction]) -> Swept:
+    """Look for a point where value certainly exceeds limit: nothing else is known."""
     for count, point in enumerate(map(ExactReal.of_rational, points), 1):
-        with contextlib.ExitStack() as stack:
-            if hints is not None:  # a rough enclosure does where estimates differ
-                stack.enter_context(ctx.workprec(START_PRECISION))
-                stack.enter_context(narrowed(_ROUGH))
-            if value.at(point) > limit.at(point):
-                return Swept(False, count, point)
+        if value(point) > limit.at(point):
+            return Swept(False, count, point)
     return Swept(None, len(points))
 
 

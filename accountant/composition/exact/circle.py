@@ -150,7 +150,7 @@ class Circle(Contour):
 
     def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return G(ε). Raises UnsuitedError where that takes too many nodes."""
-        bits, where, loss = accuracy(), _of(product), _loss(product)
+        bits, where, loss = accuracy(product.relative_width), _of(product), _loss(product)
         try:
             planned = plan_contour(Alike(loss), kernel, strip, near(float(epsilon)), bits)
             size = loss.cumulants(float(planned.line.c))[0]

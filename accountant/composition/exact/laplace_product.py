@@ -31,8 +31,6 @@ from accountant.numbers.interval import (
     COMPOSED_WIDTH,
     RELATIVE_WIDTH,
     Interval,
-    asked_width,
-    narrowed,
 )
 from accountant.numbers.precision import ctx
 
@@ -66,26 +64,25 @@ class LaplaceSums(Engine):
                 value = epsilon.ball().exp() * product.hockey_stick(-epsilon)
                 value -= epsilon.ball().expm1()
             return +value
-        law = lattice(product)
+        law, asked = lattice(product), product.relative_width
         if (line := law.on_line(product)) is not None:
             with contextlib.suppress(UndecidedError):
                 return line.hockey_stick(epsilon)
-        if not law.is_short(epsilon):
+        if not law.is_short(epsilon, asked):
             return _on_grid(product).hockey_stick(epsilon)
         if float(epsilon) < law.mean - math.sqrt(2 * law.mean):  # most of P has a larger loss
             with ctx.workprec(ctx.prec + _GUARD_BITS):
-                rest = law.above(-epsilon, Kernel.Q, at_least=True)
-                value = 1 - rest - epsilon.ball().exp() * law.above(epsilon, Kernel.Q)
+                rest = law.above(-epsilon, Kernel.Q, asked, at_least=True)
+                value = 1 - rest - epsilon.ball().exp() * law.above(epsilon, Kernel.Q, asked)
             return +value
-        return law.above(epsilon, Kernel.EXCESS)
+        return law.above(epsilon, Kernel.EXCESS, asked)
 
     def inverse(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
         """Enclose ε(δ) where the sums are too long; None elsewhere."""
         law = lattice(product)
-        with narrowed(relative_width):
-            short = law.is_short(ExactReal.of_rational(0))
+        short = law.is_short(ExactReal.of_rational(0), relative_width)
         if short or law.on_line(product) is not None:
             return None
         return _on_grid(product).inverse(delta, relative_width)
@@ -99,17 +96,18 @@ class LaplaceSums(Engine):
             return found
         first = Floats(law.groups, float(law.unit), 0.0, Kernel.EXCESS).start(log_delta)[0]
 
+        width = product.relative_width or _WIDTH  # so that answers share the tables
+
         def profile(at: ExactReal) -> arb:
-            return arb(0) if product.is_beyond(at) else law.above(at, Kernel.EXCESS)
+            return arb(0) if product.is_beyond(at) else law.above(at, Kernel.EXCESS, width)
 
         with contextlib.suppress(UndecidedError, ArithmeticError):
-            width = asked_width.get() or _WIDTH  # so that answers share the tables
-            return rough_root(profile, log_delta, first, width, _CLOSE)
+            return rough_root(profile, log_delta, first, _CLOSE)
         return None
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return both tails, an atom at ε counted on the side ≤; the smaller one is computed."""
-        top, law = _top(product), lattice(product)
+        top, law, asked = _top(product), lattice(product), product.relative_width
         if epsilon >= top:
             return Tails(arb(0), arb(1), arb(0), arb(1))
         if epsilon < -top:
@@ -117,10 +115,11 @@ class LaplaceSums(Engine):
         if (line := law.on_line(product)) is not None:
             with contextlib.suppress(UndecidedError):
                 return line.tails(epsilon)
-        if not law.is_short(epsilon):
+        if not law.is_short(epsilon, asked):
             return _on_grid(product).tails(epsilon)
-        p, rest_p = law.both(epsilon, Kernel.P, Kernel.Q, above=float(epsilon) >= law.mean)
-        q, rest_q = law.both(epsilon, Kernel.Q, Kernel.P, above=float(epsilon) >= -law.mean)
+        at = float(epsilon)
+        p, rest_p = law.both(epsilon, Kernel.P, Kernel.Q, asked, above=at >= law.mean)
+        q, rest_q = law.both(epsilon, Kernel.Q, Kernel.P, asked, above=at >= -law.mean)
         return Tails(p_above=p, p_below=rest_p, q_above=q, q_below=rest_q)
 
     def law(self, product: Product) -> dict[str, object]:
@@ -174,23 +173,31 @@ class Lattice:
     continuous: float
     """x: all coordinates are on atoms with a probability of about e^{−x}, x = Σ tanh(t/2)."""
 
-    def above(self, epsilon: ExactReal, kernel: Kernel, *, at_least: bool = False) -> arb:
-        """Return what a kernel has above ε."""
-        return sums.above(self.groups, self.unit, epsilon, kernel, at_least=at_least)
+    def above(
+        self, epsilon: ExactReal, kernel: Kernel, asked: Fraction | None, *, at_least: bool = False
+    ) -> arb:
+        """Return what a kernel has above ε, to a relative width that is asked for."""
+        return sums.above(self.groups, self.unit, epsilon, kernel, asked, at_least=at_least)
 
     def both(
-        self, epsilon: ExactReal, kernel: Kernel, mirrored: Kernel, *, above: bool
+        self,
+        epsilon: ExactReal,
+        kernel: Kernel,
+        mirrored: Kernel,
+        asked: Fraction | None,
+        *,
+        above: bool,
     ) -> tuple[arb, arb]:
         """Return the probabilities above ε, and not: the one that is named is summed."""
         if above:
-            value = self.above(epsilon, kernel)
+            value = self.above(epsilon, kernel, asked)
             return value, 1 - value
-        value = self.above(-epsilon, mirrored, at_least=True)
+        value = self.above(-epsilon, mirrored, asked, at_least=True)
         return 1 - value, value
 
-    def is_short(self, epsilon: ExactReal) -> bool:
-        """Whether the sums at ε have few enough terms, of any precision."""
-        return sums.is_short(self.groups, self.unit, epsilon, Kernel.EXCESS)
+    def is_short(self, epsilon: ExactReal, asked: Fraction | None) -> bool:
+        """Whether the sums at ε have few enough terms, for a width that is asked for."""
+        return sums.is_short(self.groups, self.unit, epsilon, Kernel.EXCESS, asked)
 
     def on_line(self, product: Product) -> Product | None:
         """Return the same product for one contour integral, None where its atoms count."""

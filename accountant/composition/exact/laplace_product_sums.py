@@ -41,7 +41,7 @@ from flint import arb, arb_poly, fmpz, fmpz_poly
 from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import log_peak, rough_log_peak
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, asked_width
+from accountant.numbers.interval import START_PRECISION
 from accountant.numbers.precision import ctx
 
 Distances: TypeAlias = Sequence[tuple[arb, int]]
@@ -67,9 +67,17 @@ _WIDE = Fraction(1, 10**10)
 
 
 def above(
-    groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel, *, at_least: bool = False
+    groups: Groups,
+    unit: ExactReal,
+    epsilon: ExactReal,
+    kernel: Kernel,
+    asked: Fraction | None,
+    *,
+    at_least: bool = False,
 ) -> arb:
     """Return ∫ over l > ε (l ≥ ε if `at_least`) of P, of Q, or the hockey-stick divergence.
+
+    It is asked for to a relative width; None for flint's precision.
 
     Raises
     ------
@@ -77,7 +85,7 @@ def above(
         If the sums would be too long.
     """
     integral = _Integral(groups, unit, epsilon, kernel, at_least)
-    goal = wanted = _goal()
+    goal = wanted = _goal(asked)
     value = arb(0)
     for _ in range(_ROUNDS):
         plan = choose(groups, float(unit), float(epsilon), kernel, wanted + _SPARE_BITS)
@@ -91,30 +99,32 @@ def above(
     return +value
 
 
-def is_short(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> bool:
+def is_short(
+    groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel, asked: Fraction | None
+) -> bool:
     """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
-    asked = asked_width.get()
     if asked is not None and asked < _WIDE:
         return True  # they are the only way
-    plan = _plan(groups, unit, epsilon, kernel)
+    plan = _plan(groups, unit, epsilon, kernel, _goal(asked))
     if plan is None or asked is None:
         return plan is not None
     return plan.cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
 
 
-def _plan(groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel) -> Plan | None:
+def _plan(
+    groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel, goal: int
+) -> Plan | None:
     try:
-        return choose(groups, float(unit), float(epsilon), kernel, _goal() + _SPARE_BITS)
+        return choose(groups, float(unit), float(epsilon), kernel, goal + _SPARE_BITS)
     except UndecidedError:
         return None
 
 
-def _goal() -> int:
+def _goal(asked: Fraction | None) -> int:
     """Return the relative accuracy to reach in bits: the current precision, or what is asked for.
 
     Where more than the first precision of `enclose` was needed, so much more is reached.
     """
-    asked = asked_width.get()
     if asked is None:
         return ctx.prec
     bits = (asked.denominator // asked.numerator).bit_length() + 2

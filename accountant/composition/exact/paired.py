@@ -29,7 +29,7 @@ from accountant.composition.losses.lists import LossList, loss_list
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import asked_width, ball
+from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 
 MAX_VALUES = 1 << 16
@@ -65,7 +65,7 @@ class Halves(Engine):
         """
         ledger.note("lists")
         infinity = product.infinity_mass()
-        asked = asked_width.get()
+        asked = product.relative_width
         enough = ball(asked) / _SHARE if asked else arb(2) ** -ctx.prec
         log_missing = _FIRST
         while True:

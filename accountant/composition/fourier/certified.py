@@ -42,7 +42,7 @@ from accountant.composition.fourier.measure import LOSS, Alike, Loss, Measure, g
 from accountant.composition.numeric.search import Saddle, Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, asked_width, ball
+from accountant.numbers.interval import START_PRECISION, ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
 
@@ -314,10 +314,10 @@ _SPARE = 12
 bounds lose some, and with fewer an answer is wider than asked."""
 
 
-def accuracy() -> int:
-    """Return the relative accuracy in bits that is aimed at."""
+def accuracy(asked: Fraction | None) -> int:
+    """Return the relative accuracy in bits that is aimed at, for a width that is asked for."""
     best = ctx.prec - _SPARE
-    if (asked := asked_width.get()) is None:
+    if asked is None:
         return best
     needed = (asked.denominator // asked.numerator).bit_length()
     return min(best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION + 8, needed + 34)))

@@ -266,7 +266,7 @@ class Fourier(Contour):
             other, turned = _MIRROR[kernel]
             value = self.integral(product.reverse(), other, turned, -epsilon)
             return value * epsilon.ball().exp()
-        problem, bits = UndecidedError("No contour was found."), accuracy()
+        problem, bits = UndecidedError("No contour was found."), accuracy(product.relative_width)
         loss = self.loss(product)
         for way in _ways(product, kernel, strip, epsilon, bits):
             try:

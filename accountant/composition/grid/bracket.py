@@ -18,7 +18,7 @@ from accountant.composition.product import Product
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, asked_width
+from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
 
@@ -51,7 +51,7 @@ def profile(product: Product, epsilon: ExactReal, most: int | None) -> arb:
     Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
     grid than there is.
     """
-    wanted = asked_width.get()
+    wanted = product.relative_width
     if wanted is None:
         lower, upper = bounds(product, epsilon, _points())
         return lower.union(upper)

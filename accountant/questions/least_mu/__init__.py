@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.invert import most
+from accountant.composition.invert import most, to_width
 from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose, narrowed
+from accountant.numbers.interval import Interval, enclose
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
@@ -81,8 +81,9 @@ def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
     for pair in pairs:
         if pair.reverse() not in distinct:
             distinct.append(pair)
-    with ctx.workprec(_PRECISION), narrowed(width / _FINER):
-        return Interval.of_ball(most([_of_pair(pair, width) for pair in distinct]), _DIGITS)
+    asked = to_width(distinct, width / _FINER)
+    with ctx.workprec(_PRECISION):
+        return Interval.of_ball(most([_of_pair(pair, width) for pair in asked]), _DIGITS)
 
 
 def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:

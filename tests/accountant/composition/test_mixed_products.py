@@ -26,7 +26,7 @@ from accountant.mechanisms import (
     Staircase,
 )
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, asked_width, narrowed
+from accountant.numbers.interval import Interval
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import theta
 from accountant.questions import profile
@@ -47,7 +47,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Fraction]:
     before = Ladder.profile
 
     def noted(self: Ladder, product: Product, epsilon: ExactReal) -> arb:
-        found.append(asked_width.get() or Fraction(0))
+        found.append(product.relative_width or Fraction(0))
         return before(self, product, epsilon)
 
     monkeypatch.setattr(Ladder, "profile", noted)
@@ -64,8 +64,7 @@ def test_the_sum_is_the_same(mechanism: Mechanism, epsilon: str, asked: list[Fra
     with ctx.workprec(64):
         plain = pair.hockey_stick(exact(epsilon))
         terms = len(asked)
-        with narrowed(NINE):
-            found = pair.hockey_stick(exact(epsilon))
+        found = pair.to_width(NINE).hockey_stick(exact(epsilon))
         bound = pair.bound(exact(epsilon))
     assert found.overlaps(plain)
     assert 2 * found.rad() < 2e-9 * found
@@ -98,10 +97,8 @@ def test_against_the_grid(parameter: str, shift: int, count: int, epsilon: str) 
     found = Product(((first, 1), (integer, count)), CONDITIONAL)
     grid = Product(((pair_of(Laplace(scale=1)), 4), (integer, count)), GRID)
     with ctx.workprec(128):
-        with narrowed(NINE):
-            value = found.hockey_stick(exact(epsilon))
-        with narrowed(Fraction(1, 100)):
-            assert value.overlaps(grid.hockey_stick(exact(epsilon)))
+        value = found.to_width(NINE).hockey_stick(exact(epsilon))
+        assert value.overlaps(grid.to_width(Fraction(1, 100)).hockey_stick(exact(epsilon)))
     assert 2 * value.rad() < 1e-9 * value
 
 

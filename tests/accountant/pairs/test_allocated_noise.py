@@ -25,7 +25,6 @@ from accountant.mechanisms import (
     TruncatedLaplace,
 )
 from accountant.numbers.exact import exact
-from accountant.numbers.interval import narrowed
 from accountant.numbers.precision import ctx
 from accountant.pairs.allocated_noise import AllocatedNoise
 from accountant.questions import profile, tradeoff
@@ -39,8 +38,8 @@ def worst(mechanism: Mechanism) -> Pair:
 
 
 def enclosed(pair: Pair, epsilon: str, width: float = 1e-6) -> tuple[float, float]:
-    with ctx.workprec(128), narrowed(Fraction(width)):
-        found = pair.hockey_stick(exact(epsilon))
+    with ctx.workprec(128):
+        found = pair.to_width(Fraction(width)).hockey_stick(exact(epsilon))
     return float(found.lower()), float(found.upper())
 
 

@@ -20,8 +20,8 @@ from typing import final
 from flint import arb
 
 from accountant.composition.exact import laplace_product_sums as sums
-from accountant.composition.exact.laplace_product_sums import Floats, Groups, Kernel
-from accountant.composition.invert import rough_root
+from accountant.composition.exact.laplace_product_sums import Groups, Kernel
+from accountant.composition.invert import chernoff_epsilon, rough_root
 from accountant.composition.product import Engine, Product
 from accountant.core.pair import Pair, Tails
 from accountant.errors import InvalidInputError, UndecidedError
@@ -94,7 +94,9 @@ class LaplaceSums(Engine):
         found = None if line is None else line.estimate_epsilon(log_delta)
         if found is not None:
             return found
-        first = Floats(law.groups, float(law.unit), 0.0, Kernel.EXCESS).start(log_delta)[0]
+        first = chernoff_epsilon(product, log_delta)
+        if first is None:
+            return None
 
         width = product.relative_width or _WIDTH  # so that answers share the tables
 

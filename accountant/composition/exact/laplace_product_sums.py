@@ -21,11 +21,12 @@ so that a jump J contributes an exponential and a polynomial of degree < M in z.
 that is integrated. As m is a sum of independent indicators under the tilt c, Φ_{≥M}(c)/Φ(c) is a
 tail of it, which Chernoff's inequality bounds: M is the least for which that does not matter.
 
-Floats choose c and M (`Floats`, `choose`); they prove nothing.
+Floats choose c and M (`choose`); they prove nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 from bisect import bisect_right
@@ -38,25 +39,28 @@ from typing import TypeAlias, final
 
 from flint import arb, arb_poly, fmpz, fmpz_poly
 
+from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, Estimator
+from accountant.composition.losses.laplace import FloatLaplace
+from accountant.composition.numeric.search import Strip, saddle
 from accountant.errors import UndecidedError
-from accountant.numbers.chernoff import log_peak, rough_log_peak
+from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION
 from accountant.numbers.precision import ctx
 
 Distances: TypeAlias = Sequence[tuple[arb, int]]
 """The t_i, and how many coordinates have each."""
-_PRECISION_STEP = 128
-"""The precision is rounded up to a multiple, so that questions share their tables."""
-_SPARE_BITS = 12
-"""Bits by which what is left out lies below the goal."""
-_ROUNDS = 8
-"""Times that the sum is formed anew for digits that cancelled: each adds what was missing."""
-_MOST_WANTED = 1 << 15
-"""Most bits that are asked for on the way, where nearly all digits cancel."""
-_BARS = 32
-"""Parts of the range of jumps to which a bar is rounded down, so that neighbouring ε share
-tables."""
+Groups: TypeAlias = tuple[tuple[int, int], ...]
+"""Multiples of the unit, ascending, and how many coordinates have each."""
+
+MAX_TERMS = 2_000_000
+"""Most pairs (J, m) of the exact sum."""
+_FEW = 20_000
+"""Terms up to which none is left out: finding out which do not matter takes as long."""
+_PARTS_STEP = 16
+"""M is rounded up to a multiple, so that neighbouring ε share their tables."""
+_COEFFICIENT, _ROW = 2.0, 3.0  # microseconds
+"""Microseconds of a coefficient of a jump and of a row of weights, roughly."""
 _PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
 """Microseconds up to which exact sums are preferred to a grid; and the same for widths below
 `_FINE`, for which a grid does not replace them."""
@@ -64,6 +68,46 @@ _FINE = Fraction(1, 10**8)
 """Relative width below which a grid hardly answers."""
 _WIDE = Fraction(1, 10**10)
 """Relative width below which no other engine answers."""
+_PRECISION_STEP = 128
+"""The precision is rounded up to a multiple, so that questions share their tables."""
+_SPARE_BITS = 12
+"""Bits by which what is left out lies below the goal."""
+_ROUNDS = 8
+"""Times that the sum is formed anew for digits that cancelled: each adds what was missing."""
+_LEAST_MORE = 32
+"""Bits by which each round is finer at least, in what it leaves out and in its precision."""
+_MOST_BITS = 1 << 15
+"""Most bits of precision, where nearly all digits cancel."""
+_BESIDE_0 = 2.0**-30
+"""c instead of 0, where sinh(tc)/c has no ball: Φ is even, and flat there."""
+_BARS = 32
+"""Parts of the range of jumps to which a bar is rounded down, so that neighbouring ε share
+tables."""
+
+
+class Kernel(enum.Enum):
+    """κ: what is integrated over l > ε, with the poles by s − ½."""
+
+    P = "s - 1/2", ABOVE_P
+    Q = "s + 1/2", ABOVE_Q
+    EXCESS = "s^2 - 1/4", CALL
+
+    @property
+    def strip(self) -> Strip:
+        """Where s − ½ may be, and the poles."""
+        found: Strip = self.value[1]
+        return found
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """c and M."""
+
+    line: float
+    parts: int
+    cost: float = 0.0
+    """Roughly how many microseconds it takes."""
 
 
 def above(
@@ -86,16 +130,16 @@ def above(
     """
     integral = _Integral(groups, unit, epsilon, kernel, at_least)
     goal = wanted = _goal(asked)
-    value = arb(0)
+    precision, value = goal + 2 * integral.coordinates.bit_length() + 24, arb(0)
     for _ in range(_ROUNDS):
         plan = choose(groups, float(unit), float(epsilon), kernel, wanted + _SPARE_BITS)
-        lost = plan.lost + 2 * integral.coordinates.bit_length()
-        with ctx.workprec(-(-(wanted + lost + 24) // _PRECISION_STEP) * _PRECISION_STEP):
+        with ctx.workprec(-(-precision // _PRECISION_STEP) * _PRECISION_STEP):
             value = integral.by(plan)
         if value.rel_accuracy_bits() > goal or value.is_zero():
             break
-        short = goal - value.rel_accuracy_bits()
-        wanted = min(wanted + max(short, 32) + 8, _MOST_WANTED)
+        short = max(goal - value.rel_accuracy_bits(), _LEAST_MORE)
+        precision = min(precision + short + _SPARE_BITS, _MOST_BITS)
+        wanted += _LEAST_MORE
     return +value
 
 
@@ -287,171 +331,42 @@ def _many(distances: Distances, c: arb, parts: int) -> arb:
     return (log_phi + log_tail.min(arb(0))).exp()
 
 
-Groups: TypeAlias = tuple[tuple[int, int], ...]
-"""Multiples of the unit, ascending, and how many coordinates have each."""
-
-MAX_TERMS = 2_000_000
-"""Most pairs (J, m) of the exact sum."""
-_FEW = 20_000
-"""Terms up to which none is left out: finding out which do not matter takes as long."""
-_PARTS_STEP = 16
-"""M is rounded up to a multiple, so that neighbouring ε share their tables."""
-_COEFFICIENT, _ROW = 2.0, 3.0  # microseconds, roughly
-"""Microseconds of a coefficient of a jump and of a row of weights, roughly."""
-_LEAST_TILT, _MOST_TILT = -14.0, 18.0
-"""Least and largest ln(c − pole) of a line: beyond them no ε of interest has its saddle."""
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_NEAR_LINE = 1e-4
-"""Accuracy of ln(c − pole): a line that is off by so little costs no bit."""
-
-
-class Kernel(enum.Enum):
-    """κ: what is integrated over l > ε."""
-
-    P = "s - 1/2"
-    Q = "s + 1/2"
-    EXCESS = "s^2 - 1/4"
-
-    @property
-    def pole(self) -> float:
-        """The last pole on the right."""
-        return -0.5 if self is Kernel.Q else 0.5
-
-
-@final
-@dataclass(frozen=True)
-class Plan:
-    """c, M, and bits for the exact terms."""
-
-    line: float
-    parts: int
-    lost: int
-    cost: float = 0.0
-    """Roughly how many microseconds it takes."""
-
-
-@final
-class Floats:
-    """ln Φ and what follows from it in floats: it chooses the sums and proves nothing."""
-
-    def __init__(self, groups: Groups, unit: float, epsilon: float, kernel: Kernel) -> None:
-        self.distances = [(multiple * unit, count) for multiple, count in groups]
-        self.top = math.fsum(count * t for t, count in self.distances)
-        self.coordinates = sum(count for _, count in groups)
-        self.epsilon, self.kernel = epsilon, kernel
-
-    def log_phi(self, c: float) -> float:
-        """Return ln Φ(c), an even function."""
-        c = abs(c)
-        total = c * self.top
-        for t, count in self.distances:
-            ratio = -math.expm1(-2 * t * c) / (2 * c) if c > 1e-9 else t
-            total += count * math.log((1 + math.exp(-2 * t * c) + ratio) / 2)
-        return total
-
-    def log_value(self, c: float) -> float:
-        """Return ln Φ(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
-        s = c - 0.5
-        peak = 0.0
-        if self.kernel is Kernel.EXCESS:
-            peak = rough_log_peak(s)
-        return self.log_phi(c) - c * self.epsilon + peak
-
-    def line(self) -> float:
-        """Return c, nearly where |Φ(c) e^{−cε}/κ(c)| is least."""
-
-        def objective(x: float) -> float:
-            away = math.exp(x)
-            c = self.kernel.pole + away
-            log_kernel = x + (math.log1p(away) if self.kernel is Kernel.EXCESS else 0.0)
-            return self.log_phi(c) - c * self.epsilon - log_kernel
-
-        low, high = _LEAST_TILT, _MOST_TILT
-        left, right = high - (high - low) * _GOLDEN, low + (high - low) * _GOLDEN
-        at_left, at_right = objective(left), objective(right)
-        while high - low > _NEAR_LINE:  # each step keeps one of the two points inside
-            if at_left < at_right:
-                high, right, at_right = right, left, at_left
-                left = high - (high - low) * _GOLDEN
-                at_left = objective(left)
-            else:
-                low, left, at_left = left, right, at_right
-                right = low + (high - low) * _GOLDEN
-                at_right = objective(right)
-        return self.kernel.pole + math.exp((low + high) / 2)
-
-    def shares(self, c: float) -> list[tuple[float, int]]:
-        """Return the tilted probability of lying between the atoms."""
-        found = []
-        for t, count in self.distances:
-            flat = math.tanh(t * c) / (2 * c) if abs(c) > 1e-9 else t / 2
-            found.append((flat / (1 + flat), count))
-        return found
-
-    def exact_parts(self, c: float, bits: int) -> int:
-        """Return the least M for which the terms m ≥ M are negligible."""
-        shares = self.shares(c)
-        mean = math.fsum(count * share for share, count in shares)
-        low, high = math.ceil(mean), self.coordinates + 1
-        while low < high:
-            middle = (low + high) // 2
-            v = max(middle / mean, 1.0) if mean > 0 else math.inf
-            tail = math.fsum(n * math.log1p(p * (v - 1)) for p, n in shares)
-            tail -= middle * math.log(v)
-            low, high = (low, middle) if tail < -bits * math.log(2) else (middle + 1, high)
-        step = _PARTS_STEP if low > _PARTS_STEP else 1
-        return max(2, min(-(-low // step) * step, self.coordinates + 1))
-
-    def lost(self, c: float, parts: int) -> int:
-        """Return bits that the exact terms lose to cancellation, roughly."""
-        z = max(self.top - self.epsilon, 0.0) / 2
-        most = 0.0
-        for m in range(parts):
-            ways = math.lgamma(self.coordinates + 1) - math.lgamma(self.coordinates - m + 1)
-            most = max(most, ways - 2 * math.lgamma(m + 1) + m * math.log(max(z, 1e-300)))
-        size = self.log_value(c) - self.top / 2 + self.epsilon / 2
-        return max(0, math.ceil((most - size) / math.log(2)))
-
-    def start(self, log_delta: float) -> tuple[float, float]:
-        """Return about the ε with ln H(ε) = log_delta, and the slope of ln H there."""
-        low, high = _LEAST_TILT, math.log(1e5)
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._saddle(middle)[1] > log_delta else (low, middle)
-        return max(self._saddle(low)[0], 0.0), -math.exp(low)
-
-    def _saddle(self, x: float) -> tuple[float, float]:
-        """Return the ε with its saddle at c = ½ + e^x, and about ln H there."""
-        away = math.exp(x)
-        c, step = 0.5 + away, 1e-4 * (0.5 + away)
-        around = [self.log_phi(c + side * step) for side in (-1, 0, 1)]
-        slope = (around[2] - around[0]) / (2 * step)
-        curve = max((around[2] - 2 * around[1] + around[0]) / step**2, 1e-12)
-        curve += away**-2 + (1 + away) ** -2
-        epsilon = slope - 1 / away - 1 / (1 + away)
-        log_kernel = x + math.log1p(away)
-        size = around[1] - c * epsilon - log_kernel - math.log(2 * math.pi * curve) / 2
-        return epsilon, size + (epsilon - self.top) / 2
-
-
 def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: int) -> Plan:
-    """Choose the sum.
+    """Choose c near the saddle of Φ(s) e^{−sε}/κ(s), and M, all terms where they are few.
 
-    Raises UndecidedError if it is too long.
+    Raises UndecidedError if the sum is too long.
     """
-    floats = Floats(groups, unit, epsilon, kernel)
-    c = floats.line()
-    jumps = _count_jumps(groups, epsilon / unit)
-    whole = floats.coordinates + 1
+    jumps, whole = _count_jumps(groups, epsilon / unit), sum(count for _, count in groups) + 1
+    line = 0.0
     if jumps * whole > _FEW:
-        whole = floats.exact_parts(c, bits)
-    build = _ROW * jumps * sum(count for _, count in groups[1:])
-
+        distances = [(multiple * unit, count) for multiple, count in groups]
+        losses = Estimator([(FloatLaplace(t), count) for t, count in distances])
+        with contextlib.suppress(ArithmeticError):  # at the largest loss all terms are few
+            line = saddle(losses, kernel.strip, epsilon).c + 0.5 or _BESIDE_0
+            whole = _parts(distances, line, bits)
     terms = jumps * whole
     if terms > MAX_TERMS:
         raise too_long(float(terms))
-    cost = _COEFFICIENT * terms + build * (1 + whole / 64)
-    return Plan(c, whole, floats.lost(c, whole), cost)
+    build = _ROW * jumps * sum(count for _, count in groups[1:])
+    return Plan(line, whole, _COEFFICIENT * terms + build * (1 + whole / 64))
+
+
+def _parts(distances: Sequence[tuple[float, int]], c: float, bits: int) -> int:
+    """Return the least M for which the terms m ≥ M are negligible, by Chernoff's inequality."""
+    shares, coordinates = [], 0
+    for t, count in distances:
+        flat = math.tanh(t * c) / (2 * c) if c else t / 2
+        shares.append((flat / (1 + flat), count))
+        coordinates += count
+    mean = math.fsum(count * share for share, count in shares)
+    low, high = math.ceil(mean), coordinates + 1
+    while low < high:
+        middle = (low + high) // 2
+        v = max(middle / mean, 1.0)
+        tail = math.fsum(n * math.log1p(p * (v - 1)) for p, n in shares) - middle * math.log(v)
+        low, high = (low, middle) if tail < -bits * math.log(2) else (middle + 1, high)
+    step = _PARTS_STEP if low > _PARTS_STEP else 1
+    return max(2, min(-(-low // step) * step, coordinates + 1))
 
 
 def _count_jumps(groups: Groups, bar: float) -> int:

@@ -60,7 +60,7 @@ _POINTS = 256
 """Places at which a tilted law is looked at: with fewer a narrow peak near a cut is missed."""
 _LEFT, _BEYOND = -40.0, 12.0
 """Where a tilted law is taken to begin, and the widths beyond a cut where its fall is asked for."""
-_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(1, 8))
+_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
 """Widths of cuts, the smoothest first: the sharper one is, the finer the nodes beside it."""
 
 
@@ -90,7 +90,7 @@ def _chosen(alike: Alike[Loss], strip: Strip, epsilon: float, bits: int) -> Loss
     found: Level | None = None
     tilt = start = None
     for _ in range(_ROUNDS):
-        shorter = cut_off(loss, -level + bits * _LOG_2, tilt, guarded=True)
+        shorter = cut_off(loss, -level + bits * _LOG_2, tilt)
         found = saddle_value(shorter, strip, epsilon, bits, start)
         if found is None and best is loss:
             level = 4 * level - _FIRST  # ε lies beyond what is kept
@@ -175,9 +175,7 @@ def rounded(value: float) -> float:
 
 
 @functools.lru_cache(maxsize=128)
-def cut_off(
-    loss: Loss, log_mass: float, tilt: float | None = None, *, guarded: bool = False
-) -> Loss:
+def cut_off(loss: Loss, log_mass: float, tilt: float | None = None) -> Loss:
     """Return the loss with each normal law cut, so that about e^−log_mass is lost in all.
 
     The cuts are as smooth as a contour through `tilt` allows.
@@ -187,13 +185,13 @@ def cut_off(
         if isinstance(part, MixtureTransform):
             needed = max(log_mass, 0.0) + math.log(count) + math.log(len(loss.factors)) + _MARGIN
             s = None if tilt is None else tilt + 1 if part.mixed_first else -tilt
-            factors.append((replace(part, cut=_cut(part, needed, s, guarded)), count))
+            factors.append((replace(part, cut=_cut(part, needed, s)), count))
         else:
             factors.append((part, count))
     return Loss(tuple(factors))
 
 
-def _cut(part: MixtureTransform, needed: float, s: float | None, guarded: bool) -> Cut:
+def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
     """Return a cut of mass e^−needed, sharp enough for φχw^s to vanish beyond it.
 
     Without a tilt s it is twice the one at which φ(x) w(x)^s is as large at the cut as at 0.
@@ -203,9 +201,9 @@ def _cut(part: MixtureTransform, needed: float, s: float | None, guarded: bool) 
     at = max(math.sqrt(2 * needed), shifted)
     if s is None:
         s = largest_tilt(part, at)
-    for width in _WIDTHS[1:] if guarded else _WIDTHS:
+    for width in _WIDTHS:
         place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 16), 16)
-        cut = Cut(place, width, guarded)
+        cut = Cut(place, width)
         if is_tame(part, cut, s):
             break
     return cut
@@ -240,10 +238,10 @@ def largest_tilt(part: MixtureTransform, at: float) -> float:
 
 
 def lost(loss: Loss) -> tuple[arb, arb]:
-    """Return bounds of the masses that the cuts take from the products P and Q."""
+    """Return the masses that the cuts take from the products P and Q."""
     first, second = arb(0), arb(0)
     for part, count in loss.factors:
         if isinstance(part, MixtureTransform):
-            for p, q in (part.lost(), part.beyond_guard()):
-                first, second = first + count * p, second + count * q
+            p, q = part.lost()
+            first, second = first + count * p, second + count * q
     return first.upper(), second.upper()

@@ -243,7 +243,7 @@ class Fourier(Contour):
     def _is_below(self, product: Product, epsilon: ExactReal, limit: arb) -> bool:
         """Whether Chernoff's inequality shows H(ε) to be below a limit."""
         whole, log_limit, at = self.loss(product), float(limit.log().mid()), float(epsilon)
-        loss = cut_off(whole, -log_limit, guarded=True)
+        loss = cut_off(whole, -log_limit)
         c, least = 1 / at, math.inf
         try:
             while (value := loss.cumulants(c)[0] - c * at) > log_limit - 1.0:

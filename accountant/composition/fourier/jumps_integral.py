@@ -92,7 +92,6 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
         with contextlib.suppress(UndecidedError):
             ends, jumps, part = way()
             found = part + beyond(loss, ends, kernel, epsilon, part, bits)
-            found += arb(0, slack(ends, None, kernel, epsilon))
             if jumps is not None:
                 found += arb(0, slack(ends, jumps, kernel, epsilon))
             if found.rel_accuracy_bits() >= bits - LOSS:
@@ -320,7 +319,7 @@ def cut_for_jumps(loss: Loss, strip: Strip, epsilon: float, bits: int, spare: fl
     found = saddle_value(chosen(loss, strip, epsilon, bits), strip, epsilon, bits)
     single = single_at(loss, epsilon)
     tilt = None if found is None else rounded(found.furthest)
-    far = cut_off(loss, depth + bits * _LOG_2 + spare, tilt, guarded=True)
+    far = cut_off(loss, depth + bits * _LOG_2 + spare, tilt)
     if single is None:
         return far
     try:
@@ -409,10 +408,10 @@ def _threshold(  # noqa: PLR0917
     """Return the cut for which the large losses are smoothest, among those that tame the tilt."""
     place = Fraction(round(at * 16), 16)
     if tilt is None:
-        return Cut(place, _WIDTHS[-1], guarded=True)
+        return Cut(place, _WIDTHS[-1])
     best: tuple[float, Cut] | None = None
     for width in _WIDTHS:
-        cut = Cut(place, width, guarded=True)
+        cut = Cut(place, width)
         if not is_tame(part, cut, tilt + 1) or overlap(part, cut, end) > log_error:
             continue
         slowness = _slowness(replace(part, rise=cut), bits)
@@ -489,7 +488,7 @@ def _log_tail(part: MixtureTransform, large: float) -> float:
 
 def _small_part(loss: Loss, large: float, s: float, log_delta: float) -> Loss:
     """Return the loss cut at half of a large one."""
-    found = _split(cut_off(loss, -log_delta + _BITS, guarded=True), 0.5 * large, s, _BITS)
+    found = _split(cut_off(loss, -log_delta + _BITS), 0.5 * large, s, _BITS)
     if found is None:
         raise UndecidedError(f"No losses are small beside {large:.6g}.")
     return found.small

@@ -140,7 +140,7 @@ def _cut(loss: Loss, threshold: float, width: Fraction) -> Loss:
     for part, count in loss.factors:
         if isinstance(part, MixtureTransform):
             at = Fraction(math.ceil(place_of(part.floats(), threshold) * _GRAIN), _GRAIN)
-            factors.append((replace(part, cut=Cut(at, width, guarded=True)), count))
+            factors.append((replace(part, cut=Cut(at, width)), count))
         else:
             factors.append((part, count))
     return Loss(tuple(factors))
@@ -218,13 +218,7 @@ def _taken(cut: Loss) -> Jumps:
         else None
         for part, _ in cut.factors
     )
-    small = tuple(
-        (replace(part, cut=replace(part.cut, guarded=False)), count)
-        if isinstance(part, MixtureTransform) and part.cut is not None
-        else (part, count)
-        for part, count in cut.factors
-    )
-    return Jumps(Loss(small), large)
+    return Jumps(cut, large)
 
 
 def beyond(  # noqa: PLR0917
@@ -253,26 +247,20 @@ def beyond(  # noqa: PLR0917
         return lower.lower().union(upper.upper())
 
 
-def slack(whole: Loss, jumps: Jumps | None, kernel: Kernel, epsilon: ExactReal) -> arb:
-    """Bound by how much an integral right of all poles is wrong if laws are cut inexactly.
+def slack(whole: Loss, jumps: Jumps, kernel: Kernel, epsilon: ExactReal) -> arb:
+    """Bound by how much an integral right of all poles is wrong for the two parts of a law.
 
-    With χ₂ the cuts of the whole and χ those of the small losses: the masses of φχ₂ beyond the
-    guard of χ₂, or, with `jumps`, those by which the two parts of a law differ from it, at most
-    φχ(1 − χ₂) and what φχ has beyond both guards.
+    With χ₂ the cut of the whole and χ that of the small losses these are φχ and φ(1 − χ)χ₂: they
+    have φχ(1 − χ₂) more than φχ₂.
     """
     first, second = arb(0), arb(0)
-    smaller = whole.factors if jumps is None else jumps.small.factors
-    for (part, count), (small, _) in zip(whole.factors, smaller, strict=True):
+    for (part, count), (small, _) in zip(whole.factors, jumps.small.factors, strict=True):
         if not (isinstance(part, MixtureTransform) and isinstance(small, MixtureTransform)):
             continue
-        if small.cut is None or part.cut is None:
+        if small.cut is None or part.cut is None or small.cut == part.cut:
             continue
-        ends = [cut.guard for cut in {small.cut, part.cut} if cut.guarded]
-        if small.cut != part.cut:
-            ends.append(part.cut)
-        for end in ends:
-            p, q = part.between(small.cut, end)
-            first, second = first + count * p, second + count * q
+        p, q = part.between(small.cut, part.cut)
+        first, second = first + count * p, second + count * q
     return (first if kernel != Kernel.ABOVE_Q else second * epsilon.ball().exp()).upper()
 
 

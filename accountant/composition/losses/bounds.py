@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 
 from accountant.composition.numeric.cells import (
-    GUARD_WIDTH,
     HALF_LOG_2PI,
     LEAST_RATE,
     LOSS_ERROR,
@@ -44,7 +43,6 @@ from accountant.composition.numeric.cells import (
     log_tilted,
 )
 from accountant.errors import UndecidedError
-from accountant.numbers.precision import cached_property
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,8 +104,6 @@ class Mixture:
     """Where it begins, as smoothly: χ has the factor erfc((rise − x)/(τ'√2))/2 as well."""
     rise_width: float = 1.0
     """τ'"""
-    guard: float = math.inf
-    """Where χ falls once more, sharply: it has a third factor, of width `GUARD_WIDTH`."""
 
     @property
     def is_cut(self) -> bool:
@@ -129,8 +125,7 @@ class Mixture:
 
     def log_kept(self, x: Floats, y: Floats) -> Floats:
         """Return an upper bound of ln|χ(x + iy)|, nearly met for y = 0."""
-        kept = self._log_below(x, y) + self._log_above(x, y)
-        return kept if math.isinf(self.guard) else kept + self._log_guarded(x, y)
+        return self._log_below(x, y) + self._log_above(x, y)
 
     def _log_below(self, x: Floats, y: Floats) -> Floats:
         if math.isinf(self.cut):
@@ -145,10 +140,6 @@ class Mixture:
         return log_half_erfc(
             (self.rise - x) * (ROOT_HALF / self.rise_width), y * (ROOT_HALF / self.rise_width)
         )
-
-    def _log_guarded(self, x: Floats, y: Floats) -> Floats:
-        scale = ROOT_HALF / GUARD_WIDTH
-        return log_half_erfc((x - self.guard) * scale, y * scale)
 
     def log_density(self, x: Floats) -> Floats:
         """Return ln w(x)."""
@@ -241,14 +232,9 @@ class Mixture:
     def _log_term(self, x: float, s: float) -> float:
         odds = self.log_share + self.mu * x - 0.5 * self.mu * self.mu - self.log_rest
         more = odds + math.log1p(math.exp(-odds)) if odds > 0 else math.log1p(math.exp(odds))
-        kept = sum(log_half_erfc_at((x - at) * ROOT_HALF / width) for at, width in self._falling)
+        whole = math.isinf(self.cut)
+        kept = 0.0 if whole else log_half_erfc_at((x - self.cut) * ROOT_HALF / self.width)
         return s * (self.log_rest + more) - 0.5 * x * x + kept
-
-    @cached_property
-    def _falling(self) -> tuple[tuple[float, float], ...]:
-        """Where χ falls, and the widths; what rises is left out."""
-        falls = (self.cut, self.width), (self.guard, GUARD_WIDTH)
-        return tuple((at, width) for at, width in falls if math.isfinite(at))
 
     def _left(self, s: float, width: float) -> float:
         """Return a first left end: the peak of φ w^s for s < 0 is where x = −|s| μ p(x)."""
@@ -296,18 +282,15 @@ class Mixture:
         return left, right
 
     def _falls(self, high: float, s: float, share: float) -> float:
-        """Return a lower bound of x + (x − cut)⁺/τ² + (x − guard)⁺/τ″² − sμ|v/w| for all x ≥ high.
+        """Return a lower bound of x + (x − cut)⁺/τ² − sμ|v/w| for all x ≥ high.
 
-        |v/w| ≤ min(1, 2p e^{μ(x − high)}); so the sum is concave where that is not 1. The guard,
-        of width τ″, is left out where it lies ahead.
+        |v/w| ≤ min(1, 2p e^{μ(x − high)}); so the sum is concave where that is not 1.
         """
         pull = max(s, 0.0) * self.mu
         further = math.log(max(1.0, 0.5 / max(share, 1e-300))) / self.mu
-        guard = self.guard if high >= self.guard else math.inf
 
         def at(x: float, size: float) -> float:
-            beyond = max(x - self.cut, 0.0) / self.width**2
-            return x + beyond + max(x - guard, 0.0) / GUARD_WIDTH**2 - pull * size
+            return x + max(x - self.cut, 0.0) / self.width**2 - pull * size
 
         if high < self.cut < high + further:
             return min(at(high, min(1.0, 2 * share)), at(self.cut, 1.0))
@@ -358,7 +341,7 @@ class Mixture:
     @property
     def edges(self) -> list[tuple[float, float]]:
         """Return the places of the cuts and their widths."""
-        edges = [(self.cut, self.width), (self.rise, self.rise_width), (self.guard, GUARD_WIDTH)]
+        edges = [(self.cut, self.width), (self.rise, self.rise_width)]
         return [edge for edge in edges if math.isfinite(edge[0])]
 
     def log_decay(self, s: float, t: float) -> float:
@@ -387,11 +370,7 @@ class Mixture:
         mass = self.bell(x) + s * self.log_density(x)
         spare = 1.0 + 0.5 * (float(mass.max()) - mass)
         found = height
-        for away, width in (
-            (self.cut - x, self.width),
-            (x - self.rise, self.rise_width),
-            (self.guard - x, GUARD_WIDTH),
-        ):
+        for away, width in ((self.cut - x, self.width), (x - self.rise, self.rise_width)):
             if np.isfinite(away).all():
                 u = np.maximum(away, 0.0) * (ROOT_HALF / width)
                 found = np.minimum(found, width / ROOT_HALF * np.sqrt(0.5 * u * u + spare))
@@ -457,11 +436,7 @@ class Mixture:
         """
         left, right, y = (each.copy() for each in np.broadcast_arrays(x[:-1], x[1:], height))
         total = np.zeros(left.shape)
-        for place, side in (
-            (self.cut, self._log_below),
-            (self.rise, self._log_above),
-            (self.guard, self._log_guarded),
-        ):
+        for place, side in ((self.cut, self._log_below), (self.rise, self._log_above)):
             if math.isfinite(place):
                 peak = np.clip(place, left, right)
                 ends = [side(at, y) for at in (left, right, peak)]

@@ -10,7 +10,6 @@ from typing import final
 from flint import arb
 
 from accountant.composition.losses.bounds import Mixture
-from accountant.composition.numeric.cells import GUARD_WIDTH
 
 _LOG_2 = math.log(2)
 _NEAREST = 0.3
@@ -121,8 +120,6 @@ class MixtureDecay(Decay):
         factor = mu * (1 + abs(s + 1))
         if math.isfinite(self._floats.cut):
             factor += 1 / self._floats.width  # |χ'| ≤ 1/(τ√(2π))
-        if math.isfinite(self._floats.guard):
-            factor += 1 / GUARD_WIDTH
         if math.isfinite(self._floats.rise):
             factor += 1 / self._floats.rise_width
         logs = []

@@ -26,7 +26,7 @@ from flint import arb
 
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.numeric import kernels
-from accountant.composition.numeric.cells import GUARD_WIDTH, distinct
+from accountant.composition.numeric.cells import distinct
 from accountant.composition.numeric.kernels import (
     BY_EXCESS,
     ROOT_2PI,
@@ -100,15 +100,13 @@ class Panels:
     def _ends(self) -> Floats:
         """Return the ends of the panels, in order."""
         floats = self._floats
-        cuts = [(floats.cut, floats.width), (floats.rise, floats.rise_width)]
         low, high = max(self._low, -_USUAL), min(self._high + self._longest, _USUAL)
         ends: list[NDArray[Any]] = [np.arange(low, high, self._longest)]
         ends.append(np.arange(self._low, self._high + _LONG, _LONG))
-        for at, width in [*cuts, (floats.guard, GUARD_WIDTH)]:
-            if math.isfinite(at):
-                doublings = math.ceil(math.log2(max(self._longest / (_NEAREST * width), 1.0))) + 1
-                away = _NEAREST * width * 2.0 ** np.arange(doublings)
-                ends += [at - away, np.array([at]), at + away]
+        for at, width in floats.edges:
+            doublings = math.ceil(math.log2(max(self._longest / (_NEAREST * width), 1.0))) + 1
+            away = _NEAREST * width * 2.0 ** np.arange(doublings)
+            ends += [at - away, np.array([at]), at + away]
         found = distinct(np.concatenate(ends))
         return found[(found >= self._low) & (found <= self._high)]
 

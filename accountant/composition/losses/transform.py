@@ -28,7 +28,6 @@ from accountant.composition.losses.decay import (
     MixtureDecay,
 )
 from accountant.composition.losses.float_mixture import FloatMixture
-from accountant.composition.numeric.cells import GUARD_WIDTH
 from accountant.composition.numeric.kernels import (
     LARGEST_ANGLE,
     MOST_PHASES,
@@ -63,8 +62,6 @@ _FEW = 8
 _SPARE = 16
 """Bits by which nodes for sums in floats are less precise than the result: it is no more
 precise."""
-_GUARD = 40
-"""Widths beyond its place at which a cut has fallen to e^−800, and a guard is put."""
 _MOST_CELLS = 24_000
 """Cells of a bound of a moment where floats and balls have no sum."""
 
@@ -156,16 +153,9 @@ class Cut:
 
     at: Fraction
     width: Fraction
-    guarded: bool = False
-    """Whether χ has another such factor, `guard`, so that w^s cannot grow far beyond."""
-
-    @property
-    def guard(self) -> Cut:
-        """A sharp cut where χ is negligible."""
-        return Cut(self.at + _GUARD * self.width, Fraction(GUARD_WIDTH))
 
     def log_kept_on(self, points: Sequence[arb], *, above: bool = False) -> list[arb]:
-        """Return ln χ(x), or ln(1 − χ(x)) without the guard, at ascending real points.
+        """Return ln χ(x), or ln(1 − χ(x)), at ascending real points.
 
         Far below the cut, where χ is 1 to the precision, all have the range of the last such point.
         """
@@ -174,10 +164,7 @@ class Cut:
             return [(((at - x) / scale).erfc() / 2).log() for x in points]
         begin = bisect.bisect_left(points, at - scale * arb((ctx.prec + 8) * _LOG_2).sqrt())
         kept = [(((x - at) / scale).erfc() / 2).log() for x in points[max(begin - 1, 0) :]]
-        kept = [kept[0].union(arb(0))] * (begin - 1) + kept if begin > 1 else kept
-        if not self.guarded:
-            return kept
-        return [a + b for a, b in zip(kept, self.guard.log_kept_on(points), strict=True)]
+        return [kept[0].union(arb(0))] * (begin - 1) + kept if begin > 1 else kept
 
 
 @final
@@ -270,20 +257,14 @@ class MixtureTransform(Transform):
         return _floats(self.pair, self.sampling_prob, self.cut, self.rise)
 
     def lost(self) -> tuple[arb, arb]:
-        """Return the masses that the cut takes, without its guard, from the laws of the pair."""
+        """Return the masses that the cut takes from the laws of the pair."""
         if self.cut is None:
             return arb(0), arb(0)
         at, scale = ball(self.cut.at), (2 * (1 + ball(self.cut.width) ** 2)).sqrt()
         return self._of_both(lambda mean: ((at - mean) / scale).erfc() / 2)
 
-    def beyond_guard(self) -> tuple[arb, arb]:
-        """Return bounds of the masses that the guard of the cut takes besides."""
-        if self.cut is None or not self.cut.guarded:
-            return arb(0), arb(0)
-        return self.between(self.cut, self.cut.guard)
-
     def between(self, low: Cut, high: Cut) -> tuple[arb, arb]:
-        """Return bounds of ∫ χ(1 − χ₂) under the laws of the pair, χ and χ₂ without guards."""
+        """Return bounds of ∫ χ(1 − χ₂) under the laws of the pair."""
         return self._of_both(lambda mean: _between(low, high, mean))
 
     def _of_both(self, mass: Callable[[arb], arb]) -> tuple[arb, arb]:
@@ -332,8 +313,6 @@ def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None, rise: Cut | N
     found = Mixture(*parts)
     if cut is not None:
         found = replace(found, cut=float(cut.at), width=float(cut.width))
-        if cut.guarded:
-            found = replace(found, guard=float(cut.guard.at))
     if rise is not None:
         found = replace(found, rise=float(rise.at), rise_width=float(rise.width))
     return found

@@ -34,9 +34,6 @@ _FAR = 5.0
 LEAST_RATE = 1.0
 """Rate at which integrands have to fall beyond their ends: below it what lies outside is no small
 part."""
-GUARD_WIDTH = 2.0**-12
-"""Width of a guard, so sharp that no w^s grows through it; its cells are as many as those of any
-cut."""
 _CHORDS = 256
 """Cells of a bound of chords: fewer give smaller rates, and longer ranges."""
 _BEFORE = 12.0
@@ -123,10 +120,6 @@ class Law(Protocol):
     def width(self) -> float:
         """How smoothly."""
 
-    @property
-    def guard(self) -> float:
-        """Where it is cut off sharply."""
-
     def share(self, x: Floats) -> Floats:
         """Return p(x) = q e^l/w."""
 
@@ -139,15 +132,10 @@ def chord_right(law: Law, high: float, s: float, tau: float) -> float:
     sharp = law.width**-2
     pull = s * law.mu + 0.5 * tau * law.mu + 2 * LEAST_RATE
     last = max((pull + sharp * law.cut) / (1 + sharp), law.cut, high) + 1.0
-    if math.isfinite(law.guard):
-        guarded = (pull + law.guard * GUARD_WIDTH**-2) / (1 + GUARD_WIDTH**-2)
-        last = min(last, max(guarded, law.guard, high) + 1.0)
     x = high + (last - high) * np.linspace(0.0, 1.0, _CHORDS + 1) ** 2
     size = np.minimum(1.0, 2 * law.share(x[1:]))
     rise = s * law.mu * size + tau * law.mu * np.minimum(0.5, size)
     fall = x[:-1] + sharp * np.maximum(x[:-1] - law.cut, 0.0)
-    if math.isfinite(law.guard):
-        fall += np.maximum(x[:-1] - law.guard, 0.0) * GUARD_WIDTH**-2
     chords = np.cumsum((fall - rise) * np.diff(x)) / (x[1:] - high)
     return min(float(chords.min()), 2 * LEAST_RATE) * _SLACK
 
@@ -156,10 +144,10 @@ def chord_left(law: Law, low: float, s: float, tau: float) -> float:
     """Return a lower bound of (ln f(low) − ln f(x))/(low − x) for all x < low, s > 0 and low > 0.
 
     At an angle of at most π/2, d ln|w|/dx is at least μ min(v²/(1 + v²), v/(1 + v)) with
-    v = q e^l/(1 − q), and |d arg w/dx| at most 2μp(1 − p). Far below the cuts χ hardly falls. −∞
+    v = q e^l/(1 − q), and |d arg w/dx| at most 2μp(1 − p). Far below the cut χ hardly falls. −∞
     where nothing is known.
     """
-    if not 0 < low < min(law.cut - _BEFORE * law.width, law.guard - _BEFORE * GUARD_WIDTH):
+    if not 0 < low < law.cut - _BEFORE * law.width:
         return -math.inf
     x = low - (low + 2 * LEAST_RATE) * np.linspace(0.0, 1.0, _CHORDS + 1) ** 2
     p = law.share(x)

@@ -1,4 +1,4 @@
-"""Losses that decide alone: what cuts take away in closed form, and their guards."""
+"""Losses that decide alone: what cuts take away in closed form."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from accountant.composition.fourier.cut import cut_off, lost
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps_integral import jump_integral
 from accountant.composition.fourier.measure import Loss
-from accountant.composition.fourier.sure import beyond, decided_cut, slack, sure_cut
+from accountant.composition.fourier.sure import beyond, decided_cut, sure_cut
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform
-from accountant.composition.numeric.cells import GUARD_WIDTH
 from accountant.composition.numeric.search import Strip
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
@@ -85,7 +84,6 @@ def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
         more = beyond(loss, cut, Kernel.CALL, at, known, BITS)
         assert known * arb(2) ** -20 < more < known
         assert more.rel_accuracy_bits() > 20
-        assert slack(cut, None, Kernel.CALL, at) < known * arb(2) ** -BITS
 
 
 @pytest.mark.parametrize("kernel", [Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q])
@@ -95,7 +93,7 @@ def test_beyond_a_cut_anywhere(kernel: Kernel, place: str, epsilon: str) -> None
     """The enclosure of ∫ φ(1 − χ) g also where outcomes beyond the cut do not decide."""
     ((part, _),) = FOURIER.loss(one_release("0.8", "0.1")).factors
     assert isinstance(part, MixtureTransform)
-    cut = Cut(Fraction(place), Fraction(1, 4), guarded=True)
+    cut = Cut(Fraction(place), Fraction(1, 4))
     whole, at = Loss(((part, 1),)), exact(epsilon, "epsilon")
     kept = Loss(((replace(part, cut=cut), 1),))
     with mp.workdps(30):
@@ -136,7 +134,6 @@ def test_below_a_cut_where_losses_decide_a_line_agrees_with_that_of_all(
         found = integral(cut, kernel, strip, at, BITS)
         assert not found.overlaps(whole)
         found += beyond(loss, cut, kernel, at, found, BITS)
-        found += arb(0, slack(cut, None, kernel, at))
         assert found.overlaps(whole)
         assert found.rel_accuracy_bits() > BITS - 14
 
@@ -148,7 +145,7 @@ def test_nothing_is_sure_to_decide_below_zero() -> None:
 
 def test_what_is_negligible_is_only_bounded() -> None:
     loss = FOURIER.loss(one_release("1", "0.3"))
-    cut = cut_off(loss, 60.0, guarded=True)
+    cut = cut_off(loss, 60.0)
     with ctx.workprec(PRECISION):
         found = beyond(loss, cut, Kernel.CALL, exact("3.5", "epsilon"), arb(1), BITS)
         assert found.contains(0)
@@ -164,29 +161,19 @@ def test_what_is_negligible_is_only_bounded() -> None:
     height=st.floats(1e-4, 1.0),
 )
 @settings(max_examples=80)
-def test_beyond_a_guard_the_integrand_stays_below_its_geometric_bound(
+def test_on_a_line_above_the_integrand_stays_below_its_geometric_bound(
     mixture: Mixture, scale: float, away: float, turn: float, height: float
 ) -> None:
-    """f = φχ|w|^s e^{τ arg w} on a line at some height, χ with a guard at 40 widths."""
-    guarded = Mixture(
-        mixture.mu,
-        mixture.log_share,
-        mixture.log_rest,
-        mixture.cut,
-        mixture.width,
-        guard=mixture.cut + 40 * mixture.width,
-    )
-    height = min(height, guarded.largest_shift)
-    s = scale * guarded.cut / (guarded.mu * math.exp(guarded.log_share + 0.5 * guarded.mu))
-    high = guarded.cut + away * guarded.width
-    _, rate = guarded.rates(-40.0, high, s, turn, height)
-    x = high + np.concatenate(
-        [np.geomspace(1e-6, 1e4, 3000), np.abs(guarded.guard - high + GUARD_WIDTH * np.arange(40))]
-    )
+    """f = φχ|w|^s e^{τ arg w} on a line at some height."""
+    height = min(height, mixture.largest_shift)
+    s = scale * mixture.cut / (mixture.mu * math.exp(mixture.log_share + 0.5 * mixture.mu))
+    high = mixture.cut + away * mixture.width
+    _, rate = mixture.rates(-40.0, high, s, turn, height)
+    x = high + np.geomspace(1e-6, 1e4, 3000)
 
     def values(at: np.ndarray) -> np.ndarray:
-        size, angle = guarded.at_angle(at, guarded.mu * height)
-        return guarded.bell(at) + s * size + turn * angle
+        size, angle = mixture.at_angle(at, mixture.mu * height)
+        return mixture.bell(at) + s * size + turn * angle
 
     allowed = values(np.array([high]))[0] - rate * (x - high)
     found = values(x)

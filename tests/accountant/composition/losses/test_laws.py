@@ -67,8 +67,8 @@ def sample(text: str) -> MixtureTransform:
     return part
 
 
-def cut(text: str, at: str, width: str, *, guarded: bool = False) -> MixtureTransform:
-    return replace(sample(text), cut=Cut(Fraction(at), Fraction(width), guarded))
+def cut(text: str, at: str, width: str) -> MixtureTransform:
+    return replace(sample(text), cut=Cut(Fraction(at), Fraction(width)))
 
 
 def risen(text: str, at: str, width: str) -> MixtureTransform:
@@ -79,7 +79,6 @@ LOSSES: list[Transform] = [
     *(loss_of(text) for text in WHOLE),
     *(loss_of(text, add=True) for text in SAMPLES),
     cut(SAMPLES[0], "6", "1/8"),
-    cut(SAMPLES[0], "8", "1/8", guarded=True),
     risen(SAMPLES[0], "4", "1/8"),
 ]
 """Whole laws, and laws of which large or small outcomes are taken away."""
@@ -107,7 +106,7 @@ NARROW = "PoissonSubsampled(Gaussian(standard_deviation=10), sampling_prob='1e-6
     ("loss", "c"),
     [
         *((loss, c) for loss in LOSSES for c in LINES),
-        (cut(NARROW, "20", "1/128", guarded=True), Fraction(200_000)),
+        (cut(NARROW, "20", "1/128"), Fraction(200_000)),
         (replace(cut(SAMPLES[1], "9", "1/128"), rise=Cut(Fraction(6), Fraction(1, 64))), LINES[3]),
     ],
 )

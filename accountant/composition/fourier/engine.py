@@ -21,7 +21,7 @@ from flint import arb
 
 from accountant.composition.fourier import certified
 from accountant.composition.fourier.certified import Kernel, accuracy, integral, plan_contour
-from accountant.composition.fourier.cut import chosen, coarse, cut_off, lost, near, takes_apart
+from accountant.composition.fourier.cut import chosen, coarse, lost, near, takes_apart
 from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, MIDDLE, PUT
 from accountant.composition.fourier.float_curve import FloatCurve
 from accountant.composition.fourier.measure import LOSS, Alike, Loss
@@ -35,7 +35,6 @@ from accountant.numbers import ledger
 from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.subsampled import SubsampledPair
@@ -233,27 +232,10 @@ class Fourier(Contour):
         sure = -epsilon.ball().expm1()
         if not (sure > 0 and _sides(product)) or below_all(product, epsilon):
             return super().profile(product, epsilon)
-        if self._is_below(product.reverse(), -epsilon, limit := sure * arb(2) ** -ctx.prec):
-            return sure + arb(0).union(limit)
         if self.loss(product).cumulants(0.0)[2] <= 1:
             with contextlib.suppress(UndecidedError):
                 return sure + self.integral(product, Kernel.CALL, PUT, epsilon)
         return super().profile(product, epsilon)
-
-    def _is_below(self, product: Product, epsilon: ExactReal, limit: arb) -> bool:
-        """Whether Chernoff's inequality shows H(ε) to be below a limit."""
-        whole, log_limit, at = self.loss(product), float(limit.log().mid()), float(epsilon)
-        loss = cut_off(whole, -log_limit)
-        c, least = 1 / at, math.inf
-        try:
-            while (value := loss.cumulants(c)[0] - c * at) > log_limit - 1.0:
-                if value > least:
-                    return False
-                c, least = 2 * c, value
-            size = (loss.log_upper(Fraction(c)) - ball(Fraction(c)) * epsilon.ball()).exp()
-        except (ArithmeticError, UndecidedError):
-            return False
-        return bool(size + _cut_off(loss, Kernel.CALL, CALL, epsilon) < limit)
 
     def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return the integral to the accuracy that is asked for, or raise UndecidedError.

@@ -54,8 +54,6 @@ _MOST_EXTRA = 400
 _MANY = 64
 """Losses from which on small ones mix with those that decide alone: of fewer, large ones are taken
 apart first, as none is sure to decide alone."""
-_MOST = 7
-"""Times that small losses are taken apart once more: each costs an integral, and leaves fewer."""
 _SHARES = (1.0, 0.5, 0.25)
 """Shares of a tilt at which Chernoff's bound of small losses is tried: floats may overrate it."""
 
@@ -80,13 +78,12 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
         """Take large losses apart from small ones."""
         lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
         single = single_at(loss, at)
-        question = _Question(kernel, strip, epsilon, bits, lowest, single is not None)
         cut = cut_for_jumps(loss, strip, at, planned, _SPARE)
-        jumps = question.window(cut, None)
+        jumps = window(cut, strip, at, planned, lowest)
         if jumps is None:
             raise UndecidedError(f"No losses are large at epsilon={float(epsilon):.6g}.")
         expected = None if single is None else single.log_delta
-        return cut, jumps, question.mostly_large(jumps, arb(0), expected)
+        return cut, jumps, _Question(kernel, strip, epsilon, bits).mostly_large(jumps, expected)
 
     for way in (by_one, by_all) if loss.count > _MANY else (by_all, by_one):
         with contextlib.suppress(UndecidedError):
@@ -108,39 +105,18 @@ class _Question:
     strip: Strip
     epsilon: ExactReal
     bits: int
-    lowest: float = -math.inf
-    """ln of what cuts may overlap by."""
-    single: bool = False
-    """Whether one large loss decides alone."""
 
-    def window(self, whole: Loss, level: float | None) -> Jumps | None:
-        """Return how a cut loss is taken apart."""
-        at, planned = near(float(self.epsilon)), coarse(self.bits)
-        return window(whole, self.strip, at, planned, level, self.lowest, single=self.single)
+    def mostly_large(self, jumps: Jumps, expected: float | None) -> arb:
+        """Return the integrals of outcomes with large losses and of all others.
 
-    def mostly_large(
-        self, jumps: Jumps, known: arb, expected: float | None, left: int = _MOST
-    ) -> arb:
-        """Return the integrals of outcomes with large losses and of all others, and what is known.
-
-        The latter are bounded where that is enough, or taken apart once more.
+        The latter are bounded where that is enough.
         """
-        total = known + self.beside(jumps, known, expected)
+        total = self.beside(jumps, arb(0), expected)
         with contextlib.suppress(UndecidedError):
             found = total + arb(0).union(self._small_alone(jumps))
-            if self._is_enough(found):
+            if found.rel_accuracy_bits() >= self.bits - LOSS:
                 return found
-        level = _log(total)
-        with contextlib.suppress(UndecidedError):
-            return total + self.beside(jumps.small, total, level)
-        low = self.window(jumps.small, level)
-        if low is None or left == 0:
-            raise UndecidedError("The small losses have no short line.")
-        total += arb(0, slack(jumps.small, low, self.kernel, self.epsilon))
-        return self.mostly_large(low, total, level, left - 1)
-
-    def _is_enough(self, found: arb) -> bool:
-        return bool(found.rel_accuracy_bits() >= self.bits - LOSS)
+        return total + self.beside(jumps.small, total, _log(total))
 
     def beside(self, measure: Measure, known: arb, expected: float | None) -> arb:
         """Return the integral of a measure, to as many bits more as cancel with what is known.
@@ -199,8 +175,6 @@ _USUAL = Fraction(13, 16)
 """Share of a cut from which down a threshold is kept where none makes small losses negligible."""
 _PLACES = tuple(Fraction(i, 32) for i in (30, 28, 26, 24, 22, 20, 18))
 """Shares of a cut at which thresholds are tried first: high ones leave few large losses."""
-_LOW = tuple(Fraction(i, 32) for i in (15, 12, 10, 8, 6))
-"""Lower thresholds, where no single loss decides."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
 """Widths of thresholds: on sharp ones the large losses' transform falls slowly, on smooth ones the
 small losses' tilted law does not fall."""
@@ -229,46 +203,27 @@ them."""
 
 
 @functools.lru_cache(maxsize=64)
-def window(  # noqa: PLR0917
-    whole: Loss,
-    strip: Strip,
-    epsilon: float,
-    bits: int,
-    level: float | None,
-    log_error: float,
-    *,
-    single: bool,
-) -> Jumps | None:
+def window(whole: Loss, strip: Strip, epsilon: float, bits: int, log_error: float) -> Jumps | None:
     """Return how a cut loss is taken apart, if possible so that the small losses do not matter.
 
-    Chernoff's bound of these shall be far below e^level, or below what the large ones add up to.
-    Where it is at no threshold, the losses are taken apart a little below their cut, and what is
-    small is left to another window. The two cuts overlap by less than e^log_error. Low thresholds
-    are tried only where no single loss decides. None where no threshold serves.
+    Chernoff's bound of these shall be far below what the large ones add up to. Where it is at no
+    threshold, the losses are taken apart a little below their cut. The two cuts overlap by less
+    than e^log_error. None where no threshold serves.
     """
     default: Jumps | None = None
     start: float | None = None
-    for share in _PLACES if single else _PLACES + _LOW:
+    for share in _PLACES:
         jumps = _apart(whole, share, strip, epsilon, bits, log_error, start)
         large = None if jumps is None else saddle_value(jumps, strip, epsilon, bits, start)
         if jumps is None or large is None:
             continue
         start = large.c
-        if is_all(jumps, strip, epsilon, bits, level):
+        small = tilt_of_small(jumps, strip, epsilon)[1]
+        if small < large.log_value - bits * _LOG_2 - _BELOW:
             return jumps
         if share <= _USUAL:
             default = default or jumps
     return default
-
-
-def is_all(
-    jumps: Jumps, strip: Strip, epsilon: float, bits: int, level: float | None = None
-) -> bool:
-    """Whether the small losses alone add less than 2^−bits to e^level, or to the large ones."""
-    if level is None:
-        large = saddle_value(jumps, strip, epsilon, bits)
-        level = -math.inf if large is None else large.log_value
-    return tilt_of_small(jumps, strip, epsilon)[1] < level - bits * _LOG_2 - _BELOW
 
 
 def tilt_of_small(jumps: Jumps, strip: Strip, epsilon: float) -> tuple[float, float]:

@@ -33,8 +33,6 @@ from accountant.composition.numeric.cells import (
     LOSS_ERROR,
     ROOT_HALF,
     SLACK,
-    chord_left,
-    chord_right,
     distinct,
     log_half_erfc,
     log_half_erfc_at,
@@ -74,8 +72,6 @@ _FAR_WIDTHS = 60.0
 _STEP, _GROWTH = 0.12, 1.3
 """Steps in which a search moves out: a share of the first length, later a factor of what is
 reached."""
-_UNSURE = 2e-3
-"""Relative error of a peak that is an iterate: the range begins so much further left."""
 _STEEP = 2.0
 """Rise of ln|w|^s over a cell from which on its convexity is used: one value would be too large by
 e²."""
@@ -178,9 +174,6 @@ class Mixture:
         width = math.sqrt(2 * fall) + 1
         last = self.right(s)
         low, high = self._left(s, width), last + width
-        beside = (1 - _UNSURE) * last - width  # where tilts are large, all is near one peak
-        if beside > width and chord_left(self, beside, s, tau) >= LEAST_RATE:
-            low = beside
         tall = height if tau > 0 and height > 0 else math.inf
         while True:
             if high - low > LARGEST_GRID or high > self.cut + _FAR_WIDTHS * (1 + self.width):
@@ -267,18 +260,14 @@ class Mixture:
         """Return rates at which the integrand f falls beyond the two ends, where y ≤ height.
 
         f(x) ≤ f(high) e^{−r(x − high)} for all x ≥ high, and so on the left: r bounds the slope of
-        ln f; where a cut lets f rise again far below f(high), the slopes of its chords.
+        ln f.
         """
         tau *= math.sin(min(self.mu * height, 0.5 * math.pi))
         p_low, p_high = self._share_at(low), self._share_at(high)
         left = -low - 2 * self.mu * p_low * (max(-s, 0.0) + max(-tau, 0.0))
         left += max(self.rise - low, 0.0) / self.rise_width**2
-        if left < LEAST_RATE and s > 0:
-            left = max(left, chord_left(self, low, s, tau))
         turning = p_high * (1 - p_high) if p_high >= 0.5 else 0.25
         right = self._falls(high, s, p_high) - 2 * self.mu * max(tau, 0.0) * turning
-        if right < LEAST_RATE and s > 0 and math.isfinite(self.cut) and p_high < 0.5:
-            right = max(right, chord_right(self, high, s, max(tau, 0.0)))
         return left, right
 
     def _falls(self, high: float, s: float, share: float) -> float:

@@ -63,7 +63,7 @@ def jumps(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> Jumps:
 def apart(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> tuple[Loss, Jumps]:
     cut = cut_for_jumps(loss_of(*parts), saddle.CALL, epsilon, BITS, SPARE)
     level = log_level(loss_of(*parts), saddle.CALL, epsilon, BITS)
-    found = window(cut, saddle.CALL, epsilon, BITS, None, level - BITS - SPARE, single=True)
+    found = window(cut, saddle.CALL, epsilon, BITS, level - BITS - SPARE)
     assert found is not None
     return cut, found
 
@@ -157,8 +157,7 @@ def test_where_small_losses_are_nearly_everything(
     lowest = log_level(loss, saddle.CALL, float(epsilon), BITS) - BITS
     with ctx.workprec(PRECISION):
         found = jump_integral(loss, Kernel.CALL, saddle.CALL, at, BITS)
-        level = float(found.log().mid())
-        low = window(cut, saddle.CALL, float(epsilon), BITS, level, lowest, single=False)
+        low = window(cut, saddle.CALL, float(epsilon), BITS, lowest)
         assert low is not None
         parted = integral(low, Kernel.CALL, saddle.CALL, at, 2 * BITS)
         parted += integral(low.small, Kernel.CALL, saddle.CALL, at, BITS)

@@ -37,7 +37,7 @@ from flint import arb
 
 from accountant.composition.choose import smooth
 from accountant.composition.fourier.engine import curve
-from accountant.composition.fourier.float_curve import FloatCurve
+from accountant.composition.fourier.estimates import FloatCurve
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair

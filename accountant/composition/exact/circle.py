@@ -37,7 +37,7 @@ from accountant.composition.fourier.certified import (
     plan_contour,
 )
 from accountant.composition.fourier.engine import Contour
-from accountant.composition.fourier.measure import Alike, Loss, guard, power
+from accountant.composition.fourier.measure import Loss, guard, power
 from accountant.composition.losses.lists import (
     MAX_VALUES,
     DiscreteGaussianTransform,
@@ -152,7 +152,7 @@ class Circle(Contour):
         """Return G(ε). Raises UnsuitedError where that takes too many nodes."""
         bits, where, loss = accuracy(product.relative_width), _of(product), _loss(product)
         try:
-            planned = plan_contour(Alike(loss), kernel, strip, near(float(epsilon)), bits)
+            planned = plan_contour(loss, kernel, strip, near(float(epsilon)), bits)
             size = loss.cumulants(float(planned.line.c))[0]
             with ctx.workprec(bits + guard(loss.count, size)):
                 found = [

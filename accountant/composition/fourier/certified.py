@@ -38,7 +38,7 @@ from typing import ClassVar, final
 
 from flint import acb, arb
 
-from accountant.composition.fourier.measure import LOSS, Alike, Loss, Measure, guard
+from accountant.composition.fourier.measure import LOSS, Loss, Measure, guard
 from accountant.composition.numeric.search import Saddle, Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -126,7 +126,7 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
 
     Raises UndecidedError where that needs too many nodes.
     """
-    plan = plan_contour(Alike(loss), kernel, strip, near(float(epsilon)), bits)
+    plan = plan_contour(loss, kernel, strip, near(float(epsilon)), bits)
     line = plan.line
     precision = bits + guard(loss.count, loss.cumulants(float(line.c))[0])
     found = arb.nan()
@@ -247,11 +247,8 @@ def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
 
 
 @functools.lru_cache(maxsize=256)
-def plan_contour(
-    alike: Alike[Measure], kernel: Kernel, strip: Strip, epsilon: float, bits: int
-) -> Plan:
+def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
     """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
-    loss = alike.loss
     target = bits * _LOG_2
     try:
         point = saddle(loss, strip, epsilon)

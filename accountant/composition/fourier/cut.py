@@ -21,7 +21,7 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.composition.fourier.measure import Alike, Loss, Measure
+from accountant.composition.fourier.measure import Loss, Measure
 from accountant.composition.losses.transform import (
     Cut,
     GaussianTransform,
@@ -64,25 +64,12 @@ _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
 """Widths of cuts, the smoothest first: the sharper one is, the finer the nodes beside it."""
 
 
+@functools.lru_cache(maxsize=128)
 def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """Return the loss, cut where that lowers the saddle-point value of the integral.
 
     Nothing that is proved rests on the place of the cut.
     """
-    found = _chosen(Alike(loss), strip, epsilon, bits)
-    return Loss(
-        tuple(
-            (replace(part, cut=like.cut), count)
-            if isinstance(part, MixtureTransform) and isinstance(like, MixtureTransform)
-            else (part, count)
-            for (part, count), (like, _) in zip(loss.factors, found.factors, strict=True)
-        )
-    )
-
-
-@functools.lru_cache(maxsize=128)
-def _chosen(alike: Alike[Loss], strip: Strip, epsilon: float, bits: int) -> Loss:
-    loss = alike.loss
     whole = saddle_value(loss, strip, epsilon, bits)
     if whole is not None and _far_off(loss, bits * _LOG_2 - whole.log_value, whole.furthest):
         return loss

@@ -22,9 +22,15 @@ from flint import arb
 from accountant.composition.fourier import certified
 from accountant.composition.fourier.certified import Kernel, accuracy, integral, plan_contour
 from accountant.composition.fourier.cut import chosen, coarse, lost, near, takes_apart
-from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, MIDDLE, PUT
-from accountant.composition.fourier.float_curve import FloatCurve
-from accountant.composition.fourier.measure import LOSS, Alike, Loss
+from accountant.composition.fourier.estimates import (
+    ABOVE_P,
+    ABOVE_Q,
+    CALL,
+    MIDDLE,
+    PUT,
+    FloatCurve,
+)
+from accountant.composition.fourier.measure import LOSS, Loss, estimator
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip, saddle
 from accountant.composition.product import Engine, Product, UnsuitedError
@@ -181,7 +187,7 @@ def curve(product: Product) -> FloatCurve:
     assert isinstance(product.engine, Contour)
     largest, least = product.max_loss(), -product.reverse().max_loss()
     return FloatCurve(
-        product.engine.loss(product),
+        estimator(product.engine.loss(product)),
         float(least.mid()) if least.is_finite() else -math.inf,
         float(largest.mid()) if largest.is_finite() else math.inf,
     )
@@ -297,7 +303,7 @@ def _ways(
 def _is_short(cut: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> bool:
     """Whether a straight line has so few nodes that no other contour is likely shorter."""
     with contextlib.suppress(UndecidedError):
-        plan = plan_contour(Alike(cut), kernel, strip, certified.near(float(epsilon)), bits)
+        plan = plan_contour(cut, kernel, strip, certified.near(float(epsilon)), bits)
         return plan.line.count <= _LONG_LINE
     return False
 

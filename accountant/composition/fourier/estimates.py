@@ -5,13 +5,17 @@ the step is chosen by the same aliasing bound, the nodes in x by the size of the
 shifted contours, and the line ends where its terms no longer count. Logarithms of the moments
 keep their relative accuracy for large counts and small q, as the terms of first order, whose
 expectation is known, are subtracted before summation.
+
+A probability x is kept as ln x and ln(1 − x), of which the smaller is an integral of its own, so
+that neither loses digits near 0 and near 1. Inverses are roots of the log-odds ln x − ln(1 − x),
+which are decreasing and smooth in ε over their whole range.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
@@ -29,25 +33,18 @@ if TYPE_CHECKING:
 
 MOST_NODES = 1 << 12
 """Most nodes of a line: a millisecond of floats; what needs more is refused."""
-_CLOSE = 0.1
+_CLOSE_SADDLE = 0.1
 """Error of the saddle in its widths: a line so near it has as few nodes as the one through it."""
-_ROUNDING = 4e-16
-"""Relative size of a move that is rounding."""
 _NEAR = 0.1
 """Error of ln δ that ends the search of a saddle: Newton's method on its line does the rest."""
 _TINY = 1e-12
 """Relative width of a bracket of saddles beyond which floats tell nothing."""
-_MOST_STEPS = 100
-"""Steps of Newton's method on one line, and half of those to its saddle: more only delay a
-refusal."""
+_MOST_STEPS = 200
+"""Steps of a root or to a saddle: each halves a bracket at worst, and floats have fewer halves."""
 _MOST_LOSS = 8.0
 """How far ln of an integral may lie below that of its terms: e^8 units of rounding are 1e-12."""
 _AHEAD = 1.2
 """Factor by which a line is made longer than its terms are expected to count."""
-_CUBIC = 1e-5
-"""An error in ln δ whose cube is no longer seen."""
-_LEAST_BEND = 0.5
-"""Halley's correction at most doubles a step of Newton's."""
 _AWAY = 3.0
 """The most that a line is moved off the saddle, in widths of the saddle as a normal law has it."""
 _SHORTER = 0.8
@@ -62,6 +59,16 @@ _LEAP = 16.0
 """Largest ratio of two tilts in a search: larger ones leave what floats hold."""
 _LEAST_LOG = -0.5
 """ln δ above it is compared as it is, below it by its own logarithm, which is straighter there."""
+SMALL_DELTA = -2.5
+"""Below this ln δ the search of ε begins at the saddle point of δ."""
+_SETTLED = 1e-6
+"""Error of log-odds after which one step of Newton's method is exact to floats."""
+_CLOSE = 1e-15
+"""Relative size of the last move to a root."""
+_ROUNDING = 1e-12
+"""Moves below this, relative to ε, that no longer get smaller are rounding."""
+_WIDER = 1.6
+"""Factor by which the longest step grows where no bracket is known."""
 _INFINITY = math.inf
 CALL = Strip(0.0, _INFINITY, (0.0, -1.0))
 MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))
@@ -102,13 +109,8 @@ class FloatGaussian:
 class Estimator:
     """Estimates for a sum of independent losses."""
 
-    def __init__(
-        self,
-        factors: Sequence[tuple[FloatTransform, int]],
-        most_loss: float = _MOST_LOSS,
-        target: float = TARGET,
-    ) -> None:
-        self._factors, self.most_loss, self._target = tuple(factors), most_loss, target
+    def __init__(self, factors: Sequence[tuple[FloatTransform, int]]) -> None:
+        self._factors = tuple(factors)
         self.cumulants = functools.lru_cache(maxsize=256)(self._cumulants)
 
     def _cumulants(self, c: float) -> tuple[float, float, float]:
@@ -125,28 +127,19 @@ class Estimator:
         return [count * part.cumulants(c)[2] for part, count in self._factors]
 
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
-        """Return ln G(ε) and its derivative, for the kernel with the poles of the strip."""
-        line = self.line(strip, epsilon)
-        value, slope = line(epsilon)
-        line.check(epsilon, value, self.most_loss)
-        return value, slope
+        """Return ln G(ε) and its derivative, for the kernel with the poles of the strip.
 
-    def line(self, strip: Strip, epsilon: float) -> Line:
-        """Return the line through the saddle, to be asked at and near ε."""
-        return self._on_line(strip, saddle(self, strip, epsilon, close=_CLOSE).c, epsilon)
-
-    def _on_line(self, strip: Strip, c: float, epsilon: float) -> Line:
-        """Return a line at or near the saddle c, with a step that is good at and near ε.
-
-        Where the moments explode beside c, a line a little further away needs a shorter period.
+        The line is that through the saddle. Where the moments explode beside it, one a little
+        further away needs a shorter period. Raises UndecidedError where ln G is so far below the
+        terms that floats lose it, beside a phase in which a few large losses make up the tilted
+        law.
         """
+        c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE).c
         size, mean, spread = self.cumulants(c)
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
         top = size - c * epsilon + _log_kernel(strip, c)
         level = top - 0.5 * math.log(2 * math.pi * curvature)
-        bounds = [
-            nearest_bound(self, strip, epsilon, c, side, level, self._target) for side in (-1, 1)
-        ]
+        bounds = [nearest_bound(self, strip, epsilon, c, side, level, TARGET) for side in (-1, 1)]
         period = max(bounds)[0]
         at, shorter = _balanced(c, bounds, _AWAY / math.sqrt(curvature))
         if shorter < _SHORTER * period:
@@ -155,13 +148,21 @@ class Estimator:
                 c, period, (size, mean, spread) = at, shorter, there
         step = 2 * math.pi / period
         spread += sum((c - pole) ** -2 for pole in strip.poles)
-        terms = self._terms(strip, c, step, math.sqrt(2 * self._target / spread))
-        return Line(c, step, size, mean, level + c * epsilon, terms)
+        terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
+        t = np.arange(0.0, len(terms)) * step
+        terms *= np.exp(1j * (t * (mean - epsilon)))
+        terms[0] *= 0.5
+        total = float(terms.real.sum())
+        value = size - c * epsilon + math.log(abs(total) * step / math.pi)
+        if value < level - _MOST_LOSS:
+            raise UndecidedError(f"The terms of the contour at {c:.6g} cancel in floats.")
+        return value, float(np.dot(terms.imag, t)) / total - c
 
     def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes:
-        """Return the terms of `Line` that count: the first guess is that those up to `reach` do.
+        """Return M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}, as far as that counts.
 
-        Raises UndecidedError if they are too many, or beyond floats.
+        The first guess is that terms up to `reach` do. Raises UndecidedError if they are too many,
+        or beyond floats.
         """
         most = MOST_NODES * step
         while True:
@@ -176,13 +177,13 @@ class Estimator:
                 sizes = np.abs(found) / abs(found[0])
             if not np.isfinite(sizes).all():
                 raise UndecidedError(f"The terms of the contour at {c:.6g} are beyond floats.")
-            count = int(np.flatnonzero(sizes > math.exp(-self._target - 1.0))[-1]) + 1
+            count = int(np.flatnonzero(sizes > math.exp(-TARGET - 1.0))[-1]) + 1
             if 8 * count <= 7 * len(t):
                 return found[:count]
             if reach == most:
                 raise UndecidedError(f"The contour at {c:.6g} needs more than {MOST_NODES} nodes.")
             size = -math.log(float(sizes[7 * len(t) // 8 :].max()))
-            reach *= min(max((self._target + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
+            reach *= min(max((TARGET + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
 
     def _log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         real, imaginary = np.zeros(len(t)), np.zeros(len(t))
@@ -192,33 +193,12 @@ class Estimator:
             imaginary += times * b
         return real, imaginary
 
-    def epsilon(self, log_delta: float) -> float:
-        """Return the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
+    def start(self, log_delta: float) -> float:
+        """Return about the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
 
-        The saddle point is found first: at every s it belongs to an ε and, to a few percent, to a
-        δ. Then Newton's method runs on one line.
+        At every s there is an ε whose saddle it is, and, to a few percent, a δ.
         """
-        s = self._saddle_of(log_delta)
-        epsilon, margin = self._at_saddle(s), self.most_loss / s  # δ falls like e^{−sε}
-        floor, ceiling = epsilon - margin, epsilon + margin
-        line = self._on_line(CALL, s, epsilon)
-        for _ in range(_MOST_STEPS):
-            value, slope, bend = line.bent(epsilon)
-            if value > log_delta:
-                floor = max(floor, epsilon)
-            else:
-                ceiling = min(ceiling, epsilon)
-            move = (log_delta - value) / slope
-            away = abs(move * slope)
-            move /= max(1 + 0.5 * move * bend / slope, _LEAST_BEND)
-            if away <= max(_CUBIC, 1e-15 * abs(log_delta)) or abs(move) < _ROUNDING * abs(epsilon):
-                break
-            inside = floor < epsilon + move < ceiling
-            epsilon = epsilon + move if inside else 0.5 * (floor + ceiling)
-        else:
-            raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
-        line.check(epsilon, log_delta, self.most_loss)
-        return epsilon + move
+        return self._at_saddle(self._saddle_of(log_delta))
 
     def _at_saddle(self, s: float) -> float:
         """Return the ε whose saddle is s > 0."""
@@ -227,7 +207,7 @@ class Estimator:
     def _saddle_of(self, log_delta: float) -> float:
         """Return the s whose approximation of ln δ is log_delta, by Newton's method in ln s."""
         low, high, s, last = 0.0, math.inf, 1.0, math.inf
-        for _ in range(2 * _MOST_STEPS):
+        for _ in range(_MOST_STEPS):
             try:
                 value, fall = self._approximation(s)
             except UndecidedError:  # too far: beyond a cut, say
@@ -284,41 +264,164 @@ def _balanced(c: float, bounds: Sequence[tuple[float, float]], most: float) -> t
 
 @final
 @dataclass(frozen=True, slots=True)
-class Line:
-    """The terms of a sum on a line, ready for any ε near the one it was made for."""
+class Share:
+    """A probability x that falls with ε, by its logarithms, and d ln x/dε."""
 
-    c: float
-    step: float
-    size: float
-    mean: float
-    level: float
-    """The saddle-point approximation of ln G(ε), plus cε."""
-    terms: Complexes
-    """M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}."""
+    log: float
+    complement: float
+    """ln(1 − x)"""
+    slope: float
 
-    def check(self, epsilon: float, value: float, most_loss: float) -> None:
-        """Raise UndecidedError where ln G(ε) is so far below the terms that floats lose it.
+    @property
+    def odds(self) -> float:
+        """The logarithm of x/(1 − x)."""
+        return self.log - self.complement
 
-        That happens beside a phase in which a few large losses make up the tilted law.
+    @property
+    def odds_slope(self) -> float:
+        """The derivative of the log-odds."""
+        return self.slope * math.exp(-self.complement)
+
+
+ALL = Share(0.0, -math.inf, 0.0)
+NONE = Share(-math.inf, 0.0, -math.inf)
+
+
+@final
+class FloatCurve:
+    """A sum of losses, with its least and its largest value."""
+
+    def __init__(self, engine: Estimator, least: float, largest: float) -> None:
+        self._engine, self._least, self._largest = engine, least, largest
+        _, self._mean, variance = self._engine.cumulants(0.0)
+        self._spread = math.sqrt(variance)
+
+    def delta(self, epsilon: float) -> Share:
+        """Return δ(ε).
+
+        Raises UndecidedError where the digits are lost to cancellation.
         """
-        if value < self.level - self.c * epsilon - most_loss:
-            raise UndecidedError(
-                f"The estimate at epsilon={epsilon:.6g} loses its digits to cancellation. Ask for "
-                "the enclosure, which raises its precision."
-            )
+        if epsilon >= self._largest:
+            return NONE
+        if epsilon <= self._least:
+            return _share_of_complement(epsilon, 1.0)
+        if epsilon >= self._mean - self._spread:
+            return _share(*self._integral(CALL, epsilon))
+        if self._spread > 1 and epsilon > self._engine.cumulants(-1.0)[1]:
+            return _share_of_complement(*self._integral(MIDDLE, epsilon))
+        put, slope = self._integral(PUT, epsilon)
+        kept = math.exp(put - epsilon)  # 1 − δ = e^ε − e^put
+        if put <= epsilon - 40:
+            return _share_of_complement(epsilon, 1.0)
+        complement = epsilon + math.log1p(-kept)
+        return _share_of_complement(complement, (1 - slope * kept) / (1 - kept))
 
-    def __call__(self, epsilon: float) -> tuple[float, float]:
-        """Return ln G(ε) and its derivative."""
-        return self.bent(epsilon)[:2]
+    def epsilon(self, log_delta: float) -> float:
+        """Return the ε with ln δ(ε) = log_delta."""
+        if log_delta == 0:
+            return -math.inf
+        if log_delta == -math.inf:
+            return self._largest
+        rest = _log_of_rest(log_delta)
+        if rest <= self._least:  # δ(ε) = 1 − e^ε below every loss
+            return rest
+        odds = log_delta - rest
+        first = self._mean - self._spread
+        if log_delta < SMALL_DELTA:
+            try:
+                first = self._engine.start(log_delta)
+            except (UndecidedError, ArithmeticError) as error:
+                raise _lost(f"ln(delta)={log_delta:.6g}") from error
+        return self._root(self.delta, odds, first, _SETTLED)
 
-    def bent(self, epsilon: float) -> tuple[float, float, float]:
-        """Return ln G(ε) and its first two derivatives."""
-        t = np.arange(0.0, len(self.terms)) * self.step
-        terms = self.terms * np.exp(1j * (t * (self.mean - epsilon)))
-        terms[0] *= 0.5
-        real = terms.real
-        total = float(real.sum())
-        aside = float(np.dot(terms.imag, t)) / total
-        square = float(np.dot(real, t * t)) / total
-        value = self.size - self.c * epsilon + math.log(abs(total) * self.step / math.pi)
-        return value, aside - self.c, -square - aside * aside
+    def tail_of_p(self, epsilon: float) -> Share:
+        """Return P(L > ε)."""
+        if not self._least < epsilon < self._largest:
+            return ALL if epsilon <= self._least else NONE
+        if epsilon >= self._mean:
+            return _share(*self._integral(ABOVE_P, epsilon))
+        return _share_of_complement(*self._integral(BELOW_P, epsilon))
+
+    def tail_of_q(self, epsilon: float) -> Share:
+        """Return Q(L > ε)."""
+        if not self._least < epsilon < self._largest:
+            return ALL if epsilon <= self._least else NONE
+        above = epsilon >= self._engine.cumulants(-1.0)[1]
+        value, slope = self._integral(ABOVE_Q if above else BELOW_Q, epsilon)
+        return (_share if above else _share_of_complement)(value - epsilon, slope - 1)
+
+    def power(self, alpha: float) -> Share:
+        """Return P(L > ε) at the ε with Q(L > ε) = α."""
+        if alpha in (0.0, 1.0):
+            return ALL if alpha else NONE
+        return self.tail_of_p(self.quantile_of_q(alpha))
+
+    def quantile_of_q(self, alpha: float, settled: float = 0.0) -> float:
+        """Return the ε with Q(L > ε) = α, after one step from where the log-odds are `settled`."""
+        odds = math.log(alpha) - math.log1p(-alpha)
+        return self._root(self.tail_of_q, odds, self._engine.cumulants(-1.0)[1], settled)
+
+    def _integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
+        """Return ln G(ε) and its slope."""
+        try:
+            return self._engine.log_integral(strip, epsilon)
+        except (UndecidedError, ArithmeticError) as error:
+            raise _lost(f"epsilon={epsilon:.6g}") from error
+
+    def _root(
+        self, share: Callable[[float], Share], odds: float, first: float, settled: float = 0.0
+    ) -> float:
+        """Return the ε with these log-odds, by Newton's method in a bracket."""
+        low, high = self._least, self._largest
+        at, step = min(max(first, low), high), max(self._spread, 1e-300)
+        last = math.inf
+        for _ in range(_MOST_STEPS):
+            found = share(at)
+            if found.odds > odds:
+                low = at
+            else:
+                high = at
+            side = 1.0 if found.odds > odds else -1.0
+            slope = found.odds_slope
+            usable = slope < 0 and math.isfinite(slope) and math.isfinite(found.odds)
+            move = (odds - found.odds) / slope if usable else side * step
+            scale = max(abs(at), 1e-3 * self._spread)
+            if usable and abs(found.odds - odds) <= settled:
+                return at + move
+            if abs(move) <= _CLOSE * scale or 0.5 * last <= abs(move) <= _ROUNDING * scale:
+                return at + move
+            last = abs(move)
+            wanted, step = at + min(max(move, -step), step), _WIDER * step
+            if not low < wanted < high:
+                finite = math.isfinite(low) and math.isfinite(high)
+                wanted = 0.5 * (low + high) if finite else at + side * step
+            if wanted in (low, high):  # neighbouring floats
+                return wanted
+            at = wanted
+        raise _lost(f"log-odds {odds:.6g}")
+
+
+def _share(log: float, slope: float) -> Share:
+    log = min(log, 0.0)
+    return Share(log, _log_of_rest(log), slope)
+
+
+def _share_of_complement(complement: float, slope: float) -> Share:
+    """Return the share with ln(1 − x) and its slope."""
+    complement = min(complement, 0.0)
+    log = _log_of_rest(complement)
+    return Share(log, complement, -slope * math.exp(complement - log))
+
+
+def _log_of_rest(log: float) -> float:
+    """Return ln(1 − e^log)."""
+    if log == 0:
+        return -math.inf
+    return math.log1p(-math.exp(log)) if log < -0.7 else math.log(-math.expm1(log))
+
+
+def _lost(where: str) -> UndecidedError:
+    return UndecidedError(
+        f"The estimate at {where} loses its digits to cancellation in floats. Ask for the "
+        "enclosure, which raises its precision."
+    )

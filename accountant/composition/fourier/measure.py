@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, Protocol, TypeVar, final
+from typing import Protocol, final
 
 from flint import acb, arb
 
@@ -36,8 +36,6 @@ take longer."""
 
 LOSS = 12
 """By how many bits an integral may miss what is aimed at, which is 13 bits above what is asked."""
-
-M = TypeVar("M", bound="Measure")
 
 
 class Measure(Protocol):
@@ -175,32 +173,12 @@ class Loss:
         """The number of independent losses."""
         return sum(count for _, count in self.factors)
 
-    def alike(self) -> Hashable:
-        """Return the same for losses that agree to 28 bits."""
-        return self.last, *((part.alike(), count) for part, count in self.factors)
-
 
 @functools.lru_cache(maxsize=64)
 def estimator(loss: Loss) -> Estimator:
     """Return the float engine for a loss."""
     parts = [(part.estimate(), count) for part, count in loss.factors]
     return Estimator(parts)
-
-
-@final
-class Alike(Generic[M]):
-    """A loss, equal to all that are so near to it that they may share a contour."""
-
-    def __init__(self, loss: M) -> None:
-        self.loss = loss
-        self._key = loss.alike() if isinstance(loss, Loss) else loss
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the numbers agree to 28 bits."""
-        return isinstance(other, Alike) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
 
 def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:

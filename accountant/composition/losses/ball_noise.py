@@ -10,7 +10,6 @@ the Bessel function J_ν, which exceed ν. The size of a factor falls with θ wh
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -19,7 +18,7 @@ import numpy as np
 from flint import acb, arb
 
 from accountant.composition.losses.decay import Decay, up
-from accountant.composition.losses.transform import Transform, rounded
+from accountant.composition.losses.transform import Transform
 from accountant.geometry.ball_loss import moment, shape, terms
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -72,10 +71,6 @@ class BallNoiseTransform(Transform):
     def estimate(self) -> FloatTransform:
         """Return sums over nodes in floats."""
         return FloatBallNoise(self.distance, self.dimension)
-
-    def alike(self) -> Hashable:
-        """Return the dimension, and the distance to 28 bits."""
-        return "ball-noise", self.dimension, rounded(float(self.distance))
 
 
 @final

@@ -19,7 +19,6 @@ its atoms, whose decay is bounded above.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -29,7 +28,7 @@ from flint import acb, arb
 
 from accountant.composition.fourier.estimates import FloatTransform
 from accountant.composition.losses.decay import Decay, up
-from accountant.composition.losses.transform import Transform, rounded
+from accountant.composition.losses.transform import Transform
 from accountant.composition.numeric.kernels import excess_of_exp
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -88,10 +87,6 @@ class LaplaceTransform(Transform):
     def estimate(self) -> FloatTransform:
         """Return the closed form in floats."""
         return FloatLaplace(float(self.distance))
-
-    def alike(self) -> Hashable:
-        """Return the distance to 28 bits."""
-        return "laplace", rounded(float(self.distance))
 
 
 @final
@@ -259,10 +254,6 @@ class LogisticTransform(Transform):
     def estimate(self) -> FloatTransform:
         """Return the closed form in floats."""
         return FloatLogistic(float(self.distance))
-
-    def alike(self) -> Hashable:
-        """Return the distance to 28 bits."""
-        return "logistic", rounded(float(self.distance))
 
 
 @final

@@ -18,7 +18,7 @@ import functools
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -133,10 +133,6 @@ class ListTransform(Listed):
             losses, p = _values(self.pair, ctx.prec)
             return FloatList(*(tuple(float(x.mid()) for x in row) for row in (losses, p)))
 
-    def alike(self) -> Hashable:
-        """Return the pair itself."""
-        return self.pair
-
 
 @final
 @dataclass(frozen=True)
@@ -164,10 +160,6 @@ class DiscreteGaussianTransform(Listed):
     def estimate(self) -> FloatTransform:
         """Return the sums in floats."""
         return FloatDiscreteGaussian(float(self.pair.parameter), self.pair.shift)
-
-    def alike(self) -> Hashable:
-        """Return the pair itself."""
-        return self.pair
 
 
 @functools.lru_cache(maxsize=64)

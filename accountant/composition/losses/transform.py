@@ -12,7 +12,7 @@ import contextlib
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, final
@@ -103,10 +103,6 @@ class Transform(ABC):
     def estimate(self) -> FloatTransform:
         """Return the same in floats, for estimates and for the choice of a contour."""
 
-    @abstractmethod
-    def alike(self) -> Hashable:
-        """Return the same for transforms whose numbers agree to 28 bits."""
-
 
 @final
 @dataclass(frozen=True)
@@ -133,10 +129,6 @@ class GaussianTransform(Transform):
     def estimate(self) -> FloatTransform:
         """Return the closed form."""
         return FloatGaussian(float(self.pair.kullback_leibler().mid()))
-
-    def alike(self) -> Hashable:
-        """Return the divergence to 28 bits."""
-        return rounded(float(self.pair.kullback_leibler().mid()))
 
     def decay(self, c: Fraction) -> Decay:
         """Return e^{−t²μ²/2}, rounded up."""
@@ -233,12 +225,6 @@ class MixtureTransform(Transform):
     def estimate(self) -> FloatTransform:
         """Return Λ by the trapezoidal rule in floats; its nodes are kept."""
         return float_mixture(self.floats(), self.mixed_first)
-
-    def alike(self) -> Hashable:
-        """Return μ and q to 28 bits, and the rest."""
-        floats = self.floats()
-        near = rounded(floats.mu), rounded(floats.log_share)
-        return *near, self.mixed_first, self.cut, self.rise
 
     def log_upper(self, c: Fraction) -> arb:
         """Return that of the value, or where it has too many nodes the bound of `bounds`."""
@@ -424,11 +410,6 @@ def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> 
     error = arb(log_error).exp()
     error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
     return Quadrature(tuple(losses), tuple(weights), error.upper())
-
-
-def rounded(value: float) -> float:
-    """Round to 28 bits: losses that agree so far may share a contour."""
-    return shortened(value, 28)
 
 
 def sums(turns: Sequence[acb], weights: Sequence[acb | arb], count: int) -> list[acb]:

@@ -11,8 +11,7 @@ import pytest
 
 import dpassay
 from accountant.composition.choose import smooth
-from accountant.composition.fourier.engine import FOURIER, curve
-from accountant.composition.fourier.measure import estimator
+from accountant.composition.fourier.engine import curve
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, UndecidedError
@@ -182,7 +181,7 @@ def test_a_period_is_searched_past_the_wall_of_a_rare_loss() -> None:
     (pair,) = Composed(release, 461).worst_case(Adjacency.ADD_REMOVE).remove
     product = smooth(pair)
     assert product is not None
-    found = estimator(FOURIER.loss(product)).epsilon(math.log(3.89e-103))
+    found = curve(product).epsilon(math.log(3.89e-103))
     assert math.isclose(found, 0.04467344264808897, rel_tol=1e-12)
 
 

@@ -60,7 +60,7 @@ _LEAP = 16.0
 _LEAST_LOG = -0.5
 """ln δ above it is compared as it is, below it by its own logarithm, which is straighter there."""
 SMALL_DELTA = -2.5
-"""Below this ln δ the search of ε begins at the saddle point of δ."""
+"""Below this ln δ the saddle point of δ is searched, rather than ε."""
 _SETTLED = 1e-6
 """Error of log-odds after which one step of Newton's method is exact to floats."""
 _CLOSE = 1e-15
@@ -129,12 +129,16 @@ class Estimator:
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative, for the kernel with the poles of the strip.
 
-        The line is that through the saddle. Where the moments explode beside it, one a little
-        further away needs a shorter period. Raises UndecidedError where ln G is so far below the
-        terms that floats lose it, beside a phase in which a few large losses make up the tilted
-        law.
+        Raises UndecidedError where digits are lost to cancellation.
         """
         c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE).c
+        return self._line(strip, c, epsilon)(epsilon)
+
+    def _line(self, strip: Strip, c: float, epsilon: float) -> Line:
+        """Return a line at or near the saddle c, with a step that is good at and near ε.
+
+        Where the moments explode beside c, a line a little further away needs a shorter period.
+        """
         size, mean, spread = self.cumulants(c)
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
         top = size - c * epsilon + _log_kernel(strip, c)
@@ -149,14 +153,7 @@ class Estimator:
         step = 2 * math.pi / period
         spread += sum((c - pole) ** -2 for pole in strip.poles)
         terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
-        t = np.arange(0.0, len(terms)) * step
-        terms *= np.exp(1j * (t * (mean - epsilon)))
-        terms[0] *= 0.5
-        total = float(terms.real.sum())
-        value = size - c * epsilon + math.log(abs(total) * step / math.pi)
-        if value < level - _MOST_LOSS:
-            raise UndecidedError(f"The terms of the contour at {c:.6g} cancel in floats.")
-        return value, float(np.dot(terms.imag, t)) / total - c
+        return Line(c, step, size, mean, level + c * epsilon, terms)
 
     def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes:
         """Return M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}, as far as that counts.
@@ -193,12 +190,21 @@ class Estimator:
             imaginary += times * b
         return real, imaginary
 
-    def start(self, log_delta: float) -> float:
-        """Return about the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
+    def epsilon(self, log_delta: float) -> float:
+        """Return the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
 
-        At every s there is an ε whose saddle it is, and, to a few percent, a δ.
+        At every s there is an ε whose saddle it is, and, to a few percent, a δ. From the s of this
+        δ on, Newton's method stays on one line.
         """
-        return self._at_saddle(self._saddle_of(log_delta))
+        s = self._saddle_of(log_delta)
+        epsilon = self._at_saddle(s)
+        line = self._line(CALL, s, epsilon)
+        for _ in range(_MOST_STEPS):
+            value, slope = line(epsilon)
+            epsilon += (log_delta - value) / slope
+            if abs(log_delta - value) <= max(_SETTLED, _ROUNDING * abs(log_delta)):
+                return epsilon
+        raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
 
     def _at_saddle(self, s: float) -> float:
         """Return the ε whose saddle is s > 0."""
@@ -260,6 +266,36 @@ def _balanced(c: float, bounds: Sequence[tuple[float, float]], most: float) -> t
     even = (left * high + right * low) / (left + right)
     at = min(max(even, c - most), c + most)
     return at, max(left / (at - low), right / (high - at))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The terms of a sum on a line, ready for any ε near the one it was made for."""
+
+    c: float
+    step: float
+    size: float
+    mean: float
+    level: float
+    """The saddle-point approximation of ln G(ε), plus cε."""
+    terms: Complexes
+    """M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}."""
+
+    def __call__(self, epsilon: float) -> tuple[float, float]:
+        """Return ln G(ε) and its derivative.
+
+        Raises UndecidedError where ln G is so far below the terms that floats lose it, beside a
+        phase in which a few large losses make up the tilted law.
+        """
+        t = np.arange(0.0, len(self.terms)) * self.step
+        terms = self.terms * np.exp(1j * (t * (self.mean - epsilon)))
+        terms[0] *= 0.5
+        total = float(terms.real.sum())
+        value = self.size - self.c * epsilon + math.log(abs(total) * self.step / math.pi)
+        if value < self.level - self.c * epsilon - _MOST_LOSS:
+            raise UndecidedError(f"The terms at epsilon={epsilon:.6g} cancel in floats.")
+        return value, float(np.dot(terms.imag, t)) / total - self.c
 
 
 @final
@@ -326,13 +362,12 @@ class FloatCurve:
         if rest <= self._least:  # δ(ε) = 1 − e^ε below every loss
             return rest
         odds = log_delta - rest
-        first = self._mean - self._spread
-        if log_delta < SMALL_DELTA:
-            try:
-                first = self._engine.start(log_delta)
-            except (UndecidedError, ArithmeticError) as error:
-                raise _lost(f"ln(delta)={log_delta:.6g}") from error
-        return self._root(self.delta, odds, first, _SETTLED)
+        if log_delta >= SMALL_DELTA:
+            return self._root(self.delta, odds, self._mean - self._spread)
+        try:
+            return self._engine.epsilon(log_delta)
+        except (UndecidedError, ArithmeticError) as error:
+            raise _lost(f"ln(delta)={log_delta:.6g}") from error
 
     def tail_of_p(self, epsilon: float) -> Share:
         """Return P(L > ε)."""

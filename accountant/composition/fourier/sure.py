@@ -32,7 +32,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 from flint import arb
 
 from accountant.composition.fourier.certified import Kernel
@@ -54,10 +53,6 @@ _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
 """Widths of cuts, the smoothest first: sharper ones tame larger tilts, and need finer nodes."""
 _SHARP = Fraction(1, 64)
 """Width of the cuts that a threshold is searched with: so sharp that only the place matters."""
-_FINE, _REACH, _FAR = 4.0, 9.0, 40.0
-"""Nodes in the least width, its widths and lengths of decay that a sum over large losses covers."""
-_MOST_POINTS = 1 << 18
-"""Nodes of that sum at most: a tenth of a second."""
 _GRAIN = 64
 """Parts of a unit to which a place is rounded up: neighbouring questions share their cuts."""
 _HALVINGS = 6
@@ -152,61 +147,19 @@ def _decides(loss: Loss, cut: Loss, epsilon: float, log_error: float) -> bool:
 
 
 def _tilts(loss: Loss, cut: Loss, epsilon: float) -> Iterator[tuple[float, float]]:
-    """Yield tilts a > 1 and about ln F(−a) e^{aε}, while it may still fall.
-
-    F(−a) is about Σ k_i A_i M(−a)/M_i(−a), with A_i the moment of the large losses of a factor.
-    """
+    """Yield tilts a > 1 and about ln F(−a) e^{aε}, while it may still fall."""
+    taken = _taken(cut)
     best, tilt, worse = math.inf, 1 + _FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), 0
     for _ in range(_MOST_TILTS):
         try:
-            size, *others = _sizes(loss, -tilt)
-            logs = [
-                _log_moment(beyond, -tilt) + other
-                for other, (beyond, _) in zip(others, cut.factors, strict=True)
-                if isinstance(beyond, MixtureTransform)
-            ]
+            value = taken.cumulants(-tilt)[0] + tilt * epsilon
         except (ArithmeticError, UndecidedError):
             return
-        value = float(np.logaddexp.reduce(logs)) + size + tilt * epsilon
         yield tilt, value
         worse = worse + 1 if value > best else 0
         if worse > _WORSE:
             return
         best, tilt = min(best, value), tilt * _GROWTH
-
-
-@functools.lru_cache(maxsize=256)
-def _sizes(loss: Loss, c: float) -> list[float]:
-    """Return ln M(c), and ln k_i − ln M_i(c) for every factor."""
-    factors = [
-        math.log(count) - part.estimate().cumulants(c)[0]
-        if isinstance(part, MixtureTransform)
-        else 0.0
-        for part, count in loss.factors
-    ]
-    return [loss.cumulants(c)[0], *factors]
-
-
-def _log_moment(part: MixtureTransform, c: float) -> float:
-    """Return about ln E[(1 − χ) w^s] for s ≤ 0."""
-    assert part.cut is not None
-    s = c + 1 if part.mixed_first else -c
-    at, width = float(part.cut.at), float(part.cut.width)
-    scale = 1 / (1 + max(at, 0.0))  # of φ beyond the cut
-    fine = min(width, scale) / _FINE
-    low = at - _REACH * width - at * width * width
-    high = at + _REACH * width + _FAR * scale
-    if not high - low < _MOST_POINTS * fine:
-        raise UndecidedError(f"The losses beyond {at:.6g} fall too fast for a grid of floats.")
-    x = np.arange(low, high, fine)
-    floats = _large_floats(part)
-    logs = floats.bell(x) + s * floats.log_density(x)
-    return float(np.logaddexp.reduce(logs)) + math.log(fine) - 0.5 * math.log(2 * math.pi)
-
-
-@functools.lru_cache(maxsize=64)
-def _large_floats(part: MixtureTransform) -> Mixture:
-    return replace(part, cut=None, rise=part.cut).floats()
 
 
 @functools.lru_cache(maxsize=64)

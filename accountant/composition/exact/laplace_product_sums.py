@@ -149,19 +149,11 @@ def is_short(
     """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
     if asked is not None and asked < _WIDE:
         return True  # they are the only way
-    plan = _plan(groups, unit, epsilon, kernel, _goal(asked))
-    if plan is None or asked is None:
-        return plan is not None
-    return plan.cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
-
-
-def _plan(
-    groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel, goal: int
-) -> Plan | None:
     try:
-        return choose(groups, float(unit), float(epsilon), kernel, goal + _SPARE_BITS)
+        plan = choose(groups, float(unit), float(epsilon), kernel, _goal(asked) + _SPARE_BITS)
     except UndecidedError:
-        return None
+        return False
+    return asked is None or plan.cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
 
 
 def _goal(asked: Fraction | None) -> int:

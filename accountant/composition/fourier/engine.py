@@ -30,6 +30,7 @@ from accountant.composition.fourier.estimates import (
     PUT,
     FloatCurve,
 )
+from accountant.composition.fourier.jumps_integral import jump_integral
 from accountant.composition.fourier.measure import LOSS, Loss, estimator
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip, saddle
@@ -294,8 +295,8 @@ def _ways(
         return [_straight]
     cut = chosen(whole, strip, at, planned)
     if _is_short(cut, kernel, strip, epsilon, bits):
-        return [_straight, _apart]
-    return [_apart, _straight]
+        return [_straight, jump_integral]
+    return [jump_integral, _straight]
 
 
 def _is_short(cut: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> bool:
@@ -315,13 +316,6 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
     if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
-
-
-def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return the integral with the large losses taken apart."""
-    from accountant.composition.fourier.jumps_integral import jump_integral
-
-    return jump_integral(loss, kernel, strip, epsilon, bits)
 
 
 def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:

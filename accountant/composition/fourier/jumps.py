@@ -35,7 +35,7 @@ from typing import final
 from flint import acb, arb
 
 from accountant.composition.fourier.estimates import FloatTransform
-from accountant.composition.fourier.measure import Loss, power, quick_rate
+from accountant.composition.fourier.measure import Loss, power, quick_lines, quick_rate
 from accountant.composition.losses.decay import Decay
 from accountant.composition.losses.transform import MixtureTransform, Transform
 from accountant.errors import UndecidedError
@@ -108,26 +108,14 @@ class Jumps:
         An error of T_i counts k_i times, one of J_i as often as there are large losses.
         """
         rate = quick_rate(self, c, float(step * count)) / (2 * len(self.large))
-        small = [
-            part.quick_line(c, step, count, rate / times) for part, times in self.small.factors
-        ]
-        if all(ratios is None for ratios in small):
+        small = [(part, rate / times) for part, times in self.small.factors]
+        large = [(jump, rate / self._jumps(c)) for jump in self.large if jump is not None]
+        found = quick_lines([*small, *large], c, step, count)
+        if found is None:
             return None
-        large = [
-            None if jump is None else jump.quick_line(c, step, count, rate / self._jumps(c))
-            for jump in self.large
-        ]
-        return self._ratios(
-            c,
-            [
-                part.line(c, step, count) if ratios is None else ratios
-                for (part, _), ratios in zip(self.small.factors, small, strict=True)
-            ],
-            [
-                jump.line(c, step, count) if jump is not None and ratios is None else ratios
-                for jump, ratios in zip(self.large, large, strict=True)
-            ],
-        )
+        rest = iter(found[len(small) :])
+        jumps = [None if jump is None else next(rest) for jump in self.large]
+        return self._ratios(c, found[: len(small)], jumps)
 
     def _jumps(self, c: Fraction) -> float:
         """Return about the number of large losses under the tilt c, at least 1."""

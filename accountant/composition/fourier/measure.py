@@ -110,15 +110,9 @@ class Loss:
     def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
         """Return the same from floats, None where their error matters."""
         rate = quick_rate(self, c, float(step * count)) / len(self.factors)
-        found = [part.quick_line(c, step, count, rate / times) for part, times in self.factors]
-        if all(ratios is None for ratios in found):
-            return None
-        return self._powers(
-            [
-                part.line(c, step, count) if ratios is None else ratios
-                for (part, _), ratios in zip(self.factors, found, strict=True)
-            ]
-        )
+        parts = [(part, rate / times) for part, times in self.factors]
+        found = quick_lines(parts, c, step, count)
+        return None if found is None else self._powers(found)
 
     def _powers(self, lines: Sequence[list[acb]]) -> list[acb]:
         """Return the products of the powers of the ratios of the factors."""
@@ -179,6 +173,22 @@ def estimator(loss: Loss) -> Estimator:
     """Return the float engine for a loss."""
     parts = [(part.estimate(), count) for part, count in loss.factors]
     return Estimator(parts)
+
+
+def quick_lines(
+    parts: Sequence[tuple[Transform, float]], c: Fraction, step: Fraction, count: int
+) -> list[list[acb]] | None:
+    """Return the ratios of each part on a line, from floats where their error per t allows it.
+
+    None where it does for no part.
+    """
+    found = [part.quick_line(c, step, count, rate) for part, rate in parts]
+    if all(ratios is None for ratios in found):
+        return None
+    return [
+        part.line(c, step, count) if ratios is None else ratios
+        for (part, _), ratios in zip(parts, found, strict=True)
+    ]
 
 
 def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:

@@ -53,8 +53,8 @@ def test_the_contour_agrees_with_the_exact_expansion(epsilon: str) -> None:
 
     def expanded() -> arb:
         if eps.sign >= 0:
-            return above(groups, unit, eps, Part.EXCESS)
-        rest = above(groups, unit, -eps, Part.EXCESS)
+            return above(groups, unit, eps, Part.EXCESS, None)
+        rest = above(groups, unit, -eps, Part.EXCESS, None)
         return eps.ball().exp() * rest - eps.ball().expm1()
 
     one, other = delta(many("0.1", 2000), epsilon), enclose(expanded, relative_width=FINE)

@@ -204,7 +204,7 @@ def slack(whole: Loss, jumps: Jumps, kernel: Kernel, epsilon: ExactReal) -> arb:
     """Bound by how much an integral right of all poles is wrong for the two parts of a law.
 
     With χ₂ the cut of the whole and χ that of the small losses these are φχ and φ(1 − χ)χ₂: they
-    have φχ(1 − χ₂) more than φχ₂.
+    have φχ(1 − χ₂) more than φχ₂, of some mass m, and products Π(1 + m)^k − 1 more at most.
     """
     first, second = arb(0), arb(0)
     for (part, count), (small, _) in zip(whole.factors, jumps.small.factors, strict=True):
@@ -214,7 +214,8 @@ def slack(whole: Loss, jumps: Jumps, kernel: Kernel, epsilon: ExactReal) -> arb:
             continue
         p, q = part.between(small.cut, part.cut)
         first, second = first + count * p, second + count * q
-    return (first if kernel != Kernel.ABOVE_Q else second * epsilon.ball().exp()).upper()
+    more = first.expm1() if kernel != Kernel.ABOVE_Q else second.expm1() * epsilon.ball().exp()
+    return more.upper()
 
 
 def _masses(cut: Loss) -> tuple[arb, arb]:

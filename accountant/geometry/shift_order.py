@@ -2,8 +2,8 @@
 
 Let t_1, …, t_d ≥ 0 be the shifts in units of the scale. In the notation of
 `accountant.composition.exact.laplace_product_sums`, P = e^{l/2} m and Q = e^{−l/2} m for a measure
-m whose
-Laplace transform is the product of e^{−t/2}(cosh ts + sinh(ts)/(2s)) over the coordinates, and
+m whose Laplace transform is the product of e^{−t/2}(cosh ts + sinh(ts)/(2s)) over the coordinates,
+and
 
     δ(ε) = e^{ε/2} (1/2πi) ∫ e^{−sε} m̂(s)/(s² − ¼) ds.
 
@@ -20,15 +20,12 @@ sinh(as) cosh(bs)/s − sinh(bs) cosh(as)/s = sinh((a − b)s)/s and the other c
 (Where m has an atom at an end of a window, these hold for almost every size, and δ, which is
 Lipschitz, is their integral.) So δ is increasing and Schur-convex: if the k largest of t add up to
 no more than the k largest of u, for every k, then δ(t) ≤ δ(u) at every ε ≥ 0 (Marshall, Olkin and
-Arnold, Inequalities, 3.A.8). Two consequences, for ‖t‖₁ ≤ T₁ and ‖t‖₂ ≤ T₂, T₂ ≤ T₁:
+Arnold, Inequalities, 3.A.8).
 
-- The k largest add up to at most min(√k T₂, T₁), by the Cauchy–Schwarz inequality. The vector whose
-  partial sums are these numbers has κ = (T₁/T₂)² coordinates, rounded up, and a δ that no shift
-  exceeds, though its own ℓ2 norm is above T₂ (`majorant`). One coordinate of size T₁ is a cruder
-  one.
-- In any number of coordinates, δ(t) is at most the supremum over shifts that attain both norms:
-  shrink t by a factor near 1, spread what misses of T₁ over many small coordinates, and let the
-  smallest and the largest move apart until the second norm is T₂.
+*The majorant.* Let ‖t‖₁ ≤ T₁ and ‖t‖₂ ≤ T₂, T₂ ≤ T₁. The k largest of t add up to at most
+min(√k T₂, T₁), by the Cauchy–Schwarz inequality. The vector whose partial sums are these numbers
+has κ = (T₁/T₂)² coordinates, rounded up, and a δ that no shift exceeds, though its own ℓ2 norm is
+above T₂. One coordinate of size T₁ is a cruder one.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
 
     for precision in [(2 * bits + 64) << doublings for doublings in range(_PRECISIONS)]:
         with ctx.workprec(precision), within():
-            guess = Fraction(0) if at_zero else _approximate(function, low, high, bits)
+            guess = Fraction(0) if at_zero else approximate(function, low, high, bits)
         most = HALF * abs(guess) * relative_width / (1 + relative_width)
         for share in _SHARES:
             found = around(guess, most * share or Fraction(1, 1 << (4 * bits)))
@@ -170,7 +170,7 @@ def _sign(function: Function, point: Fraction) -> int | None:
         precision *= 2
 
 
-def _approximate(function: Function, low: Fraction, high: Fraction, bits: int) -> Fraction:
+def approximate(function: Function, low: Fraction, high: Fraction, bits: int) -> Fraction:
     """Return a point near the root, without proof: the Illinois method, guarded by bisection.
 
     No point is nearer to an end of the bracket than the tolerance, so that an end next to the

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from fractions import Fraction
+from typing import final
 
 from flint import arb
 
 from accountant.core.pair import MirroredPair, Tails
+from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
-from accountant.pairs.rank_one import floats, renyi, tails
+from accountant.pairs.rank_one import renyi, tails
 
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
+_ROUGH = 64
+"""Bits in which estimates are made: what they find is proved with more."""
 
 
 @final
@@ -45,12 +47,24 @@ class RankOnePair(MirroredPair):
         return tails.tails(epsilon, self.dimension, self.ratio)
 
     def estimate_log_delta(self, epsilon: float) -> float | None:
-        """Return ln H(ε) in floats, for ε ≥ 0."""
-        return floats.log_delta(epsilon, self.dimension, self.ratio)
+        """Return ln H(ε) from a ball of few bits."""
+        with ctx.workprec(_ROUGH):
+            found = self.hockey_stick(ExactReal.of_rational(Fraction(epsilon))).log()
+        return float(found.mid()) if found.is_finite() else None
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return the ε > 0 with ln H(ε) = log_delta in floats."""
-        return floats.epsilon(log_delta, self.dimension, self.ratio)
+        """Return the ε > 0 with ln H(ε) = log_delta; far out H falls as e^{−ε/(M − 1)}."""
+
+        def excess(epsilon: ExactReal) -> arb:
+            return self.hockey_stick(epsilon).log() - log_delta
+
+        with ctx.workprec(_ROUGH):
+            low, high = Fraction(0), Fraction(self.dimension - 1)
+            if not excess(ExactReal.of_rational(low)) > 0:
+                return None
+            while excess(ExactReal.of_rational(high)) > 0:
+                low, high = high, 2 * high
+            return float(solve.approximate(excess, low, high, _ROUGH - 16))
 
     def renyi(self, order: arb) -> arb:
         """Return D_order, +∞ exactly for order ≥ M/(M−1)."""
@@ -67,12 +81,6 @@ class RankOnePair(MirroredPair):
         E_P[e^L] contains the divergent ∫_0 ρ^{−(M−1)} dρ. There is no finite zCDP.
         """
         return arb.pos_inf()
-
-    def reference(self) -> Reference:
-        """Return the two densities in polar coordinates."""
-        from accountant.pairs.rank_one.reference import RankOneReference
-
-        return RankOneReference(self.dimension, self.ratio)
 
     def ball_event(self, epsilon: ExactReal) -> arb:
         """Return a lower bound on H(ε) that a hand can check: that of a ball round P's centre.

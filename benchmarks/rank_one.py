@@ -21,7 +21,7 @@ from accountant.budget.calibrate import EpsilonDelta, calibrate
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
-from accountant.pairs.rank_one.moments import theorem_5_sigma_star
+from accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
 from accountant.questions import profile
 
 DELTA = "1e-7"

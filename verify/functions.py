@@ -26,7 +26,7 @@ from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import RELATIVE_WIDTH, Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import normal_cdf
-from accountant.pairs.rank_one.moments import theorem_5_sigma_star
+from accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
 from accountant.questions import profile
 from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
 

@@ -33,7 +33,7 @@ from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import enclose
-from accountant.pairs.rank_one.moments import theorem_5_sigma_star
+from accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
 from verify.compare import keys, selections
 from verify.compare.budget import Budget
 from verify.compare.candidate import Candidate, Layout, LeftOut, calibrated, fixed

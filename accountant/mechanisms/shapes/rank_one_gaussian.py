@@ -14,7 +14,6 @@ from accountant.core.validate import Integer, Positive, Rational
 from accountant.errors import NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.pairs.rank_one import moments
 from accountant.pairs.rank_one.pair import RankOnePair
 
 if TYPE_CHECKING:
@@ -94,9 +93,6 @@ class RankOneGaussian(SymmetricDensity):
         noise *= (length / np.linalg.norm(noise, axis=1))[:, np.newaxis]
         return noise
 
-    def _moments(self) -> moments.Moments:
-        return moments.Moments(self.dimension, ExactReal.of_rational(self.sigma_star).ball())
-
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise ℓ·h/‖h‖ of one random direction, on a lattice."""
         from accountant.release.lattice import LatticeSampler
@@ -115,7 +111,7 @@ class RankOneGaussian(SymmetricDensity):
 
     def variances(self) -> list[arb]:
         """Return [σ_*/M]: the covariance is (σ_*/M) I."""
-        return [self._moments().coordinate_variance]
+        return [ball(self.sigma_star) / self.dimension]
 
     def covariance_matrix(self) -> list[list[arb]]:
         """Return (σ_*/M) I, in dimensions where it can be written out."""
@@ -125,7 +121,3 @@ class RankOneGaussian(SymmetricDensity):
                 "not written out. Ask for the variance: all coordinates share it."
             )
         return super().covariance_matrix()
-
-    def norm_quantile(self, probability: ExactReal) -> arb:
-        """Return the x with P(‖n‖ ≤ x) = probability."""
-        return self._moments().norm_quantile(probability)

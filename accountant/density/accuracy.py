@@ -78,11 +78,18 @@ def _beyond(law: Law, x: Fraction, n: int) -> arb | None:
     return size * least.union(1 / falls)
 
 
+def _last_below(law: Law, x: Fraction) -> Fraction:
+    """Return the largest number up to x below which, next to it, f is not 0."""
+    parts = [part for part in law.pieces.parts if not part.is_zero]
+    last = [part for part in parts if part.low is None or part.low.low < x][-1]
+    return x if last.high is None else min(x, last.high.low)
+
+
 def quantile(law: Law, level: ExactReal, p: arb) -> arb:
     """Return the least x with F(x) ≥ p."""
     low, high = law.support
-    if law.is_symmetric and level.rational == Fraction(1, 2):
-        return arb(0)
+    if law.axis is not None and level.rational == Fraction(1, 2):
+        return ball(_last_below(law, law.axis))
     if level.rational == 0:
         return arb.neg_inf() if low is None else ball(low)
     if level.rational == 1:

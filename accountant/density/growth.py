@@ -27,14 +27,12 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from flint import arb
 
-from accountant.density.balls import real
 from accountant.density.law import Law
 from accountant.density.line import BITS, SLACK, Line, ends_of
+from accountant.density.pieces import jump
 from accountant.density.ranges import Array, Range, Ranges, total
 from accountant.density.tree import derivative
-from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 
 MOST_CELLS = 1 << 16
@@ -106,10 +104,7 @@ class Growth:
             return 0.0
         place = law.pieces.breaks[i]
         with ctx.workprec(BITS):
-            x = ball(place.low).union(ball(place.high))
-            before, after = (arb(0) if part.is_zero else real(part.tree, x)
-                             for part in self._parts[i : i + 2])  # fmt: skip
-            size = abs(after - before).upper()
+            size = abs(jump(self._parts[i].tree, self._parts[i + 1].tree, place)).upper()
             return float(size) * (1 + SLACK) if size.is_finite() else math.inf
 
     def rates(self, low: Array, high: Array, *, coarse: float = 0.0) -> tuple[Array, Array, Array]:

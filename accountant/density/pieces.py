@@ -43,7 +43,7 @@ _MOST_PIECES = 64
 _SIMPLE = 1000
 """Largest denominator of a slope far out that is tried exactly."""
 _JUMP_BITS = 256
-"""Bits in which the values on both sides of a jump are compared."""
+"""Bits in which irrational values on both sides of a jump are compared."""
 
 
 @final
@@ -265,10 +265,11 @@ def second_rise(found: Pieces) -> float | None:
     fallen = False
     for i, part in enumerate(found.parts):
         if i and not found.continuous:
-            jump = _jump(found.parts[i - 1], part)
-            if fallen and jump != 0 and (jump is None or jump > 0):
-                return _place(part)
-            fallen = fallen or jump is None or jump < 0
+            assert part.low is not None
+            step = jump(found.parts[i - 1].tree, part.tree, part.low)
+            if fallen and not step <= 0:
+                return float(part.low.low)
+            fallen = fallen or not step >= 0
         if part.is_zero:
             continue
         turning, falling = False, False
@@ -299,7 +300,10 @@ def steepest(found: Pieces) -> Fraction | None:
     if not (rest.size.is_zero() or (rest.size > 0 and rest.vanishes)):
         return None
     for i, part in enumerate(found.parts):
-        if part.is_zero or (i and not found.continuous and _jump(found.parts[i - 1], part) != 0):
+        if part.is_zero:
+            return None
+        before = None if found.continuous or part.low is None else found.parts[i - 1].tree
+        if before and part.low and not jump(before, part.tree, part.low).is_zero():
             return None
         try:
             _, signs_found = signs(add(num(limit), part.slope), part.low, part.high)
@@ -310,27 +314,17 @@ def steepest(found: Pieces) -> Fraction | None:
     return limit
 
 
-def _place(part: Piece) -> float:
-    assert part.low is not None
-    return float(part.low.low)
-
-
-def _jump(before: Piece, after: Piece) -> int | None:
-    """Return the sign of the jump between two pieces, None where it is not told."""
-    place = after.low
-    assert place is not None
+def jump(before: Node, after: Node, place: Break) -> arb:
+    """Return a ball of after − before at a place: 0 where both are the same expression there."""
     if place.exact:
-        point = num(place.low)
-        if at(before.tree, point) == at(after.tree, point):
-            return 0
+        a, b = (at(tree, num(place.low)) for tree in (before, after))
+        if a == b:
+            return arb(0)
+        if a.op == b.op == "num":
+            return ball(b.number - a.number)
     with ctx.workprec(_JUMP_BITS):
         x = ball(place.low).union(ball(place.high))
-        rise = _value(after, x) - _value(before, x)
-    return 1 if rise > 0 else -1 if rise < 0 else None
-
-
-def _value(part: Piece, x: arb) -> arb:
-    return arb(0) if part.is_zero else real(part.tree, x)
+        return real(after, x) - real(before, x)
 
 
 def _slopes(part: Piece, found: Pieces) -> list[tuple[float, float, int]]:

@@ -122,8 +122,7 @@ def product(a: Range, b: Range) -> Range:
 
     v − e|v| grows with v, so that the least corner, moved, is below every corner moved.
     """
-    with np.errstate(invalid="ignore", over="ignore"):
-        corners = [_without_nan(x * y) for x in a for y in b]
+    corners = [_corner(x, y) for x in a for y in b]
     low: Array = np.minimum(np.minimum(*corners[:2]), np.minimum(*corners[2:]))
     high: Array = np.maximum(np.maximum(*corners[:2]), np.maximum(*corners[2:]))
     low, high = low - _lost(low), high + _lost(high)
@@ -133,7 +132,7 @@ def product(a: Range, b: Range) -> Range:
     zero = ((a[0] == 0) & (a[1] == 0)) | ((b[0] == 0) & (b[1] == 0))
     np.maximum(low, 0, out=low, where=same | zero)
     np.minimum(high, 0, out=high, where=other | zero)
-    return low, high
+    return _whole(low, high)
 
 
 def _scaled(number: Fraction, x: Range) -> Range:
@@ -151,10 +150,12 @@ def _scaled(number: Fraction, x: Range) -> Range:
     return least, most
 
 
-def _without_nan(value: Array) -> Array:
-    """Return products in which 0·∞ is 0."""
+def _corner(x: Array, y: Array) -> Array:
+    """Return products in which 0·∞ is 0: no number of a range is infinite."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        value: Array = x * y
     unknown = np.isnan(value)
-    return np.where(unknown, 0.0, value) if unknown.any() else value
+    return np.where(unknown & (np.isinf(x) | np.isinf(y)), 0.0, value) if unknown.any() else value
 
 
 def _lost(value: Array) -> Array:

@@ -18,7 +18,6 @@ from accountant.numbers.precision import ctx
 
 _SPARE_BITS = 8
 """Bits of the precision that an integral is not asked for."""
-
 _FLAT = 3
 """Dimensions up to which the factor (1 − u²)^{(d−3)/2} is not log-concave, or is 1."""
 
@@ -30,7 +29,6 @@ class BallNoisePair(MirroredPair):
 
     law_name = "ball-noise"
     largest_order: ClassVar = 1 << 20
-    """A cell of a grid is an integral, which takes a millisecond."""
 
     distance: ExactReal
     dimension: int

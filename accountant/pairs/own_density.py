@@ -41,8 +41,8 @@ class OfDensity(Pair, ABC):
     mirrored: bool
 
     usual_width: ClassVar = Fraction(1, 10**12)
+    """Integrals take longer for more, and floats prove little more."""
     largest_order: ClassVar = 16
-    """1e-12: integrals take longer for more, and floats prove little more."""
 
     def _law(self) -> Law:
         found = law(self.density, "density")

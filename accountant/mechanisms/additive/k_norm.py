@@ -38,7 +38,7 @@ class KNorm(SymmetricDensity):
 
     Its integral is Γ(d/p + 1) b^d |K|, K the unit ball of the norm. For p = 1 it is exactly
     sensitivity/b-DP; in one dimension, and for any d where the norm is ℓ1, it is Laplace noise.
-    ℓ2 and p = 2 are Gaussian noise of standard deviation b/√2.
+    ℓ2, or one dimension, and p = 2 are Gaussian noise of standard deviation b/√2.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class KNorm(SymmetricDensity):
 
     @property
     def _is_gaussian(self) -> bool:
-        return self.power == _SQUARE and self.norm == "l2"
+        return self.power == _SQUARE and (self.norm == "l2" or self.dimension == 1)
 
     @property
     def _gaussian(self) -> Gaussian:
@@ -95,10 +95,8 @@ class KNorm(SymmetricDensity):
     @property
     def only_alone(self) -> str:
         """Of other powers: integrals at every loss of a grid take minutes."""
-        if self.power == 1:
+        if self.power == 1 or self._is_gaussian:
             return ""
-        if self._is_gaussian:
-            return f"It is {self._gaussian!r}: compose that."
         return (
             f"Its power={self.power} is known of one release: a law of its loss is an integral at "
             "every point. Ask for it alone, or for power=1."
@@ -121,6 +119,10 @@ class KNorm(SymmetricDensity):
             pair = BallNoisePair(t, self.dimension)
             reason = "Level sets are balls, which meet in less the farther apart they are."
         return WorstCase.symmetric(pair, reason)
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return √2·sensitivity/b of Gaussian noise."""
+        return self._gaussian.exact_gaussian_mu(adjacency) if self._is_gaussian else None
 
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise of `size` releases in floats, one row each.

@@ -18,7 +18,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.density.integers import integer_law
 from accountant.density.law import law
 from accountant.density.pieces import pieces, second_rise
-from accountant.density.ranges import Ranges
+from accountant.density.ranges import Ranges, product
 from accountant.density.text import read
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import (
@@ -305,6 +305,28 @@ def test_heavy_tails_have_no_moments() -> None:
     assert not utility.mean_squared_error(cauchy).lower.is_finite()
     assert utility.variance(student)[0].overlaps(Interval.of_exact(3))
     assert abs(float(utility.quantile(cauchy, "3/4")) - 1) < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("density", "median"),
+    [
+        ("(abs(x+3)<1)+(abs(x-3)<1)", -2),
+        ("(abs(x)>2)*exp(-abs(x))", -2),
+        ("steps((0,1),(1,0),(3,1),(4,0))", 1),
+        ("exp(-(x-4)**2)", 4),
+        ("x**2*exp(-x**2)", 0),
+    ],
+)
+def test_the_median_is_the_least_number_below_which_half_lies(density: str, median: int) -> None:
+    assert utility.quantile(AdditiveNoise(density), "1/2") == Interval.of_exact(median)
+
+
+def test_a_range_that_is_no_number_is_not_hidden() -> None:
+    unknown, zero = np.array([np.nan]), np.array([0.0])
+    least, most = product((unknown, unknown), (zero, zero))
+    assert (least[0], most[0]) == (-np.inf, np.inf)
+    infinite = np.array([np.inf])
+    assert product((zero, infinite), (zero, zero))[1][0] < 1e-299
 
 
 @pytest.mark.parametrize("density", ["exp(-abs(x)**3)", "1/(1+x**2)", "exp(-x) if x>0 else 0"])

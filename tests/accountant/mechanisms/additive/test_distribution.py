@@ -58,6 +58,7 @@ def test_a_known_law_by_its_function() -> None:
     [
         ("0 if x < 0 else 1", "jumps by 1 at x = 0"),
         ("(x>0)/2 + 1/(2+2*exp(-x))", "jumps by 0.5"),
+        ("exp(x)/2 if x < 0 else 1-(1/2-1e-90)*exp(-x)", "jumps by 1e-90"),
         ("1/(1+exp(x))", "negative"),
         ("2/(1+exp(-x))", "from 0 to 1"),
         ("tanh(x)", "from 0 to 1"),

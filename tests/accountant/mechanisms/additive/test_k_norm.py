@@ -12,7 +12,7 @@ import pytest
 
 from accountant.errors import NotApplicableError
 from accountant.geometry.ball_loss import shape
-from accountant.mechanisms import Composed, KNorm
+from accountant.mechanisms import Composed, Gaussian, KNorm, Laplace
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import enclose
 from accountant.pairs.ball_noise import BallNoisePair
@@ -126,6 +126,19 @@ def test_two_releases_are_a_mean_of_one_over_the_loss_of_the_other(
     found = profile.delta(Composed(noise, 2), "1/4")
     assert found.upper - found.lower <= found.lower * Decimal("1e-6")
     assert float(found.upper) == pytest.approx(known, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "noise", [KNorm(2, 1, "l1", power=2), KNorm(2, 1, "linf", power=2), KNorm(2, 3, power=2)]
+)
+def test_squares_compose_as_gaussian_noise(noise: KNorm) -> None:
+    known = Composed(Gaussian("sqrt(2)"), 4)
+    assert profile.epsilon(Composed(noise, 4), "1e-6") == profile.epsilon(known, "1e-6")
+    assert profile.delta(noise, 1) == profile.delta(Gaussian("sqrt(2)"), 1)
+    both = Composed([noise, Laplace(1)])
+    assert profile.delta(both, 1).overlaps(
+        profile.delta(Composed([Gaussian("sqrt(2)"), Laplace(1)]), 1)
+    )
 
 
 def test_a_million_coordinates() -> None:

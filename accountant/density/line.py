@@ -5,7 +5,6 @@ With y = x − t, P at x is f(y) and Q is f(y + t), so that the loss is ln f(y) 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import final
 
@@ -69,16 +68,6 @@ class Line:
             even = np.linspace(max(low, -8.0), min(high, 8.0), 33).tolist()
             inner = {x for x in (0.0, *steps, *even) if low < x < high}
             self.edges.append(np.array(sorted({low, high, *inner})))
-
-    def inside(self, y: Range, shifts: Range) -> Iterator[tuple[int, Array]]:
-        """Yield the pieces j where f > 0 with the cells of y that all shifts move into them."""
-        moved = total(y, shifts)
-        for j, part in enumerate(self.parts):
-            start = -np.inf if j == 0 else self._highs[j - 1]
-            stop = np.inf if j == len(self.parts) - 1 else self._lows[j]
-            rows = np.flatnonzero((moved[0] >= start) & (moved[1] <= stop))
-            if len(rows) and not part.is_zero:
-                yield j, rows
 
     def losses(
         self, i: int, y: Range, shifts: Range, level: float | None = None

@@ -1,81 +1,54 @@
-"""Moments and quantiles of a density, enclosed.
+"""Moments of densities and of masses, and quantiles of a density, enclosed.
 
-∫ x^n f beyond x ≥ A: with D = −(ln f)′ in y^k·[low, high], x^n f has −(ln)′ = D − n/x. So with
-α = low·A^{1+k} − n and β = high − n for k = −1 it falls at least like the power −α of x, and there
-at most like −β: the integral lies between A^{n+1} f(A)/(β − 1) and A^{n+1} f(A)/(α − 1).
+x^n f on the right half-line is a density, or masses, that is a formula too: its total is enclosed
+in the same way.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from flint import acb, arb
+from flint import arb
 
-from accountant.density.balls import Holomorphic, real
 from accountant.density.crossing import crossing
-from accountant.density.law import Law, goal, integral, negligible
-from accountant.errors import UndecidedError
+from accountant.density.integers import IntegerLaw, integer_law_of
+from accountant.density.law import Law, goal, law_of
+from accountant.density.tree import ZERO, X, branch, mirrored, mul, power
+from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 
-_MOST_PANELS = 4096
-"""Doubling panels of one tail."""
 
-
-def mean(law: Law) -> arb:
+def mean(found: Law | IntegerLaw) -> arb:
     """Return E X; ∞ or NaN where a tail is too heavy."""
-    return (_half(law, 1) - _half(law.mirrored, 1)) / law.total()
+    return (_half(found, 1, right=True) - _half(found, 1, right=False)) / found.total()
 
 
-def absolute_moment(law: Law) -> arb:
-    """Return E|X|."""
-    return (_half(law, 1) + _half(law.mirrored, 1)) / law.total()
+def absolute_moment(found: Law | IntegerLaw, n: int) -> arb:
+    """Return E|X|^n, ∞ where a tail is too heavy."""
+    return (_half(found, n, right=True) + _half(found, n, right=False)) / found.total()
 
 
-def second_moment(law: Law) -> arb:
-    """Return E X²."""
-    return (_half(law, 2) + _half(law.mirrored, 2)) / law.total()
-
-
-def _half(law: Law, n: int) -> arb:
-    """Return ∫ x^n f over x ≥ 0, ∞ where it diverges."""
-    power = law.power_of_tail
-    if power is not None and power + n >= -1:
+def _half(found: Law | IntegerLaw, n: int, *, right: bool) -> arb:
+    """Return the integral or sum of |x|^n f over one half-line."""
+    tree = found.tree if right else mirrored(found.tree)
+    side = found if isinstance(found, Law) else found.law
+    side = side if right else side.mirrored
+    heavy, end = side.power_of_tail, side.support[1]
+    if heavy is not None and heavy + n >= -1:
         return arb.pos_inf()
-    whole, low = arb(0), Fraction(0)
-    for _ in range(_MOST_PANELS):
-        rest = _beyond(law, low, n)
-        if rest is not None and 2 * rest.rad() <= (whole + rest).lower() * negligible():
-            return whole + rest
-        high = law.next_end(low)
-        if high is None:
-            return whole
-        part = law.part(low, high)
-        if part is None:
-            whole += ball(high) ** n * law.panel(low, high).union(arb(0))
-        elif not part.is_zero:
-            f = part.integrand
-
-            def weighted(x: acb, analytic: bool, f: Holomorphic = f) -> acb:
-                value: acb = x**n * f(x, analytic)
-                return value
-
-            whole += integral(weighted, ball(low), ball(high))
-        low = high
-    raise UndecidedError("A moment of a density was not enclosed.")
-
-
-def _beyond(law: Law, x: Fraction, n: int) -> arb | None:
-    tail = law.decay_from(x)
-    if tail is None:
-        return None
-    at = ball(x)
-    falls = tail.low.lower() * ((1 + ball(tail.power)) * at.log()).exp() - n - 1
-    if not falls > 0:
-        return None
-    least = 1 / (tail.high.upper() - n - 1) if tail.power == -1 else arb(0)
-    size = real(law.pieces.parts[-1].log, at).exp() * at ** (n + 1)
-    return size * least.union(1 / falls)
+    if end is not None and end <= 0:
+        return arb(0)
+    weighted = branch(X, mul(power(X, Fraction(n)), tree), ZERO, joined=True)
+    try:
+        if isinstance(found, Law):
+            return law_of(weighted, "the density").total()
+        listed = range(1, found.high + 1) if right else range(found.low, 0)
+        if end is not None and all(map(found.is_zero, listed)):
+            return arb(0)
+        return integer_law_of(weighted).total()
+    except InvalidInputError as refusal:
+        raise UndecidedError(f"A moment was not enclosed. {refusal}") from None
 
 
 def _last_below(law: Law, x: Fraction) -> Fraction:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.density.balls import real
-from accountant.density.law import Law, goal, law
+from accountant.density.law import Law, goal, law_of
 from accountant.density.tail import Tail, TailError
 from accountant.density.text import read
 from accountant.density.tree import Node, at, derivative, num, rebuilt
@@ -44,10 +44,9 @@ _KEPT = 64
 class IntegerLaw:
     """f(z) for integers z, not normalised."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._tree = read(text, "mass")
-        found = law(text, "mass")
+    def __init__(self, tree: Node) -> None:
+        self.tree = tree
+        found = law_of(tree, "mass")
         self._sides = {1: found, -1: found.mirrored}
         self._values: dict[tuple[int, int], arb] = {}
         self._sums: dict[tuple[int, int, int], arb] = {}
@@ -105,7 +104,7 @@ class IntegerLaw:
 
     def node(self, z: int) -> Node:
         """Return the formula at an integer, its conditions decided."""
-        return _decided(at(self._tree, num(z)))
+        return _decided(at(self.tree, num(z)))
 
     def is_zero(self, z: int) -> bool:
         """Whether the mass is exactly 0."""
@@ -178,42 +177,15 @@ def _derivatives(found: Law) -> list[Node]:
     return slopes
 
 
-@functools.lru_cache(maxsize=_KEPT)
 def integer_law(text: str) -> IntegerLaw:
     """Return the law of a text. Raises InvalidInputError where it is none."""
-    return IntegerLaw(text)
+    return integer_law_of(read(text, "mass"))
 
 
-def mean(found: IntegerLaw) -> arb:
-    """Return E Z; NaN or ∞ where a tail is too heavy."""
-    right, left = (_moment(found, f"{sign}x", f"{sign}x > 0", 1) for sign in ("", "-"))
-    return right - left
-
-
-def absolute_moment(found: IntegerLaw) -> arb:
-    """Return E|Z|, ∞ where a tail is too heavy."""
-    return _moment(found, "abs(x)", "", 1)
-
-
-def second_moment(found: IntegerLaw) -> arb:
-    """Return E Z², ∞ where a tail is too heavy."""
-    return _moment(found, "x**2", "", 2)
-
-
-def _moment(found: IntegerLaw, factor: str, where: str, power: int) -> arb:
-    """Return a moment: the sum of masses that are a formula too."""
-    for side in (found.law, found.law.mirrored):
-        heavy = side.power_of_tail
-        if heavy is not None and heavy + power >= -1:
-            return arb.pos_inf()
-    text = f"({factor})*({found.text})"
-    try:
-        weighted = integer_law(f"({text}) if {where} else 0" if where else text)
-    except InvalidInputError as refusal:
-        if found.is_finite and "0 everywhere" in str(refusal):
-            return arb(0)
-        raise UndecidedError(f"A moment of mass was not enclosed. {refusal}") from None
-    return weighted.total() / found.total()
+@functools.lru_cache(maxsize=_KEPT)
+def integer_law_of(tree: Node) -> IntegerLaw:
+    """Return the law of a formula that was read."""
+    return IntegerLaw(tree)
 
 
 def draw(found: IntegerLaw, size: int, rng: Randomness) -> NDArray[Any]:

@@ -20,7 +20,7 @@ from accountant.density.balls import real
 from accountant.density.pieces import Piece, Pieces, pieces, steepest, turned
 from accountant.density.tail import Decay, Tail, TailError, nearer
 from accountant.density.text import read
-from accountant.density.tree import centres, mirrored, ordered
+from accountant.density.tree import Node, centres, mirrored, ordered
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers.interval import START_PRECISION, ball
 from accountant.numbers.precision import cached_property, ctx
@@ -44,8 +44,8 @@ _KEPT = 512
 class Law:
     """A density f on the reals, not normalised."""
 
-    def __init__(self, found: Pieces, argument: str) -> None:
-        self.pieces, self._argument = found, argument
+    def __init__(self, tree: Node, found: Pieces, argument: str) -> None:
+        self.tree, self.pieces, self._argument = tree, found, argument
         self._panels: dict[tuple[Fraction, Fraction, int], arb] = {}
         self._decays: dict[Fraction, Decay] = {}
         self._uppers: dict[tuple[Fraction, int], arb] = {}
@@ -53,7 +53,7 @@ class Law:
     @cached_property
     def mirrored(self) -> Law:
         """The law of −X."""
-        other = Law(self.pieces.mirrored(), self._argument)
+        other = Law(mirrored(self.tree), self.pieces.mirrored(), self._argument)
         other.__dict__["mirrored"] = self
         return other
 
@@ -297,7 +297,13 @@ def negligible() -> arb:
 @functools.lru_cache(maxsize=_KEPT)
 def law(text: str, argument: str) -> Law:
     """Return the law of a text. Raises InvalidInputError where it is no density."""
-    found = Law(pieces(read(text, argument), argument), argument)
+    return law_of(read(text, argument), argument)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def law_of(tree: Node, argument: str) -> Law:
+    """Return the law of a formula that was read."""
+    found = Law(tree, pieces(tree, argument), argument)
     with ctx.workprec(_FIRST_BITS):
         if not found.total().is_finite():
             raise InvalidInputError(f"{argument} has no finite integral.")

@@ -24,6 +24,7 @@ from accountant.density.tail import Decay, Tail, TailError, decay, nearer
 from accountant.density.tree import (
     ZERO,
     Node,
+    X,
     add,
     at,
     derivative,
@@ -38,8 +39,8 @@ from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property, ctx
 from accountant.numbers.solve import fraction
 
-_MOST_PIECES = 64
-"""Pieces: every one is swept again for every shift."""
+_MOST_PIECES = 66
+"""Pieces, 64 and two of a moment: every one is swept again for every shift."""
 _SIMPLE = 1000
 """Largest denominator of a slope far out that is tried exactly."""
 _JUMP_BITS = 256
@@ -123,6 +124,8 @@ def pieces(tree: Node, argument: str) -> Pieces:
     parts: list[Piece] = []
     for low, high, node in resolved(tree, argument):
         known: dict[Node, int] = {}
+        if low is not None and low.low >= 0:
+            known[X] = 1
         _require_real(node, low, high, argument, known)
         _require_positive(node, low, high, argument, known)
         parts.append(_piece(node, low, high, known))
@@ -231,7 +234,7 @@ def _require_real(
 def _require_positive(
     tree: Node, low: Break | None, high: Break | None, argument: str, known: dict[Node, int]
 ) -> None:
-    if tree == ZERO or is_positive(tree):
+    if tree == ZERO or is_positive(tree, known):
         return
     try:
         changes, found = signs(tree, low, high)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -270,25 +269,25 @@ class AdditiveNoise(Mechanism):
         shift = float(found.worst(one).shift or self._distance) * float(self.scale)
         return -shift if found.mirrored else shift
 
-    def _asked(self, masses: Callable[[IntegerLaw], arb], density: Callable[[Law], arb]) -> arb:
-        return masses(integer_law(self.mass)) if self.mass else density(self._law)
+    @property
+    def _own(self) -> Law | IntegerLaw:
+        return integer_law(self.mass) if self.mass else self._law
 
     def variances(self) -> list[arb]:
         """Return [s² (E X² − (E X)²)], ∞ where a tail is too heavy."""
         second = self.mean_squared_error()
         if not second.is_finite():
             return [second]
-        mean = self.scale.ball() * self._asked(integers.mean, accuracy.mean)
+        mean = self.scale.ball() * accuracy.mean(self._own)
         return [second - mean * mean]
 
     def mean_squared_error(self) -> arb:
         """Return s² E X²."""
-        found = self._asked(integers.second_moment, accuracy.second_moment)
-        return self.scale.ball() ** 2 * found
+        return self.scale.ball() ** 2 * accuracy.absolute_moment(self._own, 2)
 
     def mean_absolute_error(self) -> arb:
         """Return s E|X|."""
-        return self.scale.ball() * self._asked(integers.absolute_moment, accuracy.absolute_moment)
+        return self.scale.ball() * accuracy.absolute_moment(self._own, 1)
 
     def quantile(self, probability: ExactReal) -> arb:
         """Return s times the x with F(x) = p."""

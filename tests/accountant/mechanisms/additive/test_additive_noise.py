@@ -431,6 +431,14 @@ def test_what_is_no_law_of_integers_is_refused(arguments: dict[str, Any], said: 
         AdditiveNoise(**arguments)
 
 
+def test_moments_of_masses_on_one_side() -> None:
+    q = mpmath.exp(-1)
+    (variance,) = utility.variance(AdditiveNoise(mass="exp(-x) if x >= 0 else 0"))
+    assert abs(mpmath.mpf(str(variance.lower)) - q / (1 - q) ** 2) < 1e-14
+    (variance,) = utility.variance(AdditiveNoise(mass="1 if abs(x) < 1/2 else 0"))
+    assert variance == Interval.of_exact(0)
+
+
 def test_a_density_is_not_released() -> None:
     with pytest.raises(NotApplicableError, match="mass="):
         AdditiveNoise("exp(-abs(x))").release(0.0)

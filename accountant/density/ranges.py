@@ -113,7 +113,8 @@ def number_ends(value: Fraction) -> tuple[float, float]:
 
 def total(a: Range, b: Range) -> Range:
     """Return the range of a sum."""
-    low, high = a[0] + b[0], a[1] + b[1]
+    with np.errstate(invalid="ignore", over="ignore"):
+        low, high = a[0] + b[0], a[1] + b[1]
     return _whole(low - _share(low, _SUM), high + _share(high, _SUM))
 
 

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from accountant.budget.target import EpsilonDelta
 from accountant.counting.best_counter import best_arities, best_counter, named_counter
 from accountant.counting.delannoy import best_levels
-from accountant.counting.streams import Counter, counter_of
+from accountant.counting.streams import StreamCounter, counter_of
 from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
 from accountant.mechanisms import (
     BridgedTree,
@@ -135,7 +135,7 @@ def mse(mechanism: LinearCounter) -> float:
     return float(utility.mean_squared_error(mechanism).upper)
 
 
-def most_stored(mechanism: LinearCounter | KaryTree) -> int:
+def most_stored(mechanism: LinearCounter) -> int:
     """Return the most numbers with noise that are kept, over the first hundred thousand outputs.
 
     For a `BridgedTree` that is the most of all: every level begins there, and stores less later.
@@ -148,7 +148,7 @@ def most_stored(mechanism: LinearCounter | KaryTree) -> int:
     return most
 
 
-def throughput(mechanism: LinearCounter | KaryTree, seconds: float) -> dict[str, object]:
+def throughput(mechanism: LinearCounter, seconds: float) -> dict[str, object]:
     """Count ones for a while: as it is released, and as it is simulated."""
     simulated = counter_of(mechanism, rng=np.random.default_rng(0), insecure_floats=True)
     return {
@@ -159,7 +159,7 @@ def throughput(mechanism: LinearCounter | KaryTree, seconds: float) -> dict[str,
     }
 
 
-def speed(counter: Counter, seconds: float, block: int) -> dict[str, int]:
+def speed(counter: StreamCounter, seconds: float, block: int) -> dict[str, int]:
     """Count in blocks and one by one; seconds are those of the processor."""
     ones = np.ones(block)
     counter.extend(ones)

@@ -115,7 +115,7 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
 
 def named_counter(
     name: str, steps: int, target: EpsilonDelta, *, contributions: int = 1
-) -> LinearCounter | KaryTree:
+) -> LinearCounter:
     """Return a mechanism by its name, with the best structure for pure ε-DP.
 
     Where δ > 0 the noise is Gaussian. Raises InvalidInputError for what is no counter, and for a

@@ -60,16 +60,6 @@ def shared(
     return LinearNoise(rows, groups * (dimension + 1))
 
 
-def walks(paths: Sequence[Sequence[int]], scale: Callable[[], arb]) -> LinearNoise:
-    """Return sums of Laplace variables of one scale along paths of their indices."""
-
-    def rows() -> list[Row]:
-        each = scale()
-        return [[(node, each) for node in path] for path in paths]
-
-    return LinearNoise(rows, 1 + max(map(max, paths)), "laplace")
-
-
 def combined(rows: Sequence[Sequence[Fraction]], scale: Callable[[], arb], law: str) -> LinearNoise:
     """Return scale·L z for independent variables z of a law and a rational matrix L."""
 

@@ -14,7 +14,7 @@ import pytest
 
 import dpassay
 from accountant import notation
-from accountant.counting.streams import StateFile, TreeCounter
+from accountant.counting.streams import StateFile, StreamCounter
 from accountant.mechanisms import KaryTree
 from tests.quick import quick
 from tests.verify.stream_shell import Shell
@@ -42,7 +42,7 @@ def stream(length: int) -> str:
 def test_outputs_are_those_of_the_counter(shell: Shell) -> None:
     mechanism = notation.parse(TREE)
     assert isinstance(mechanism, KaryTree)
-    counter = TreeCounter(mechanism, rng=np.random.default_rng([7, 0]))
+    counter = StreamCounter(mechanism, rng=np.random.default_rng([7, 0]))
     expected = counter.extend([float(line) for line in stream(600).split()])
     head, *printed = shell(stream(600), "--insecure-seed", "7")
     assert head == "# NOT PRIVATE: --insecure-seed 7: the seed tells the noise"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from accountant.core.mechanism import Mechanism
     from accountant.core.randomness import Randomness
-    from accountant.counting.streams import Counter, Saved, StateFile
+    from accountant.counting.streams import Saved, StateFile, StreamCounter
 
 _DESCRIPTION = """\
 Read numbers in [0, 1] from stdin, one on a line, and print after each the private estimate of the
@@ -183,7 +183,7 @@ def _counter(
     saved: Saved | None,
     options: argparse.Namespace,
     insecure: tuple[str, ...],
-) -> Counter:
+) -> StreamCounter:
     """Return the counter; a continued stream draws from another place of a given seed."""
     import numpy as np
 
@@ -216,7 +216,7 @@ def _counter(
     return counter
 
 
-def _promise(counter: Counter) -> str:
+def _promise(counter: StreamCounter) -> str:
     """Say which privacy the whole output has."""
     mechanism = counter.mechanism
     mu = getattr(mechanism, "mu", None)
@@ -266,7 +266,7 @@ def _chained(
 
 def _count(
     blocks: Iterator[NDArray[np.float64]],
-    counter: Counter,
+    counter: StreamCounter,
     digest: hashlib.blake2b,
     store: _Store | None,
     output: _Output,
@@ -291,7 +291,7 @@ def _count(
             )
 
 
-def _finish(store: _Store | None, counter: Counter, digest: hashlib.blake2b) -> None:
+def _finish(store: _Store | None, counter: StreamCounter, digest: hashlib.blake2b) -> None:
     """Write down that everything counted is out."""
     import numpy as np
 
@@ -308,7 +308,7 @@ class _Store:
 
     def commit(
         self,
-        counter: Counter,
+        counter: StreamCounter,
         digest: hashlib.blake2b,
         delivered: int,
         outputs: NDArray[np.float64],

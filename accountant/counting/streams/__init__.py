@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from accountant.counting.streams.counters import Counter, continued, counter_of
 from accountant.counting.streams.parallel import ParallelCounter
 from accountant.counting.streams.snapshot import Snapshot
 from accountant.counting.streams.state_file import Saved, StateFile
-from accountant.counting.streams.stream_counter import StreamCounter
-from accountant.counting.streams.tree_counter import TreeCounter
+from accountant.counting.streams.stream_counter import StreamCounter, continued, counter_of
 from accountant.counting.streams.unbounded import UnboundedCounter
 
 __all__ = [
-    "Counter",
     "ParallelCounter",
     "Saved",
     "Snapshot",
     "StateFile",
     "StreamCounter",
-    "TreeCounter",
     "UnboundedCounter",
     "continued",
     "counter_of",

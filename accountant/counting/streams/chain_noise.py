@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from accountant.counting.delannoy import delannoy as exact_delannoy
 from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
 from accountant.errors import expected
 
 if TYPE_CHECKING:
     from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
-
-_LARGEST_PLAN = 1 << 15
-"""Longest block that a plan writes: its indices are kept in memory."""
-_SMALLEST_PLAN = 16
-"""Shortest one: below, single steps are as fast."""
-delannoy = functools.lru_cache(maxsize=4096)(exact_delannoy)
 
 
 @final
@@ -91,32 +79,6 @@ class ChainNoise(NoiseProcess):
         for below in range(level + 1, self._levels):
             self._digits[below], self._values[below] = 0, self._values[level]
 
-    def fill(self, out: NDArray[np.float64]) -> None:
-        """Write the noise of the next words, whole blocks of them where they fit."""
-        position = 0
-        while position < len(out):
-            level, room = self._next()
-            count = self._block(level, room, out[position:])
-            if not count:
-                self._enter(level, room)
-                out[position], count = self._values[-1], 1
-            position += count
-
-    def _block(self, level: int, room: int, out: NDArray[np.float64]) -> int:
-        """Write the words that share the digits up to a level, if they fit; return how many."""
-        below, length = self._levels - 1 - level, self._length(level, room)
-        size = delannoy(below, length) if length else 1
-        if not _SMALLEST_PLAN <= size <= min(len(out), _LARGEST_PLAN):
-            return 0
-        outermost = size - delannoy(below, length - 1) if length == room else 0
-        if outermost > self._spare:
-            return 0
-        _plan(below, length).run(self._values[level], out[:size], self._source)
-        self._settle(level)
-        self._spare -= outermost
-        self._from = level
-        return size
-
     @property
     def stored(self) -> int:
         """The sums up to each digit, and those to come back through."""
@@ -146,49 +108,3 @@ class ChainNoise(NoiseProcess):
         self._waiting = rows("waiting", record["waiting"], lengths)
         self._values = finite("values", record["values"], self._levels)
         self._digits, self._from, self._spare = list(digits), start, spare
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """All words of an ℓ1 ball in order: for each shell, which they are and their parents."""
-
-    shells: tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
-    centre: int
-
-    def run(self, value: float, out: NDArray[np.float64], source: NoiseSource) -> None:
-        """Write the noise of all words, given that of the word in the middle."""
-        out[self.centre] = value
-        for places, parents in self.shells:
-            out[places] = out[parents] + source.draw(len(places))
-
-
-@functools.lru_cache(maxsize=256)
-def _plan(levels: int, reach: int) -> _Plan:
-    norms, parents = _ball(levels, reach)
-    shells = []
-    for norm in range(1, reach + 1):
-        places = np.flatnonzero(norms == norm)
-        shells.append((places, parents[places]))
-    return _Plan(tuple(shells), (len(norms) - 1) // 2)
-
-
-@functools.lru_cache(maxsize=1024)
-def _ball(levels: int, reach: int) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Return the norm of each word and the place of its parent (that of 0 is itself)."""
-    if not levels or not reach:
-        return np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.intp)
-    norms, parents, centres = [], [], []
-    offset = 0
-    for digit in range(-reach, reach + 1):
-        inner, above = _ball(levels - 1, reach - abs(digit))
-        norms.append(inner + abs(digit))
-        parents.append(above + offset)
-        centres.append(offset + (len(inner) - 1) // 2)
-        offset += len(inner)
-    parent = np.concatenate(parents)
-    middle = reach
-    for index, place in enumerate(centres):
-        nearer = index + (1 if index < middle else -1 if index > middle else 0)
-        parent[place] = centres[nearer]
-    return np.concatenate(norms), parent

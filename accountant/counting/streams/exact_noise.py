@@ -30,12 +30,14 @@ from numpy.typing import NDArray
 
 from accountant.counting.streams.noise import NoiseSource
 from accountant.errors import expected
+from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
+from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.release.lattice import RESOLUTION, LatticeSampler
 from accountant.release.lattice_noise import independent
+from accountant.release.sampling import discrete_laplace
 
 if TYPE_CHECKING:
     from accountant.core.randomness import Randomness
-    from accountant.mechanisms.counting.linear_counter import LinearCounter
     from accountant.numbers.exact import ExactReal
 
 _HALF: Final = fmpq(1, 2)
@@ -45,25 +47,21 @@ _HALF: Final = fmpq(1, 2)
 class WholeSource(NoiseSource):
     """Real noise rounded to whole steps of a lattice, as rationals (`…streams.rounding`).
 
-    Parameters
-    ----------
-    mechanism
-        Tells the kind and the scale.
-    exponent
-        The step is 2^exponent.
-    rng
-        Draws.
+    The step is 2^exponent. The noise of a `DiscreteKaryTree` is integers.
     """
 
     zero = fmpq(0)
 
-    def __init__(self, mechanism: LinearCounter, exponent: int, rng: Randomness) -> None:
+    def __init__(
+        self, mechanism: LinearCounter | DiscreteKaryTree, exponent: int, rng: Randomness
+    ) -> None:
         super().__init__()
         self.exponent, self.rng = exponent, rng
         self._mechanism = mechanism
 
     @functools.cached_property
     def _sampler(self) -> LatticeSampler:
+        assert isinstance(self._mechanism, LinearCounter)
         law = "laplace" if self._mechanism.mu is None else "normal"
         return whole_steps(self._mechanism.scale, self.exponent, law)
 
@@ -73,9 +71,12 @@ class WholeSource(NoiseSource):
 
     def draw(self, count: int) -> NDArray[Any]:
         """Draw many."""
-        drawn = self._sampler.whole_steps(np.zeros((count, 1)), rng=self.rng)
+        if isinstance(self._mechanism, DiscreteKaryTree):
+            drawn = discrete_laplace(self._mechanism.scale, count, rng=self.rng)
+        else:
+            drawn = self._sampler.whole_steps(np.zeros((count, 1)), rng=self.rng)[:, 0]
         found = np.empty(count, dtype=object)
-        found[:] = [fmpq(steps) for steps in drawn[:, 0].tolist()]
+        found[:] = [fmpq(steps) for steps in drawn.tolist()]
         return found
 
 
@@ -89,20 +90,18 @@ def whole_steps(scale: ExactReal, exponent: int, law: str) -> LatticeSampler:
 class Rounding:
     """The lattice of a counter.
 
-    The step is the power of two 2^−32 below the scale of a noise variable, at most 1.
-
-    Parameters
-    ----------
-    mechanism
-        Tells the scale.
+    The step is the power of two 2^−32 below the scale of a noise variable, at most 1; 1 for a
+    `DiscreteKaryTree`.
     """
 
-    def __init__(self, mechanism: LinearCounter) -> None:
+    def __init__(self, mechanism: LinearCounter | DiscreteKaryTree) -> None:
+        self._mechanism, self.exponent = mechanism, 0
+        if isinstance(mechanism, DiscreteKaryTree):
+            return
         scale = mechanism.spread
         if not 2.0**-900 < scale < 2.0**900:
             raise expected("scale of the noise", scale, "between 2^-900 and 2^900")
         self.exponent = min(0, math.frexp(scale)[1] - 1 - RESOLUTION)
-        self._mechanism = mechanism
 
     @property
     def step(self) -> Fraction:

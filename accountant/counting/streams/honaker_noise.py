@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite
 from accountant.mechanisms.counting.honaker_tree import own_weight
 
 if TYPE_CHECKING:
     from accountant.mechanisms.counting.honaker_tree import HonakerTree
-
-_LARGEST_BLOCK = 1 << 17
-"""Values that are filled at once: 1 MB, which caches hold."""
 
 
 @final
@@ -40,38 +34,6 @@ class HonakerNoise(NoiseProcess):
         self._estimates[level] = error
         self._counted += 1
         return sum(self._estimates)
-
-    def fill(self, out: NDArray[np.float64]) -> None:
-        """Write the noise of the next outputs, whole subtrees at a time."""
-        position = 0
-        while position < len(out):
-            levels, size = 0, 1
-            most = min(len(out) - position, _LARGEST_BLOCK)
-            while levels + 1 < self._height and 2 * size <= most and not self._counted & size:
-                levels, size = levels + 1, 2 * size
-            # The last output of a subtree closes a vertex that may close others: on its own.
-            if levels:
-                self._subtree(levels, out[position : position + size - 1])
-                position += size - 1
-            out[position] = self.one()
-            position += 1
-
-    def _subtree(self, levels: int, out: NDArray[np.float64]) -> None:
-        """Write all outputs below a vertex that begins here but its last one."""
-        size = 1 << levels
-        errors = [self._source.draw(size)[: size - 1]]
-        for level in range(1, levels):
-            weight, below = self._weights[level], errors[-1]
-            count = (size - 1) >> level
-            pairs = below[: 2 * count : 2] + below[1 : 2 * count : 2]
-            errors.append(weight * self._source.draw(count) + (1 - weight) * pairs)
-        sums = np.zeros(size)
-        for level in reversed(range(levels)):
-            sums[1 << level :: 2 << level] = sums[:: 2 << level] + errors[level][::2]
-        out[:] = sums[1:] + sum(self._estimates)
-        for level in range(levels):
-            self._estimates[level] = float(errors[level][-1])
-        self._counted += size - 1
 
     @property
     def stored(self) -> int:

@@ -101,11 +101,6 @@ class NoiseProcess(ABC):
     def one(self) -> Any:
         """Return the noise of the next output."""
 
-    def fill(self, out: NDArray[np.float64]) -> None:
-        """Write the noise of the next outputs, doubles; a subclass may have a way for blocks."""
-        for index in range(len(out)):
-            out[index] = self.one()
-
     @property
     @abstractmethod
     def stored(self) -> int:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant.core.randomness import SECURE
 from accountant.core.validate import integer
-from accountant.counting.streams.bridge_noise import BridgeNoise
 from accountant.counting.streams.exact_noise import Rounding
 from accountant.counting.streams.noise import FloatSource, NoiseSource
+from accountant.counting.streams.processes import process
 from accountant.errors import InvalidInputError, expected
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from accountant.core.randomness import Randomness
-    from accountant.mechanisms.counting.bridged_tree import BridgedTree
-
-Row: TypeAlias = NDArray[Any]
+    from accountant.mechanisms.counting.linear_counter import LinearCounter
 
 
 @final
@@ -29,8 +26,7 @@ class ParallelCounter:
     """Release the prefix sums of many streams in step, one input of each at a time.
 
     Each stream has independent noise, as `StreamCounter` would draw for it alone; who is in one
-    stream is protected by the ε (or μ) of the mechanism. What one counter stores is an array here,
-    of rationals, or with `insecure_floats` of doubles: a hundred times faster, for simulation.
+    stream is protected by the ε (or μ) of the mechanism.
 
     Parameters
     ----------
@@ -46,7 +42,7 @@ class ParallelCounter:
 
     def __init__(
         self,
-        mechanism: BridgedTree,
+        mechanism: LinearCounter,
         streams: int,
         *,
         rng: Randomness = SECURE,
@@ -58,12 +54,12 @@ class ParallelCounter:
         source: NoiseSource = (
             FloatSource(mechanism, rng) if self._rounding is None else self._rounding.source(rng)
         )
-        self._noise = BridgeNoise(mechanism, _Rows(source, self._streams))
-        self._sums = np.zeros(self._streams, dtype=float if insecure_floats else object)
+        self._noise = [process(mechanism, source) for _ in range(self._streams)]
+        self._sums = [0.0 if insecure_floats else 0] * self._streams
         self._counted = 0
 
     @property
-    def mechanism(self) -> BridgedTree:
+    def mechanism(self) -> LinearCounter:
         """What is released for each stream."""
         return self._mechanism
 
@@ -72,7 +68,7 @@ class ParallelCounter:
         """How many inputs of each stream have come."""
         return self._counted
 
-    def update(self, inputs: ArrayLike) -> Row:
+    def update(self, inputs: ArrayLike) -> NDArray[np.float64]:
         """Take the next input of every stream, in [0, 1], and return all estimates.
 
         Raises InvalidInputError, and then has taken none, for a wrong number of inputs, one
@@ -93,34 +89,10 @@ class ParallelCounter:
                 f"{self._mechanism!r} was built for as many. Build it for more steps."
             )
         self._counted += 1
-        noise: Row = self._noise.one()
-        rounding = self._rounding
+        noise, rounding = [each.one() for each in self._noise], self._rounding
+        read = float if rounding is None else rounding.input
+        self._sums = [s + read(x) for s, x in zip(self._sums, row.tolist(), strict=True)]
         if rounding is None:
-            self._sums = self._sums + row
-            released: Row = self._sums + noise
-            return released
-        self._sums = self._sums + [rounding.input(x) for x in row.tolist()]
-        noise = np.array([rounding.noise(value) for value in noise], dtype=object)
-        return np.array([rounding.output(whole) for whole in (self._sums + noise).tolist()])
-
-
-class _Rows(NoiseSource):
-    """Rows of variables, one for each stream, in the place of single ones."""
-
-    def __init__(self, source: NoiseSource, streams: int) -> None:
-        super().__init__()
-        self._source, self._streams = source, streams
-        self.zero = np.full(streams, source.zero)
-
-    def one(self) -> Row:
-        """Draw a row."""
-        row: Row = self.draw(1)[0]
-        return row
-
-    def draw(self, count: int) -> Row:
-        """Draw many."""
-        return self._source.draw(count * self._streams).reshape(count, self._streams)
-
-    def number(self, value: Fraction) -> Any:
-        """Return a constant of every row."""
-        return self._source.number(value)
+            return np.add(self._sums, noise)
+        whole = (int(s) + rounding.noise(z) for s, z in zip(self._sums, noise, strict=True))
+        return np.array([rounding.output(steps) for steps in whole])

@@ -9,11 +9,13 @@ from accountant.counting.streams.chain_noise import ChainNoise
 from accountant.counting.streams.honaker_noise import HonakerNoise
 from accountant.counting.streams.smooth_noise import SmoothNoise
 from accountant.counting.streams.square_root_noise import SquareRootNoise
+from accountant.counting.streams.tree_noise import TreeNoise
 from accountant.errors import expected
-from accountant.mechanisms.counting.binary_tree import BinaryTree
 from accountant.mechanisms.counting.bridged_tree import BridgedTree
 from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
+from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.honaker_tree import HonakerTree
+from accountant.mechanisms.counting.kary_tree import TreeCounter
 from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary
 from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from accountant.mechanisms.counting.linear_counter import LinearCounter
 
 
-def process(mechanism: LinearCounter, source: NoiseSource) -> NoiseProcess:
+def process(mechanism: LinearCounter | DiscreteKaryTree, source: NoiseSource) -> NoiseProcess:
     """Return the noise process of a mechanism, at its beginning."""
     match mechanism:
         case BridgedTree():
@@ -32,8 +34,12 @@ def process(mechanism: LinearCounter, source: NoiseSource) -> NoiseProcess:
             return ChainNoise(mechanism, source)
         case HonakerTree():
             return HonakerNoise(mechanism, source)
-        case SmoothBinary() | BinaryTree():
+        case SmoothBinary():
             return SmoothNoise(mechanism, source)
+        case TreeCounter():
+            return TreeNoise(mechanism.tree, source)
+        case DiscreteKaryTree():
+            return TreeNoise(mechanism.continuous.tree, source)
         case SquareRootFactorization() | NormalizedSquareRoot():
             return SquareRootNoise(mechanism, source)
     raise expected("mechanism", mechanism, "to count a stream")

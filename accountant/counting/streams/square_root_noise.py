@@ -65,11 +65,6 @@ class SquareRootNoise(NoiseProcess):
         self._at += 1
         return self._whole()[self._at - 1]
 
-    def fill(self, out: NDArray[np.float64]) -> None:
-        """Write the next entries."""
-        out[:] = self._whole()[self._at : self._at + len(out)]
-        self._at += len(out)
-
     def _whole(self) -> Sequence[Any] | NDArray[np.float64]:
         if self._noise is None:
             source = self._source

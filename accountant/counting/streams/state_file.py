@@ -36,7 +36,7 @@ class Saved:
     """
 
     record: dict[str, Any]
-    """The counter behind the last output (`TreeCounter.record`)."""
+    """The counter behind the last output (`StreamCounter.record`)."""
     digest: str
     """Of all the inputs so far: another stream must not go on with the same noise."""
     delivered: int

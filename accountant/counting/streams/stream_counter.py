@@ -1,21 +1,22 @@
-"""A stream of inputs counted with any mechanism that is noise between two factors."""
+"""A stream of inputs counted with any mechanism for prefix sums: one in, one estimate out."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant import notation
 from accountant.core.randomness import SECURE
-from accountant.counting.streams.counter import Counter
 from accountant.counting.streams.exact_noise import Rounding, packed, unpacked
 from accountant.counting.streams.noise import FloatSource
 from accountant.counting.streams.processes import process
-from accountant.errors import expected
+from accountant.counting.streams.snapshot import Snapshot
+from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 
 if TYPE_CHECKING:
@@ -23,18 +24,42 @@ if TYPE_CHECKING:
 
     from accountant.core.randomness import Randomness
 
+Streamed: TypeAlias = LinearCounter | DiscreteKaryTree
+
+
+def read_inputs(block: ArrayLike, counted: int, *, whole: bool = False) -> NDArray[np.float64]:
+    """Require one axis of numbers in [0, 1], or of 0 and 1.
+
+    Errors count inputs from those before the block.
+    """
+    try:
+        inputs = np.asarray(block, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise expected("block", block, "to be an array of numbers in [0, 1]") from None
+    if inputs.ndim != 1:
+        raise expected("block", inputs.shape, "to have one axis")
+    inside = (inputs == 0) | (inputs == 1) if whole else (inputs >= 0) & (inputs <= 1)
+    if not inside.all():
+        index = int(np.argmin(inside))
+        what = "0 or 1" if whole else "in [0, 1]"
+        raise expected(f"input {counted + 1 + index}", inputs[index], what)
+    return inputs
+
 
 @final
-class StreamCounter(Counter):
+class StreamCounter:
     """Release prefix sums of a stream in [0, 1]ⁿ: A x + L z, as its mechanism describes them.
 
     The noise L z comes from a process that stores little and costs amortised O(1) per output
     (that of `SquareRootFactorization` stores n numbers). An output is a multiple of one power of
     two, decided exactly (`accountant.counting.streams.exact_noise`): it has the guarantee of the
-    mechanism, and δ grows by nothing.
+    mechanism, and δ grows by nothing. The noise of a `DiscreteKaryTree` is integers, and its
+    inputs are 0 or 1.
 
-    With `insecure_floats` noise and sums are doubles, some twenty times faster: the guarantee is
-    then that of real numbers, and the bits of an output tell about the inputs. For simulation.
+    With `insecure_floats` noise and sums are doubles, some times faster: the guarantee is then that
+    of real numbers, and the bits of an output tell about the inputs. For simulation.
+
+    A counter takes as many inputs as the mechanism has steps; its state is continued at most once.
 
     Parameters
     ----------
@@ -48,31 +73,38 @@ class StreamCounter(Counter):
 
     def __init__(
         self,
-        mechanism: LinearCounter,
+        mechanism: Streamed,
         *,
         rng: Randomness = SECURE,
         insecure_floats: bool = False,
     ) -> None:
         self._mechanism, self._rng = mechanism, rng
         self._steps = mechanism.steps
-        self._rounding = None if insecure_floats else Rounding(mechanism)
+        self._discrete = isinstance(mechanism, DiscreteKaryTree)
+        floats = insecure_floats and not self._discrete
+        self._rounding = None if floats else Rounding(mechanism)
         self._open = True
         self._clear()
 
     def _clear(self) -> None:
+        """Begin with no inputs and new noise."""
         self._counted = 0
         self._sum: float = 0 if self._rounding else 0.0  # in steps of the lattice, or a double
-        source = (
-            FloatSource(self._mechanism, self._rng)
-            if self._rounding is None
-            else self._rounding.source(self._rng)
-        )
-        self._noise = process(self._mechanism, source)
+        if self._rounding is not None:
+            self._noise = process(self._mechanism, self._rounding.source(self._rng))
+        else:
+            assert isinstance(self._mechanism, LinearCounter)
+            self._noise = process(self._mechanism, FloatSource(self._mechanism, self._rng))
 
     @property
-    def mechanism(self) -> LinearCounter:
+    def mechanism(self) -> Streamed:
         """What is released."""
         return self._mechanism
+
+    @property
+    def counted(self) -> int:
+        """How many inputs have come, and outputs been released."""
+        return self._counted
 
     @property
     def step(self) -> Fraction | None:
@@ -86,7 +118,12 @@ class StreamCounter(Counter):
 
     def update(self, x: float) -> float:
         """Take the next input, in [0, 1], and return the estimate of the sum so far."""
-        self._count(x)
+        if not (x in (0, 1) if self._discrete else 0 <= x <= 1):
+            what = "0 or 1" if self._discrete else "in [0, 1]"
+            raise expected(f"input {self._counted + 1}", x, what)
+        if self._counted >= self._steps or not self._open:
+            raise self._refusal(1)
+        self._counted += 1
         if self._rounding is not None:
             return self._rounded([x], self._rounding)[0]
         self._sum += x
@@ -98,7 +135,9 @@ class StreamCounter(Counter):
         Raises InvalidInputError, and then has taken none of them, if one is outside [0, 1] or
         there are more than the mechanism has steps left.
         """
-        inputs = self._inputs(block)
+        inputs = read_inputs(block, self._counted, whole=self._discrete)
+        if not self._open or self._counted + len(inputs) > self._steps:
+            raise self._refusal(len(inputs))
         if not len(inputs):
             return np.empty(0)
         self._counted += len(inputs)
@@ -107,9 +146,8 @@ class StreamCounter(Counter):
         sums = np.cumsum(inputs)
         sums += self._sum
         self._sum = float(sums[-1])
-        noise = np.empty(len(inputs))
-        self._noise.fill(noise)
-        sums += noise
+        one = self._noise.one
+        sums += np.fromiter((one() for _ in inputs), np.float64, len(inputs))
         return sums
 
     def _rounded(self, inputs: list[float], rounding: Rounding) -> list[float]:
@@ -121,8 +159,29 @@ class StreamCounter(Counter):
         self._sum = total
         return found
 
+    def reset(self) -> None:
+        """Begin a new stream, with new noise; whoever is in both streams is protected by 2ε."""
+        if not self._open:
+            raise self._refusal(0)
+        self._clear()
+
+    def snapshot(self) -> Snapshot:
+        """Hand over to a snapshot, which `restore` continues once; this counter ends."""
+        if not self._open:
+            raise self._refusal(0)
+        self._open = False
+        return Snapshot(self.record())
+
+    @classmethod
+    def restore(cls, snapshot: Snapshot, *, rng: Randomness = SECURE) -> StreamCounter:
+        """Continue from a snapshot; noise that no output has used yet comes from `rng`."""
+        return continued(snapshot.take(), rng=rng)
+
     def record(self) -> dict[str, Any]:
-        """Return what a continuation needs, as plain data: secret, and for one continuation."""
+        """Return what a continuation needs, as plain data: secret, and for one continuation.
+
+        It holds noise. `StateFile` writes it down before the outputs it counts are released.
+        """
         return {
             "mechanism": repr(self._mechanism),
             "floats": self._rounding is None,
@@ -131,20 +190,63 @@ class StreamCounter(Counter):
             "noise": packed(self._noise.record()),
         }
 
-    @classmethod
-    def _continued(cls, record: dict[str, Any], rng: Randomness) -> StreamCounter:
-        mechanism = notation.parse(record["mechanism"])
-        if not isinstance(mechanism, LinearCounter):
-            raise expected("mechanism", record["mechanism"], "to count a stream")
-        counter = StreamCounter(mechanism, rng=rng, insecure_floats=record["floats"] is True)
-        counted, total = cls._read_counted(record, mechanism.steps), record["sum"]
-        unit = 1 if counter.step is None else counter.step
-        kinds = (int, float) if counter.step is None else (int,)
+    def _resume(self, record: dict[str, Any]) -> None:
+        """Go on from a record of the same mechanism; KeyError or TypeError for another form."""
+        counted, total, noise = record["counted"], record["sum"], record["noise"]
+        if type(counted) is not int or not 0 <= counted <= self._steps:
+            raise expected("counted", counted, f"to be an integer in 0..{self._steps}")
+        unit = 1 if self.step is None else self.step
+        kinds = (int, float) if self.step is None else (int,)
         if type(total) not in kinds or not (math.isfinite(total) and 0 <= total * unit <= counted):
             raise expected("sum", total, f"in [0, {counted / unit}]")
-        noise = record["noise"]
         if not isinstance(noise, dict):
             raise expected("noise", noise, "to be the record of a noise process")
-        counter._noise.resume(unpacked(noise) if counter.step is not None else noise, counted)
-        counter._counted, counter._sum = counted, total
-        return counter
+        self._noise.resume(noise if self.step is None else unpacked(noise), counted)
+        self._counted, self._sum = counted, total
+
+    def _refusal(self, wanted: int) -> InvalidInputError | NotApplicableError:
+        if not self._open:
+            return NotApplicableError(
+                "This counter has been handed over to a snapshot. Restore that, and go on there."
+            )
+        return InvalidInputError(
+            f"Expected at most {self._steps - self._counted} more inputs, not {wanted}: "
+            f"{self.mechanism!r} was built for {self._steps}. Build it for more steps; its noise "
+            "grows with their logarithm."
+        )
+
+
+def counter_of(
+    mechanism: object, *, rng: Randomness = SECURE, insecure_floats: bool = False
+) -> StreamCounter:
+    """Return a counter at its beginning.
+
+    Its outputs are multiples of one power of two (integers, of `DiscreteKaryTree`) and its noise
+    is the operating system's, so that neither the bits nor the noise tell about the inputs. With
+    `insecure_floats`, or a generator of NumPy, they may: that is for simulation.
+
+    Raises InvalidInputError for what is not for streams.
+    """
+    if not isinstance(mechanism, (LinearCounter, DiscreteKaryTree)):
+        raise expected(
+            "mechanism",
+            mechanism,
+            "to be for streams",
+            "Known: BinaryTree, BridgedTree, DelannoyCounter, DiscreteKaryTree, HonakerTree, "
+            "KaryTree, NormalizedSquareRoot, SmoothBinary, SquareRootFactorization.",
+        )
+    return StreamCounter(mechanism, rng=rng, insecure_floats=insecure_floats)
+
+
+def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCounter:
+    """Continue from a record.
+
+    Raises InvalidInputError where it is not one that `StreamCounter.record` returns.
+    """
+    try:
+        mechanism = notation.parse(record["mechanism"])
+        counter = counter_of(mechanism, rng=rng, insecure_floats=record["floats"] is True)
+        counter._resume(record)
+    except (KeyError, TypeError) as error:
+        raise InvalidInputError(f"This is not the record of a counter: {error!r}.") from error
+    return counter

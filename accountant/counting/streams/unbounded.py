@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.core.randomness import SECURE
-from accountant.counting.streams.counter import read_inputs
-from accountant.counting.streams.stream_counter import StreamCounter
+from accountant.counting.streams.stream_counter import StreamCounter, continued, read_inputs
 from accountant.errors import InvalidInputError, expected
 from accountant.mechanisms.counting.bridged_tree import BridgedTree
 from accountant.numbers.exact import ExactReal, Number
@@ -135,8 +134,10 @@ class UnboundedCounter:
             epoch, base, inner = record["epoch"], record["base"], record["counter"]
         except (KeyError, TypeError) as error:
             raise InvalidInputError(f"This is not the record of a counter: {error!r}.") from error
-        counter = StreamCounter.of_record(inner, rng=rng)
+        counter = continued(inner, rng=rng)
         mechanism = counter.mechanism
+        if not isinstance(mechanism, BridgedTree):
+            raise expected("mechanism", mechanism, "to be that of an epoch")
         if type(epoch) is not int or epoch < 0:
             raise expected("epoch", epoch, "to be an integer ≥ 0")
         if type(base) not in (int, float) or not math.isfinite(base):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from flint import arb, fmpq
+from flint import arb, fmpq, fmpq_mat
 
 from accountant.composition.exact.laplace_product import of_distances
 from accountant.core.adjacency import Adjacency
@@ -80,7 +80,7 @@ class LinearCounter(StreamNoise, ABC):
 
     noise_argument = "epsilon"
     noise_grows = False
-    gaussian_noise_argument = "mu"
+    gaussian_noise_argument: ClassVar[str | None] = "mu"
 
     steps: Integer
     epsilon: OptionalPositive
@@ -213,13 +213,11 @@ class LinearCounter(StreamNoise, ABC):
 
     def covariance_matrix(self) -> list[list[arb]]:
         """Return L Lᵀ times the variance of one noise variable."""
-        left, _ = self.factorisation()
+        left = fmpq_mat(
+            [[fmpq(c.numerator, c.denominator) for c in row] for row in self.factorisation()[0]]
+        )
         unit = self.unit_variance.ball()
-        return [
-            [unit * _ball(sum((a * b for a, b in zip(one, other, strict=True) if a and b),
-                              start=Fraction(0))) for other in left]
-            for one in left
-        ]  # fmt: skip
+        return [[unit * entry for entry in row] for row in (left * left.transpose()).tolist()]
 
     def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw the noise L z of `size` whole streams, one row each (all at once: for small n)."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.counting.streams import exact_noise, tree_counter
+from accountant.counting.streams import exact_noise
 
 STEPS = 2**44
 """The variable that is 1, in whole steps of a lattice: weights are seen to 44 digits."""
@@ -45,8 +45,7 @@ class _Sampler:
 
 def exact_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let exact counters draw from a `OneHot`."""
-    for module in (exact_noise, tree_counter):
-        monkeypatch.setattr(module, "whole_steps", lambda *_: _Sampler())
+    monkeypatch.setattr(exact_noise, "whole_steps", lambda *_: _Sampler())
 
 
 def generator(hot: int) -> tuple[OneHot, np.random.Generator]:

@@ -11,7 +11,7 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy import stats
 
-from accountant.counting.streams import StreamCounter, counter_of, square_root_noise
+from accountant.counting.streams import StreamCounter, continued, counter_of, square_root_noise
 from accountant.counting.streams.exact_noise import Rounding
 from accountant.counting.streams.square_root_noise import rounded_product
 from accountant.errors import InvalidInputError
@@ -61,7 +61,7 @@ def test_snapshots_go_on_with_the_same_noise(mechanism: LinearCounter) -> None:
     assert (part.extend(inputs[:half]) == expected_[:half]).all()
     record = part.record()
     assert record["floats"] is False
-    again = StreamCounter.of_record(record, rng=np.random.default_rng(10))
+    again = continued(record, rng=np.random.default_rng(10))
     assert again.record() == record
     assert again.step == part.step
     rest = again.extend(inputs[half:])
@@ -69,9 +69,9 @@ def test_snapshots_go_on_with_the_same_noise(mechanism: LinearCounter) -> None:
         assert (rest == expected_[half:]).all()  # all noise was drawn before
     assert all(Fraction(y) % Rounding(mechanism).step == 0 for y in rest.tolist())
     with pytest.raises(InvalidInputError, match="sum"):
-        StreamCounter.of_record({**record, "sum": -1}, rng=np.random.default_rng(10))
+        continued({**record, "sum": -1}, rng=np.random.default_rng(10))
     with pytest.raises(InvalidInputError, match="to be a rational"):
-        StreamCounter.of_record(
+        continued(
             {**record, "noise": {key: ["1/0"] for key in record["noise"]}},
             rng=np.random.default_rng(10),
         )

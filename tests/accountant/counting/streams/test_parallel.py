@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from accountant.counting.streams import ParallelCounter
+from accountant.counting.streams import ParallelCounter, noise
 from accountant.counting.streams.exact_noise import Rounding
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import BridgedTree
@@ -22,6 +22,7 @@ def test_every_stream_has_the_left_factor_and_no_noise_in_common(
     mechanism: BridgedTree, floats: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A noise variable is in the outputs of one stream, with the weights of a column of L."""
+    monkeypatch.setattr(noise, "_BUFFERED", 4)
     exact_variables(monkeypatch)
     unit = float(mechanism.scale) if floats else STEPS * float(Rounding(mechanism).step)
     columns: dict[int, Counter[tuple[float, ...]]] = {stream: Counter() for stream in range(3)}

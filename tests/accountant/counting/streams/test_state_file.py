@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.counting.streams import Saved, StateFile, TreeCounter
+from accountant.counting.streams import Saved, StateFile, StreamCounter
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import KaryTree
 
 
 def saved() -> Saved:
-    counter = TreeCounter(KaryTree(100, 5, 1), rng=np.random.default_rng(0))
+    counter = StreamCounter(KaryTree(100, 5, 1), rng=np.random.default_rng(0))
     counter.extend(np.ones(9))
     outputs = counter.extend(np.ones(4))
     return Saved(counter.record(), "abc", 9, outputs)

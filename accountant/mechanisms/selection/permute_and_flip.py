@@ -11,7 +11,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, Tails, WorstCase
+from accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
 from accountant.core.validate import Positive, Switch
 from accountant.mechanisms.additive.laplace import Laplace, LaplacePair
 from accountant.mechanisms.selection.choice import WITHIN, Choice
@@ -19,7 +19,6 @@ from accountant.mechanisms.selection.exponential import exponents
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
-from accountant.pairs.maximum import MaximumPair
 from accountant.pairs.two_candidates import TwoCandidates
 
 if TYPE_CHECKING:
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class NoisyMaximumPair(MaximumPair):
+class NoisyMaximumPair(MirroredPair):
     """The largest of the profiles of all pairs of permute-and-flip: that of Laplace noise.
 
     Of divergences only bounds are known: that of Laplace noise, and those of two candidates.
+    The complement of an event is one, with scores exchanged.
     """
 
     law_name = "noisy-maximum"
@@ -72,6 +72,14 @@ class NoisyMaximumPair(MaximumPair):
     def closed_rho(self) -> arb:
         """Return a wide ball: from two candidates up to t²/2."""
         return self._two_candidates(None).union(self.rho_bound())
+
+    def rho_bound(self) -> arb:
+        """Return t²/2, for a loss in [−t, t]."""
+        return self.distance.ball() ** 2 / 2
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t, which rare events of two candidates come near."""
+        return self.distance
 
     def reference(self) -> Reference:
         """Return the densities of Laplace noise, which have this profile."""

@@ -24,11 +24,10 @@ from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
-from accountant.pairs import gaussian_maxima, laplace_maxima
+from accountant.pairs import gaussian_maxima, maxima
 from accountant.pairs.between import Between
-from accountant.pairs.discrete_maxima import DiscreteMaximaPair, TwoDiscreteCandidates
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
-from accountant.pairs.laplace_maxima import LaplaceMaximaPair
+from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates
 from accountant.pairs.two_candidates import TwoCandidates
 
 if TYPE_CHECKING:
@@ -76,9 +75,9 @@ class ReportNoisyMax(Choice):
 
     Notes
     -----
-    The proofs are at the head of `gaussian_maxima`, `laplace_maxima` and `discrete_maxima` in
-    `accountant.pairs`. A Laplace density changes by at most e^s where it is moved by
-    s; so, as for permute-and-flip, Laplace noise at distance t dominates.
+    The proofs are at the head of `gaussian_maxima` and `maxima` in `accountant.pairs`. A Laplace
+    density changes by at most e^s where it is moved by s; so, as for permute-and-flip, Laplace
+    noise at distance t dominates.
 
     *Gap.* Two candidates report the difference of both noisy scores: noise of a log-concave
     density, moved by t, whose best events are half-lines, which are choices between two scores too.
@@ -184,24 +183,14 @@ class ReportNoisyMax(Choice):
         same = self.same()
         if same is not None:
             return same.worst_case(adjacency)
-        if self._is_discrete:
-            return self._with_discrete_noise(adjacency)
         if self.noise == "Gaussian":
             return WorstCase.symmetric(
                 GaussianMaximaPair(self.candidates, self.distance),
                 "The best event is a set of candidates that rise while the others fall; its "
                 "probability moves most for equal scores in it, and equal ones outside.",
             )
-        return WorstCase.symmetric(
-            LaplaceMaximaPair(self.candidates, self.distance),
-            "The best event is a set of candidates that rise while the others fall; the largest "
-            "scores in it and outside move at most as laws of envelopes do, and some equal scores "
-            "are a lower bound.",
-        )
-
-    def _with_discrete_noise(self, adjacency: Adjacency | None) -> WorstCase:
-        few, t = min(self.candidates, _FEW), math.floor(self._moved)
-        least = tuple(DiscreteMaximaPair(s, few - s, self.distance, t) for s in range(1, few))
+        few, t = min(self.candidates, _FEW), math.floor(self._moved) if self._is_discrete else None
+        least = tuple(MaximaPair(s, few - s, self.distance, t) for s in range(1, few))
         if self.candidates == _LEAST:
             return WorstCase.symmetric(
                 least[0], "The best event is that of the candidate that rises, from the worst gap."
@@ -285,7 +274,7 @@ class ReportNoisyMax(Choice):
         """
         if self.noise == "Gaussian":
             return gaussian_maxima.difference(self.candidates, 1, distance)[0]
-        return laplace_maxima.difference(self.candidates, 1, distance)[0]
+        return maxima.chance_of_best(self.candidates, distance)
 
     def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return t²(k − 1)/(2k) of Gaussian noise for two and three candidates."""

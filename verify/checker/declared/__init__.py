@@ -13,7 +13,7 @@ from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
 from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
-from verify.checker.declared.report_noisy_max import REPORT_NOISY_MAX
+from verify.checker.declared.report_noisy_max import LAPLACE_MAXIMA, REPORT_NOISY_MAX
 from verify.checker.declared.skellam import SKELLAM
 from verify.checker.declared.tested_release import TESTED_RELEASE
 from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
@@ -32,4 +32,5 @@ _ALL: tuple[DeclaredLaw, ...] = (
     TRUNCATED_LAPLACE,
 )
 BY_MECHANISM = {law.mechanism: law for law in _ALL}
-BY_LAW = {law.name: law for law in (*_ALL, BOUNDED_RANGE, DISCRETE_MAXIMA, TESTED_RELEASE)}
+_LAWS = (BOUNDED_RANGE, DISCRETE_MAXIMA, LAPLACE_MAXIMA, TESTED_RELEASE)
+BY_LAW = {law.name: law for law in (*_ALL, *_LAWS)}

@@ -8,9 +8,11 @@ Let F be the distribution function of Y − X, X the largest of s and Y that of 
 scores. The event that one of s candidates is reported has a probability of at most F(a + t),
 against F(a), for some a. The accountant proves this of Gaussian noise (dispersive order, Efron's
 theorem and Jensen's inequality, in `accountant.pairs.gaussian_maxima`); for two candidates, Y − X
-the difference of two noises, it is immediate. F is here an integral by Arb's own quadrature, where
-the accountant adds up a trapezoidal rule. f is log-concave, so that f(a + t)/f(a) falls with a: the
-best a lies between two numbers where f(a + t) − e^ε f(a) has different signs.
+the difference of two noises, it is immediate. With Laplace noise it is a lower bound for more, and
+the noise of one score an upper one. F is here an integral by Arb's own quadrature, where the
+accountant adds up a trapezoidal rule, or a sum of exponentials. f is log-concave, so that
+f(a + t)/f(a) falls with a: the best a lies between two numbers where f(a + t) − e^ε f(a) has
+different signs.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from flint import acb, arb
@@ -26,14 +29,14 @@ from flint import acb, arb
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
 from verify.checker.declared.discrete_maxima import discrete_pair
-from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
+from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates, unknown
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
 _MOST_CANDIDATES = 12
 """More take minutes."""
-_TWO = 2
-"""Candidates whose gap is one noise."""
+_TWO, _FEW = 2, 5
+"""Candidates whose gap is one noise, and those of equal scores that are tried."""
 _BITS, _FAR = 60, 16
 """Of an integral, and how far it goes beyond the last place of the maximum."""
 _STEP, _REACH, _HALVINGS = 0.1, 12.0, 60
@@ -59,12 +62,24 @@ def _pair(noise: Noise) -> Pair:
             return {"law": "noisy-maximum", "distance": t}
         case "DiscreteLaplace":
             return discrete_pair(noise)
+        case "Laplace":
+            return laplace_pair(int(noise["candidates"]), t)
     return {
         "law": "noisy-maxima",
         "candidates": noise["candidates"],
-        "gaussian": noise["noise"] == "Gaussian",
+        "gaussian": True,
         "distance": t,
     }
+
+
+def laplace_pair(candidates: int, t: Any) -> Pair:
+    """Return that of two candidates, or what lies between some equal scores and one noise."""
+    few = min(candidates, _FEW)
+    one: Pair = {"law": "laplace-maxima", "distance": t}
+    sets = [{**one, "candidates": Fraction(s), "others": Fraction(few - s)} for s in range(1, few)]
+    if len(sets) == 1:
+        return sets[0]
+    return {"law": "between", "factors": [*sets, {"law": "laplace", "distance": t}]}
 
 
 def _is_integer(value: Any) -> bool:
@@ -150,16 +165,40 @@ def _normal(k: int, s: int, a: arb) -> tuple[arb, arb]:
     return mass + beyond, slope + beyond
 
 
-def _laplace(_: int, __: int, a: arb) -> tuple[arb, arb]:
-    """Return F(a) and f(a) of the difference of two Laplace noises, density (1 + |x|)e^{−|x|}/4."""
-    tail = (2 + abs(a)) * (-abs(a)).exp() / 4
-    return (1 - tail if a > 0 else tail), (1 + abs(a)) * (-abs(a)).exp() / 4
+def _laplace(k: int, s: int, a: arb) -> tuple[arb, arb]:
+    """Return F(a) and f(a): products of sums of exponentials between 0 and −a, and beyond both."""
+    half, near = arb("0.5"), arb(-a.mid())
+
+    def law(n: int, right: bool) -> list[tuple[arb, int]]:
+        """Return the distribution function of the largest of n noises on one side of 0."""
+        if not right:
+            return [(half**n, n)]
+        return [(math.comb(n, i) * (-half) ** i, -i) for i in range(n + 1)]
+
+    def primitive(x: arb | None, rate: int) -> arb:
+        if x is None:
+            return arb(0)
+        return (rate * x).exp() / rate if rate else x
+
+    mass, slope = arb(0), arb(0)
+    cuts = sorted([arb(0), near], key=float)
+    for low, high in pairwise([None, *cuts, None]):
+        behind = low is not None and float(low) >= 0, low is not None and low >= near
+        other = law(k - s, behind[1])
+        for c, rate in law(s, behind[0]):
+            for d, also in other:
+                whole = rate + also
+                ends = primitive(high, whole) - primitive(low, whole)
+                each = rate * c * d * (also * a).exp() * ends
+                mass, slope = mass + each, slope + also * each
+    off = arb(0, 4 * k * k * a.rad())  # of where the second formula changes
+    return mass + off, slope + off
 
 
 def _slope(k: int, s: int, a: float, gaussian: bool) -> float:
     """Return f(a) in floats."""
     if not gaussian:
-        return (1 + abs(a)) * math.exp(-abs(a)) / 4
+        return float(_laplace(k, s, arb(a))[1].mid())
     found, x = 0.0, -_REACH - abs(a)
     while x < _REACH + abs(a):
         one, other = math.erfc(-x / math.sqrt(2)) / 2, math.erfc(-(x + a) / math.sqrt(2)) / 2
@@ -185,9 +224,9 @@ def _best(pair: Pair, s: int, epsilon: Any) -> tuple[Any, Any, Any]:
     As a function of F(a) that is concave, with the slope f(a + t)/f(a) − e^ε: it is at most its
     tangent at the lower end.
     """
-    k, t, factor = int(pair["candidates"]), ball(pair["distance"]), ball(exp(epsilon))
-    law = _normal if pair["gaussian"] else _laplace
-    near = _near(k, s, bool(pair["gaussian"]), float(t), float(ball(epsilon)))
+    gaussian, t, factor = "others" not in pair, ball(pair["distance"]), ball(exp(epsilon))
+    law, k = _normal if gaussian else _laplace, int(pair["candidates"] + pair.get("others", 0))
+    near = _near(k, s, gaussian, float(t), float(ball(epsilon)))
     for aside in _ASIDE:
         ends = [arb(near - aside), arb(near + aside)]
         (q, q_low), (q_end, q_high) = (law(k, s, a) for a in ends)
@@ -201,13 +240,15 @@ def _best(pair: Pair, s: int, epsilon: Any) -> tuple[Any, Any, Any]:
 
 def _sizes(pair: Pair) -> range:
     k = int(pair["candidates"])
-    if k > (_MOST_CANDIDATES if pair["gaussian"] else 2):
+    if "others" in pair:
+        return range(k, k + 1)
+    if k > _MOST_CANDIDATES:
         raise UnknownError(f"the noisy maximum of {k} candidates")
     return range(1, k)
 
 
 def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
-    if not pair["gaussian"] and not -pair["distance"] < epsilon < pair["distance"]:
+    if "others" in pair and not -pair["distance"] < epsilon < pair["distance"]:
         return Fraction(0) if epsilon > 0 else 1 - exp(epsilon)
     with ctx.workprec(128):
         return largest([_best(pair, s, epsilon)[2] for s in _sizes(pair)])
@@ -219,28 +260,22 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     return next((p, q) for p, q, value in found if float(value.ball) >= most * _TIED)
 
 
-def _largest_loss(pair: Pair) -> Any:
-    """Return t of Laplace noise.
-
-    Whatever the other noises are, a candidate wins by exceeding a number, which moves by at most t.
-    """
-    if pair["gaussian"]:
-        return Real(arb.pos_inf())
-    return pair["distance"]
-
-
 def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
-    """Return two candidates, and what dominates: Laplace noise, or that of all scores.
-
-    Moving by s costs a Laplace density at most e^s: as for permute-and-flip, the chance p of a set
-    of candidates has p' <= min(p, 1 - p). Of the scores only what differs from their mean matters.
-    """
+    """Return two candidates, and that of all scores: only what differs from their mean matters."""
     k, t = int(pair["candidates"]), pair["distance"]
-    if not pair["gaussian"]:
-        most = {"law": "laplace", "distance": t}
-        return two_candidates(lambda x: (2 + x) * exp(-x) / 4, t), most
     tails = two_candidates(lambda x: apply("Phi", -x / sqrt(Fraction(2))), t)
     return tails, _all_scores(k, t)
+
+
+def _laplace_ends(pair: Pair) -> tuple[list[Pair], Pair]:
+    """Return two candidates, and the noise of one score.
+
+    Moving by s costs a Laplace density at most e^s: as for permute-and-flip, the chance p of a set
+    of candidates has p' <= min(p, 1 - p). Of two Laplace noises the difference has the density
+    (1 + |x|)e^{−|x|}/4.
+    """
+    t = pair["distance"]
+    return two_candidates(lambda x: (2 + x) * exp(-x) / 4, t), {"law": "laplace", "distance": t}
 
 
 REPORT_NOISY_MAX = DeclaredLaw(
@@ -260,7 +295,21 @@ REPORT_NOISY_MAX = DeclaredLaw(
     pair=_pair,
     tails=_tails,
     hockey_stick=_hockey_stick,
-    largest_loss=_largest_loss,
+    largest_loss=lambda pair: Real(arb.pos_inf()),
     only_alone=True,
     ends=_ends,
 )
+
+LAPLACE_MAXIMA = DeclaredLaw(
+    mechanism="",
+    arguments={},
+    name="laplace-maxima",
+    parameters=("candidates", "others", "distance"),
+    pair=unknown("one pair of a noisy maximum"),
+    tails=_tails,
+    hockey_stick=_hockey_stick,
+    largest_loss=lambda pair: pair["distance"],
+    only_alone=True,
+    ends=_laplace_ends,
+)
+"""A candidate wins by exceeding a number, whatever that is, which moves by at most t."""

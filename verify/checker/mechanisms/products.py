@@ -10,6 +10,7 @@ from verify.checker.compositions.composed import Law
 from verify.checker.declared import BY_LAW
 from verify.checker.declared.exponential import selection
 from verify.checker.declared.law import pure
+from verify.checker.declared.report_noisy_max import laplace_pair
 from verify.checker.notation import Noise
 from verify.checker.reals import UnknownError, sqrt
 
@@ -17,7 +18,7 @@ _MOST: Final = 100_000
 """Laplace laws that are listed."""
 _SHARES: Final = 25
 """Shares of a move between two scores, which are tried."""
-_MANY: Final = Fraction(1000)
+_MANY: Final = 1000
 """Candidates that stand for any number: bounds of more are the same."""
 
 
@@ -46,10 +47,11 @@ def enclosed(ways: list[tuple[list[Law], list[Law]]], count: int) -> tuple[list[
     if all(law["law"] == "bounded-range" and law == singles[0] for law in singles):
         whole = {**singles[0], "law": "bounded-range-product", "count": count * len(singles)}
         return [whole], [whole]
-    if any(remove != add or len(remove) > 1 for remove, add in ways):
+    lower = [law["factors"][0] if law["law"] == "between" else law for law in singles]
+    if any(r != a or (len(r) > 1 and r[0]["law"] != "between") for r, a in ways):
         raise UnknownError("both ends of this composition")
     listed, most = [], []
-    for law in singles:
+    for law in lower:
         ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
         pairs_of_one, above = ([law], law) if ends is None else ends(law)
         listed.append(pairs_of_one)
@@ -74,9 +76,10 @@ def top(noise: Noise) -> tuple[list[Law], list[Law]]:
     exponential: Law = {"law": "bounded-range", "length": t}
     one: Law = exponential if gumbel else {"law": "noisy-maximum", "distance": t}
     if noise["noise"] == "Laplace":
-        one = {"law": "noisy-maxima", "candidates": _MANY, "gaussian": False, "distance": t}
+        one = laplace_pair(_MANY, t)
     if k == 1:
-        return [one], [one]
+        both = [one, *one["factors"][:-1]] if one["law"] == "between" else [one]
+        return both, both
     shares = (Fraction(2 * i + 1, 2 * _SHARES) for i in range(_SHARES))
     least = [product([selection(t, share)], k) for share in shares]
     if noise["noise"] == "Exponential":

@@ -84,7 +84,7 @@ def allocated_columns(
             "Random allocation of a strategy takes the inner products of all columns, here of too "
             "many digits. Give at most 1024 steps and shorter coefficients."
         )
-    b, below = min(separation, dense.steps), dense.below**2
+    b, below = separation, dense.below**2
     signed = _gram(dense, b, absolute=False)
     low = min(signed[i][i] for i in range(b))
     common = min((signed[i][j] for i in range(b) for j in range(i)), default=0)

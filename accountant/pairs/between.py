@@ -125,6 +125,12 @@ class Between(ProfileOnly):
         """Return a ball around both ends."""
         return self._around(lambda pair: pair.max_loss())
 
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return that of `most` where one of `least` attains it."""
+        largest = self.most.exact_max_loss()
+        attained = any(pair.exact_max_loss() == largest for pair in self.least)
+        return largest if attained else None
+
     def infinity_mass(self) -> arb:
         """Return a ball around both ends."""
         return self._around(lambda pair: pair.infinity_mass())

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.composition.invert import inverse_by_values
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import cached_property, ctx
-from accountant.pairs.two_ends import narrow_enough
 
 if TYPE_CHECKING:
     from accountant.numbers.reference import Reference
@@ -142,58 +140,3 @@ class GaussianPair(MirroredPair):
             "the half-space of outcomes whose noise-whitened projection on the difference of "
             f"the true answers exceeds {Interval.of_ball(cut, 12)} (mean 0 under Q, mu under P)"
         )
-
-
-@final
-@dataclass(frozen=True)
-class GaussianBetween(MirroredPair):
-    """N(μ, 1) against N(0, 1) for a μ between those of two pairs: what is not known closer.
-
-    H, ε(δ), Rényi divergences and total variation grow with μ, so that both ends enclose them.
-    Reflection exchanges P and Q, as for a known μ.
-    """
-
-    least: GaussianPair
-    most: GaussianPair
-
-    def mu(self) -> arb:
-        """Return a ball around both μ."""
-        return self.least.mu().union(self.most.mu())
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return a ball around both H(ε)."""
-        return self.least.hockey_stick(epsilon).union(self.most.hockey_stick(epsilon))
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, as wide as the ball of μ makes them."""
-        return gaussian_tails(self.mu(), epsilon)
-
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
-        low, high = (
-            inverse_by_values([pair], delta, relative_width) for pair in (self.least, self.most)
-        )
-        why = "how private the worst record is is not known closer"
-        return narrow_enough(low.hull(high), relative_width, why)
-
-    def renyi(self, order: arb) -> arb:
-        """Return a ball around both divergences."""
-        return self.least.renyi(order).union(self.most.renyi(order))
-
-    def kullback_leibler(self) -> arb:
-        """Return a ball around both divergences."""
-        return self.least.kullback_leibler().union(self.most.kullback_leibler())
-
-    def closed_rho(self) -> arb:
-        """Return a ball around both μ²/2."""
-        return self.kullback_leibler()
-
-    def attained(self, epsilon: ExactReal) -> GaussianPair:
-        """Return the pair of the least μ, that of a record that was found."""
-        return self.least
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "gaussian-between", "least", "most"}: enclosures of both μ."""
-        ends = {"least": self.least, "most": self.most}
-        found = {name: Interval.of_ball(pair.mu(), 60).to_json() for name, pair in ends.items()}
-        return {"law": "gaussian-between", **found}

@@ -69,8 +69,8 @@ class ShuffledBatches:
         with ctx.workprec(_PRECISION):
             p, q = (self._tail(self._exceeds(Fraction(c), x), k, below=added) for x in self.moves)
             first, second = (q, p) if added else (p, q)
-            ratio = ((first - delta.ball()) / second).max(1 - delta.ball())
-            found = ratio.log().lower() if ratio > 0 else arb.neg_inf()
+            ratio = (first - delta.ball()).lower() / second.upper()
+            found = ratio.max((1 - delta.ball()).lower()).log().lower()
         often = f"fewer than {k}" if added else f"at least {k}"
         times = (
             f"{often} of {self.epochs} epochs have"

@@ -80,6 +80,13 @@ def test_where_there_is_one_batch_both_ends_meet() -> None:
     assert narrow(run.epsilon, Fraction(1, 10**3))
 
 
+@pytest.mark.parametrize("sigma", ["0.001", "0.01"])
+def test_hardly_any_noise_has_a_finite_lower_end(sigma: str) -> None:
+    """No ε is below ln(1 − δ), however small the probability of an event."""
+    found, _ = ShuffledBatches(exact(sigma), 10, 30, 1).lower(exact("1e-5"))
+    assert found >= math.log1p(-1e-5) - 1e-12
+
+
 @pytest.mark.parametrize(("size", "epochs"), [(40, 1), (47, 1), (40, 3)])
 def test_the_event_of_the_lower_end_has_its_probabilities(size: int, epochs: int) -> None:
     """Simulated with real permutations: 10^5 runs, false alarm below 1e-6 (five deviations)."""

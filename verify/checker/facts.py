@@ -108,7 +108,7 @@ def parameters(law: Mapping[str, Any]) -> Law:
         found["pair"] = parameters(given["pair"])
     if "factors" in given:
         found["factors"] = [parameters(entry) for entry in given["factors"]]
-    if found.get("law") in ("laplace-product", "several-positions"):
+    if found.get("law") == "laplace-product":
         found["distances"] = [found["unit"] * multiple for multiple in sorted(found["multiples"])]
     for key, value in found.items():
         masses = value if key in ("p", "q") else []

@@ -122,8 +122,6 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
         *factors, most = law["factors"]
         high = hockey_stick(most, epsilon)
         return hull(largest([_known(factor, epsilon) for factor in factors]), high)
-    if law["law"] == "several-positions":
-        return _several_positions(law, epsilon)
     if law["law"] == "shuffled-reports" or (
         law["law"] == "others-alike" and (law["held"] == 2 or not 0 <= epsilon < law["epsilon"])
     ):
@@ -140,16 +138,6 @@ def _known(law: Law, epsilon: Any) -> Any:
         if law["law"] != "allocation-event":
             raise
         return _ZERO
-
-
-def _several_positions(law: Law, epsilon: Any) -> Any:
-    """Return a number between H(ε) of the positions with the largest loss and what that allows."""
-    largest_loss = sum(law["distances"], _ZERO)
-    if epsilon >= largest_loss:
-        return _ZERO
-    response, listed = exp(largest_loss), {**law, "law": "laplace-product"}
-    most = (response - exp(epsilon)) / (response + 1)
-    return hull(hockey_stick(listed, epsilon), largest([most, 1 - exp(epsilon), _ZERO]))
 
 
 def _positive_part(x: Any) -> Any:

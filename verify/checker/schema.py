@@ -102,7 +102,6 @@ LAWS: dict[str, tuple[str, ...]] = {
     "gaussian": ("mu",),
     "laplace": ("distance",),
     "laplace-product": ("unit", "multiples"),
-    "several-positions": ("unit", "multiples"),
     "discrete-laplace": ("scale", "shift"),
     "discrete-gaussian": ("parameter", "shift"),
     "discrete-gaussian-product": ("parameter", "count", "shift", "scale", "last_shift"),

@@ -16,9 +16,10 @@ from accountant.core.pair import WorstCase
 from accountant.core.randomness import SECURE
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
+from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.several_positions import SeveralPositionsPair
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,10 +154,14 @@ class LinearCounter(StreamNoise, ABC):
         """
         if self.contributions > 1 and self.mu is None:
             distances = [ExactReal.of_rational(d) / self.scale for d in self._worst_positions()]
+            attaining = of_distances(distances)
+            largest = attaining.exact_max_loss()
+            assert largest is not None  # distances have rational ratios
+            (most,) = Guaranteed(largest).worst_case(adjacency).remove
             return WorstCase.symmetric(
-                SeveralPositionsPair(of_distances(distances)),
+                Between((attaining,), most, "which positions of a person are worst"),
                 "R has no negative entry: the ℓ1 norms of the columns of a person's positions add "
-                "up, and no others have a larger sum.",
+                "up, and no others have a larger sum. Below: those positions. Above: that loss.",
             )
         if self.mu is not None:
             return WorstCase.symmetric(
@@ -187,6 +192,16 @@ class LinearCounter(StreamNoise, ABC):
         No other set of as many positions has a larger ℓ1 or ℓ2 norm. None where that is not known.
         """
         return None
+
+    @property
+    def only_alone(self) -> str:
+        """Say what to compose where several positions have two ends."""
+        if self.contributions == 1 or self.mu is not None:
+            return ""
+        return (
+            f"{self!r} is known between two ends only. Ask about "
+            f"Guaranteed(epsilon={self.epsilon}), which is no more private."
+        )
 
     def _worst_positions(self) -> tuple[Fraction, ...]:
         found = self.worst_positions()

@@ -32,7 +32,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import cached_property, ctx
 from accountant.pairs.between import Between
-from accountant.pairs.gaussian import GaussianBetween, GaussianPair
+from accountant.pairs.gaussian import GaussianPair
 
 if TYPE_CHECKING:
     import numpy as np
@@ -192,7 +192,8 @@ class MatrixMechanism(GaussianNoise):
         pair: Pair = GaussianPair(self, None)
         if self.column_sensitivity.is_open:
             ends = map(self._release, self.column_sensitivity.ends)
-            pair = GaussianBetween(*(GaussianPair(end, None) for end in ends))
+            low, high = (GaussianPair(end, None) for end in ends)
+            pair = Between((low,), high, "how private the worst record is")
         return WorstCase.symmetric(
             pair,
             "The outputs are a function of C x + Z, which a record moves by a sum of columns of C; "
@@ -313,7 +314,7 @@ class MatrixMechanism(GaussianNoise):
 
         if self._allocated:
             b = self.schema.separation
-            first = rng.integers(0, min(b, self.steps), (size, 1))
+            first = rng.integers(0, b, (size, 1))
             taken = np.arange(self.steps) % b == first
         elif self._sampled:
             taken = rng.random((size, self.steps)) < float(self.step_sampling_prob or 1)
@@ -400,8 +401,8 @@ class MatrixMechanism(GaussianNoise):
         if self._sampled or self._allocated:
             raise NotApplicableError(
                 "MatrixMechanism with step_sampling_prob or random allocation chooses records "
-                "before it answers, so there is no one true stream. Choose them, "
-                "and release with participation='cyclic'."
+                "before it answers, so there is no one true stream. Choose them yourself, and "
+                "release with participation='cyclic' and without step_sampling_prob."
             )
         from accountant.release.lattice import release_stream
 

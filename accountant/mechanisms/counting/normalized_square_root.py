@@ -13,6 +13,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.counting import normalized
+from accountant.errors import NotApplicableError
 from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
 from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
 from accountant.numbers.exact import ExactReal
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _MOST_RATIONAL = 256
 """Steps of exact numbers: L has n² entries of 2n digits."""
+_MOST_COLUMNS = 12
+"""Steps up to which all columns are compared, with Laplace noise, in a second."""
 MOST_STEPS = 1 << 17
 """Steps of the error: some seconds for the variances of all."""
 
@@ -103,9 +106,14 @@ class NormalizedSquareRoot(LinearCounter):
         """
         if self.contributions > 1:
             return super().worst_case(adjacency)
-        first = self._plain.worst_case(adjacency)
         if self.mu is not None:
-            return first
+            return self._plain.worst_case(adjacency)
+        if self.steps > _MOST_COLUMNS:
+            raise NotApplicableError(
+                f"The exact profile of {self!r} takes too long: one of its columns is worst, and "
+                f"they are compared up to {_MOST_COLUMNS} steps. It is at most that of "
+                f"Guaranteed(epsilon={self.epsilon}): ask about that."
+            )
         entries, weights = coefficients(self.steps), self.weights()
         kept = [t for t in range(self.steps) if not t or weights[t] < weights[t - 1]]
         pairs = tuple(

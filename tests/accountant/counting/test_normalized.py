@@ -63,6 +63,8 @@ def test_it_has_the_privacy_of_its_first_column() -> None:
     assert gaussian.exact_gaussian_mu(None) == ExactReal.of_rational(1)
     with pytest.raises(NotApplicableError, match="which are worst is not pursued"):
         profile.delta(NormalizedSquareRoot(12, mu=1, contributions=2), 1)
+    with pytest.raises(NotApplicableError, match=r"up to 12 steps.*Guaranteed\(epsilon=1\)"):
+        profile.delta(NormalizedSquareRoot(64, epsilon=1), 1)
 
 
 @pytest.mark.parametrize("at", ["0", "1/4", "1/2", "1"])

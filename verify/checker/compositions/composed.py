@@ -151,7 +151,7 @@ def largest_loss(law: Law, *, finite: bool = False) -> Any:
                 return total([n * loss for loss, n in found])
         case "laplace":
             return law["distance"]
-        case "laplace-product" | "several-positions":
+        case "laplace-product":
             return sum(law["distances"], start=Fraction(0))
         case "discrete-laplace":
             return law["shift"] / law["scale"]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from verify.checker.compositions.composed import Law, alike
 from verify.checker.declared import BY_MECHANISM
+from verify.checker.declared.law import pure
 from verify.checker.declared.own_density import both_sides
 from verify.checker.declared.tested_release import tested_pairs
 from verify.checker.masses import masses, mixed
@@ -111,8 +112,6 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
     both = [_symmetric(noise)]
     if both[0]["law"] == "between":
         both += both[0]["factors"][:-1]
-    if both[0]["law"] == "several-positions":  # of which one set is shown
-        both.append({**both[0], "law": "laplace-product"})
     return both, both
 
 
@@ -171,7 +170,9 @@ def _counter(noise: Noise) -> Law:
             square = sum((d * d for d in moved), Fraction(0)) / unit_variance(noise)
             return {"law": "gaussian", "mu": sqrt(square)}
         unit = scale / sqrt(Fraction(2))
-        return {"law": "several-positions", "distances": sorted(d / unit for d in moved)}
+        attaining: Law = {"law": "laplace-product", "distances": sorted(d / unit for d in moved)}
+        most = pure(sum(attaining["distances"], start=Fraction(0)))
+        return {"law": "between", "factors": [attaining, most]}
     if noise["mu"] is not None:
         return {"law": "gaussian", "mu": noise["mu"]}
     if noise.name == "SquareRootFactorization":  # the others are parts of the first column of √A

@@ -24,7 +24,7 @@ from accountant.mechanisms.wrappers.composed import Composed
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
-from accountant.truncated_batches import TruncatedBatches
+from accountant.training.truncated_batches import TruncatedBatches
 from verify.foreign import events, opacus
 from verify.foreign.numbers import count as whole
 

@@ -30,7 +30,7 @@ from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWi
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.exact import ExactReal
-from accountant.truncated_batches import TruncatedBatches
+from accountant.training.truncated_batches import TruncatedBatches
 from verify.claim import Claim
 from verify.claims import ApproximateDP, PureDP
 from verify.foreign.numbers import attribute, count, number

@@ -30,13 +30,13 @@ from typing import final
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.groups import times
-from accountant.loops import enclosed
 from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
-from accountant.truncated_batches import binomial_tail
+from accountant.training.groups import times
+from accountant.training.loops import enclosed
+from accountant.training.truncated_batches import binomial_tail
 
 _BITS = 96
 """Leading bits to which tails are rounded: far more than answers have digits."""

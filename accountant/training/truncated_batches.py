@@ -45,7 +45,6 @@ from accountant import ask
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import UndecidedError
-from accountant.loops import least_epsilon
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
 from accountant.mechanisms.wrappers.composed import Composed
@@ -53,6 +52,7 @@ from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
+from accountant.training.loops import least_epsilon
 
 _PRECISION = 128
 """Bits of binomial tails: ten digits remain of them for N up to 1e9."""

@@ -8,7 +8,7 @@ attained by zero-out is attained by replace-one. Gradients have norm at most 1, 
 * *Poisson*: zero-out is add-remove. Replace-one is exact (`MixtureOfGaussians`), for k records too.
 * *Random allocation*: zero-out is add-remove. Replace-one, above: given the steps, an epoch is a
   Gaussian release of sensitivity 2; or the record is zeroed out, and the other one put in
-  (`accountant.groups`, the rule for two). Below: zero-out.
+  (`accountant.training.groups`, the rule for two). Below: zero-out.
 * *Shuffled batches*, replace-one: sensitivity 2 in each epoch; below u is replaced by −u where all
   others are −u. Add-remove: a random order of N records is one of N − 1 of which that at a random
   place makes room for the record and moves to the end. So one batch moves by at most 2 and the last
@@ -36,8 +36,6 @@ from typing import TypeAlias, final
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import expected
-from accountant.groups import by_rule, times
-from accountant.loops import Loop, Scheme, enclosed, least_epsilon
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
@@ -45,7 +43,9 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.shuffled_batches import ShuffledBatches
-from accountant.truncated_batches import TruncatedBatches
+from accountant.training.groups import by_rule, times
+from accountant.training.loops import Loop, Scheme, enclosed, least_epsilon
+from accountant.training.truncated_batches import TruncatedBatches
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 _PRECISION = 96

@@ -18,7 +18,7 @@ from scipy.stats import norm
 import dpassay
 from accountant.numbers.exact import exact
 from accountant.pairs.shuffled_batches import ShuffledBatches
-from accountant.schemes import SCHEMES, TRUNCATED
+from accountant.training.schemes import SCHEMES, TRUNCATED
 from tests.near import narrow
 
 DELTA = "1e-5"

@@ -31,8 +31,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import fmpz_mat
-
 from accountant.core.mechanism import Mechanism
 from accountant.counting.strategies import Dense, Toeplitz
 from accountant.errors import NotApplicableError
@@ -85,7 +83,7 @@ def allocated_columns(
             "many digits. Give at most 1024 steps and shorter coefficients."
         )
     b, below = separation, dense.below**2
-    signed = _gram(dense, b, absolute=False)
+    signed = _gram(dense, b)
     low = min(signed[i][i] for i in range(b))
     common = min((signed[i][j] for i in range(b) for j in range(i)), default=0)
     least = Even(Fraction(min(common, low), below), Fraction(low, below), b)
@@ -94,7 +92,7 @@ def allocated_columns(
             "Random allocation is known for a strategy whose columns have no negative inner "
             "products. Use participation='cyclic', which is no more private."
         )
-    above = _gram(dense, b, absolute=True)
+    above = _gram(Dense(tuple(tuple(map(abs, row)) for row in dense.integers), 1), b)
     whole = Fraction(max(above[i][i] for i in range(b)), below)
     strides = []
     for s in range(1, b + 1):
@@ -105,11 +103,7 @@ def allocated_columns(
     return least, min(strides, key=lambda even: even.log_chi_square(noise))
 
 
-def _gram(dense: Dense, b: int, *, absolute: bool) -> list[list[int]]:
-    """Return inner products of the sums of every b-th column, or of its absolute values."""
-    sums = [
-        [sum(abs(c) if absolute else c for c in row[j::b]) for j in range(b)]
-        for row in dense.integers
-    ]
-    product = fmpz_mat(sums).transpose() * fmpz_mat(sums)
-    return [[int(c) for c in row] for row in product.tolist()]
+def _gram(dense: Dense, b: int) -> list[list[int]]:
+    """Return inner products of the sums of every b-th column."""
+    sums = tuple(tuple(sum(row[j::b]) for j in range(b)) for row in dense.integers)
+    return Dense(sums, 1).gram

@@ -18,6 +18,10 @@ from accountant.core.validate import integer
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.precision import ctx
+
+_PRECISION = 128
+"""Bits of what is left of δ."""
 
 
 @final
@@ -128,6 +132,12 @@ class Scheme:
         if self.ends is not None:
             return self.ends(delta)
         return enclosed(self.mechanism, self.adjacency, delta), ""
+
+
+def rational_below(delta: ExactReal) -> Fraction:
+    """Return a rational number that is at most δ, and hardly less."""
+    with ctx.workprec(_PRECISION):
+        return Fraction(Interval.of_ball(delta.ball()).lower)
 
 
 def least_epsilon(delta: ExactReal) -> Decimal:

@@ -41,15 +41,12 @@ from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWi
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
 from accountant.pairs.shuffled_batches import ShuffledBatches
 from accountant.training.groups import by_rule, times
-from accountant.training.loops import Loop, Scheme, enclosed, least_epsilon
+from accountant.training.loops import Loop, Scheme, enclosed, least_epsilon, rational_below
 from accountant.training.truncated_batches import TruncatedBatches
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
-_PRECISION = 96
-"""Bits of what is left of δ."""
 
 Asked: TypeAlias = tuple[Mechanism, Adjacency]
 Lower: TypeAlias = Callable[[ExactReal], Decimal]
@@ -74,8 +71,7 @@ class _Ends:
         found = [enclosed(*each, delta).upper for each in self.most]
         if self.rare is not None:
             rare, chance = self.rare
-            with ctx.workprec(_PRECISION):
-                left = Fraction(Interval.of_ball(delta.ball()).lower) - chance
+            left = rational_below(delta) - chance
             if left > 0:
                 found.append(enclosed(*rare, ExactReal.of_rational(left)).upper)
         if self.twice is not None:

@@ -39,8 +39,6 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import final
 
-from flint import arb
-
 from accountant import ask
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
@@ -52,7 +50,7 @@ from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
-from accountant.training.loops import least_epsilon
+from accountant.training.loops import least_epsilon, rational_below
 
 _PRECISION = 128
 """Bits of binomial tails: ten digits remain of them for N up to 1e9."""
@@ -108,9 +106,7 @@ class TruncatedBatches:
         levels = self._levels(delta)
         runs = [self.run(m) for m, _ in levels]
         last, beyond = levels[-1]
-        with ctx.workprec(_PRECISION):
-            rest: arb = delta.ball() - ball(beyond)
-            left = ExactReal.of_rational(Fraction(Interval.of_ball(rest).lower))
+        left = ExactReal.of_rational(rational_below(delta) - beyond)
         bound = _epsilon(runs[-1], delta if beyond == 0 else left).upper
         if len(levels) > 1:
             falling = list(accumulate((tail for _, tail in reversed(levels)), max))
@@ -134,8 +130,7 @@ class TruncatedBatches:
 
     def _levels(self, delta: ExactReal) -> list[tuple[int, Fraction]]:
         """Return m_i and upper bounds of t_i, the last one at most δ/_SHARE."""
-        with ctx.workprec(_PRECISION):
-            room = Fraction(Interval.of_ball(delta.ball()).lower) / _SHARE
+        room = rational_below(delta) / _SHARE
         found: dict[int, Fraction] = {}
         for level in range(_LEVELS if room else 1):
             most = _USUAL * (room / _USUAL) ** Fraction(level, _LEVELS - 1) if room else room

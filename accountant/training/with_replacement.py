@@ -35,7 +35,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.training.groups import times
-from accountant.training.loops import enclosed
+from accountant.training.loops import enclosed, rational_below
 from accountant.training.truncated_batches import binomial_tail
 
 _BITS = 96
@@ -63,7 +63,7 @@ class WithReplacement:
 
     def cut(self, delta: ExactReal) -> tuple[int, Fraction]:
         """Return m, and an upper bound of the probability that J is larger in any step."""
-        room = _below(delta) * _CUT / self.steps
+        room = rational_below(delta) * _CUT / self.steps
         m = 1
         while binomial_tail(self.batch, self.share, m + 1) > room:
             m += 1
@@ -76,23 +76,21 @@ class WithReplacement:
 
     def mixed(self, moves: int, most: int, *, up: bool) -> Mechanism:
         """Return T mixtures of sensitivities `moves`·j, j ≤ most, with tails of J rounded."""
+        return self._mixture([moves * j for j in range(most + 1)], up=up)
+
+    def _mixture(self, moves: list[int], *, up: bool) -> Mechanism:
+        """Return T mixtures that move by entry j of a list where J is j, or more for the last."""
         tails = [Fraction(1)]
-        for j in range(1, most + 1):
+        for j in range(1, len(moves)):
             tails.append(min(tails[-1], self.tail(j) if up else self._least(j)))
         law = [a - b for a, b in pairwise([*tails, Fraction(0)])]
-        sums = MixtureOfGaussians(self.sigma, [moves * j for j in range(most + 1)], law)
-        return times(sums, self.steps)
+        return times(MixtureOfGaussians(self.sigma, moves, law), self.steps)
 
     @property
     def whole(self) -> Mechanism:
         """Return T mixtures that are no better at any δ: J counts as B where it is large."""
         most = min(self.usual, self.batch - 1)
-        tails = [Fraction(1)]
-        for j in range(1, most + 2):
-            tails.append(min(tails[-1], self.tail(j)))
-        law = [a - b for a, b in pairwise([*tails, Fraction(0)])]
-        moves = [*range(0, 2 * most + 1, 2), 2 * self.batch]
-        return times(MixtureOfGaussians(self.sigma, moves, law), self.steps)
+        return self._mixture([*range(0, 2 * most + 1, 2), 2 * self.batch], up=True)
 
     def _least(self, j: int) -> Fraction:
         """Return a lower bound of P(J ≥ j)."""
@@ -113,14 +111,8 @@ class WithReplacement:
         if delta.sign == 0:
             return Decimal("Infinity")
         most, beyond = self.cut(delta)
-        left = ExactReal.of_rational(_below(delta) - beyond)
+        left = ExactReal.of_rational(rational_below(delta) - beyond)
         return enclosed(self.mixed(2, most, up=True), relation, left).upper
-
-
-def _below(delta: ExactReal) -> Fraction:
-    """Return a rational number that is at most δ."""
-    with ctx.workprec(_BITS):
-        return Fraction(Interval.of_ball(delta.ball()).lower)
 
 
 def _rounded(value: Fraction, *, up: bool) -> Fraction:

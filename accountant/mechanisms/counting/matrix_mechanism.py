@@ -357,10 +357,8 @@ class MatrixMechanism(GaussianNoise):
         """Return the rows of B up to the diagonal."""
         if self.steps > _MOST_RELEASED:
             raise expected("steps", self.steps, f"at most {_MOST_RELEASED} to write out all noise")
-        if isinstance(self.matrix, Dense) and self.matrix.outputs is not None:
-            return self.matrix.prefix_rows()
         if isinstance(self.matrix, Dense):
-            return [row[: i + 1] for i, row in enumerate(self.matrix.prefix_rows())]
+            return self.matrix.prefix_rows()
         listed = self.matrix.prefix_coefficients()
         return [listed[i::-1] for i in range(self.steps)]
 
@@ -389,7 +387,10 @@ class MatrixMechanism(GaussianNoise):
 
         def rows() -> list[list[tuple[int, arb]]]:
             each = self.noise_multiplier.ball()
-            return [[(j, each * b) for j, b in enumerate(row)] for row in self._rows()]
+            return [
+                [(j, each * b) for j, b in enumerate(row) if not b.is_zero()]
+                for row in self._rows()
+            ]
 
         width = len(self.matrix.integers) if isinstance(self.matrix, Dense) else self.steps
         return LatticeSampler(LinearNoise(rows, width), common=True)

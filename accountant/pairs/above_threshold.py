@@ -38,11 +38,11 @@ from typing import ClassVar, final
 from flint import arb
 
 from accountant.core.pair import MirroredPair, Tails
-from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_candidates import TwoCandidates
+from accountant.pairs.two_ends import inverse_between, narrow_enough
 
 Terms = list[tuple[arb, int]]
 """Sums of c e^{λz}, as (c, λ)."""
@@ -177,15 +177,22 @@ class AboveThresholdPair(MirroredPair):
             return arb(0)
         if largest is not None and epsilon <= -largest:
             return least
+        low = self._lower(epsilon)
+        if largest is None:
+            return low.union(arb(1))
         with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
-            factor, (p, q, _) = epsilon.ball().exp(), self._best(epsilon)
-            low = (p - factor * q).max(-epsilon.ball().expm1()).max(arb(0))
-            if largest is None:
-                return low.union(arb(1))
             t = largest.ball()
             return low.union(
-                self._of_threshold(t - epsilon.ball()).min((t.exp() - factor) / (t.exp() + 1))
+                self._of_threshold(t - epsilon.ball()).min(
+                    (t.exp() - epsilon.ball().exp()) / (t.exp() + 1)
+                )
             )
+
+    def _lower(self, epsilon: ExactReal) -> arb:
+        """Return what the best output shows, or all of them."""
+        with ctx.workprec(START_PRECISION):
+            factor, (p, q, _) = epsilon.ball().exp(), self._best(epsilon)
+            return (p - factor * q).max(-epsilon.ball().expm1()).max(arb(0))
 
     def _of_threshold(self, left: arb) -> arb:
         """Return H_Laplace(ε − u) at left = t − ε; 1 for several thresholds.
@@ -196,38 +203,16 @@ class AboveThresholdPair(MirroredPair):
             return arb(1)
         return -(-(left / 2).max(left - ball(1 / self.threshold))).expm1()
 
-    def _shown(self, delta: arb) -> arb:
-        """Return the largest ε at which an output has P − e^ε Q = δ."""
-        found = arb.log1p(-delta)
-        for p, q, _ in self._outputs(ExactReal.of_rational(0)):
-            if p > delta:
-                found = found.max(((p - delta) / q).log())
-        return found
-
-    def _spent(self, log_rest: arb) -> arb:
-        """Return ε − t at which `_of_threshold` is δ, from ln(1 − δ)."""
-        return (2 * log_rest).max(log_rest - ball(1 / self.threshold))
-
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Raise UndecidedError, with what the largest loss and the event of all outputs allow."""
-        low, high = enclose(lambda: arb.log1p(-delta.ball())), Interval.of_ball(arb.pos_inf())
-        if self.exact_max_loss() is not None:
-            low = max(low, enclose(lambda: self._shown(delta.ball())), key=lambda end: end.lower)
-            high = enclose(
-                lambda: (
-                    (-delta.ball() - delta.ball() * (-self.max_loss()).exp()).log1p()
-                    + self.max_loss()
-                )
-            )
-            if self.variant == "standard" or self.count == 1:
-                also = enclose(lambda: self.max_loss() + self._spent((-delta.ball()).log1p()))
-                high = min(high, also, key=lambda end: end.upper)
-        found = Interval(low.lower, max(low.upper, high.upper))
-        raise UndecidedError(
-            f"The epsilon of the sparse vector technique lies in {found}: no profile is known.",
-            reached=float(found.relative_width or math.inf),
-            interval=found,
-        )
+        """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
+        why = "no profile of the sparse vector technique is known"
+        if self.exact_max_loss() is None:
+            least = enclose(lambda: arb.log1p(-delta.ball())).lower
+            found = Interval(least, Interval.of_ball(arb.pos_inf()).upper)
+            return narrow_enough(found, relative_width, why)
+        step = Fraction(float(self.max_loss())) / 4
+        ends = self._lower, lambda at: self.hockey_stick(at).upper()
+        return inverse_between(ends, delta, step, relative_width, why)
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of the best output against all others."""

@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb, arb_poly
 
@@ -15,9 +15,6 @@ from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.theta import log_theta_ratio, theta, upper_tail
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
 
 MAX_TERMS = 1 << 17
 """Most values of the sum of the coordinates whose masses are formed."""
@@ -122,46 +119,6 @@ class DiscreteGaussianProductPair(MirroredPair):
             ExactReal.of_rational(self.parameter),
             ExactReal.of_rational(self.scale**2 * self.parameter),
         )
-
-    def reference(self) -> Reference:
-        """Return the two laws of U, by plain convolution in mpmath."""
-        import mpmath
-
-        from accountant.numbers.reference import Discrete
-
-        laws: dict[int, dict[int, Any]] = {}
-
-        def masses(z: int) -> tuple[Any, Any]:
-            precision = mpmath.mp.prec
-            if precision not in laws:
-                laws[precision] = self._plain_law()
-            law, zero = laws[precision], mpmath.mpf(0)
-            return law.get(z - self._distance, zero), law.get(z, zero)
-
-        return Discrete(masses, None, None, centre=self._distance // 2)
-
-    def _plain_law(self) -> dict[int, Any]:
-        """Return the masses of U₀ above about 2^−3·precision."""
-        import mpmath
-
-        def coordinate(parameter: Fraction, factor: int) -> dict[int, Any]:
-            v = mpmath.mpf(parameter.numerator) / parameter.denominator
-            reach = int(mpmath.sqrt(6 * v * mpmath.mp.prec)) + 2
-            weights = {z: mpmath.exp(-(z**2) / (2 * v)) for z in range(-reach, reach + 1)}
-            total = mpmath.fsum(weights.values())
-            return {factor * z: weight / total for z, weight in weights.items()}
-
-        factors = [coordinate(self.parameter, self.scale**2 * self.shift)] * self.count
-        if self.last_shift:
-            factors.append(coordinate(self.scale**2 * self.parameter, self.last_shift))
-        law = {0: mpmath.mpf(1)}
-        for factor in factors:
-            convolved: dict[int, Any] = {}
-            for a, x in law.items():
-                for b, y in factor.items():
-                    convolved[a + b] = convolved.get(a + b, 0) + x * y
-            law = convolved
-        return law
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-space {L > ε}."""

@@ -40,7 +40,7 @@ def inverse_between(
             return bound(epsilon) - delta.ball()
 
         between = solve.bracket(excess, step)
-        ends.append(solve.root(excess, between, relative_width=max(relative_width, _ENDS)))
+        ends.append(solve.root(excess, between, relative_width=_ENDS))
     found = ends[0].hull(ends[1])
     width = float((found.upper - found.lower) / max(abs(found.lower), _LEAST))
     if width <= relative_width:

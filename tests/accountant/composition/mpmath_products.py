@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 from mpmath import mp, mpf
@@ -14,6 +15,7 @@ from mpmath import mp, mpf
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.reference import Discrete, Reference
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import FinitePair
 
 _MOST_MULTISETS = 50_000
@@ -108,3 +110,38 @@ class Mixed(Reference):
             return self.first.integrate(weighted, epsilon - mp.log(a / b))
 
         return self.second.integrate(given, None)
+
+
+def discrete_gaussians(pair: DiscreteGaussianProductPair) -> Discrete:
+    """Return the two laws of U, by plain convolution."""
+    laws: dict[int, dict[int, Any]] = {}
+    distance = pair.scale**2 * pair.count * pair.shift**2 + pair.last_shift**2
+
+    def coordinate(parameter: Fraction, factor: int) -> dict[int, Any]:
+        v = mpf(parameter.numerator) / parameter.denominator
+        reach = int(mp.sqrt(6 * v * mp.prec)) + 2
+        weights = {z: mp.exp(-(z**2) / (2 * v)) for z in range(-reach, reach + 1)}
+        total = mp.fsum(weights.values())
+        return {factor * z: weight / total for z, weight in weights.items()}
+
+    def plain_law() -> dict[int, Any]:
+        """Return the masses of U₀ above about 2^−3·precision."""
+        factors = [coordinate(pair.parameter, pair.scale**2 * pair.shift)] * pair.count
+        if pair.last_shift:
+            factors.append(coordinate(pair.scale**2 * pair.parameter, pair.last_shift))
+        law = {0: mpf(1)}
+        for factor in factors:
+            convolved: dict[int, Any] = {}
+            for a, x in law.items():
+                for b, y in factor.items():
+                    convolved[a + b] = convolved.get(a + b, 0) + x * y
+            law = convolved
+        return law
+
+    def masses(z: int) -> tuple[Any, Any]:
+        if mp.prec not in laws:
+            laws[mp.prec] = plain_law()
+        law = laws[mp.prec]
+        return law.get(z - distance, mpf(0)), law.get(z, mpf(0))
+
+    return Discrete(masses, None, None, centre=distance // 2)

@@ -11,15 +11,23 @@ from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.numbers.exact import exact
 from accountant.numbers.reference import Reference
+from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.subsampled import SubsampledPair
 from tests.accountant.composition.mpmath_laplace import LaplaceProductReference
 from tests.accountant.composition.mpmath_lines import SmoothReference
-from tests.accountant.composition.mpmath_products import Mixed, Subsampled, multisets
+from tests.accountant.composition.mpmath_products import (
+    Mixed,
+    Subsampled,
+    discrete_gaussians,
+    multisets,
+)
 
 
 def by_mpmath(pair: Pair) -> Reference:
     """Return the densities or masses of a pair, or its transform, in mpmath."""
     match pair:
+        case DiscreteGaussianProductPair():
+            return discrete_gaussians(pair)
         case SubsampledPair():
             return Subsampled(by_mpmath(pair.inner), pair.sampling_prob, pair.mixed_first)
         case Product(factors, Conditional()):

@@ -111,25 +111,22 @@ def _inverse(
         try:
             found.append(inverse_by_values(open_pairs, target, relative_width))
         except UndecidedError as problem:
-            coarse = None
             if relative_width < GRID_WIDTH and problem.interval is None:
-                coarse = _quickly(open_pairs, target)
-            if coarse is None:
+                _say_quickly(problem, open_pairs, target)
+            if problem.interval is None:
                 raise
-            told = UndecidedError("No contour was short enough. Ask for a larger relative_width.")
-            told.say_interval(coarse)
-            refused.append((open_pairs[0], told))
+            refused += [(pair, problem) for pair in open_pairs]
     return found, [refusal for pair, refusal in refused if not _cannot_matter(pair, found)]
 
 
-def _quickly(pairs: Sequence[Pair], target: ExactReal) -> Interval | None:
-    """Return the largest ε(δ) as quick engines enclose it; None where a pair has none."""
+def _say_quickly(refusal: UndecidedError, pairs: Sequence[Pair], target: ExactReal) -> None:
+    """Add to a refusal the largest ε(δ) as quick engines enclose it, if each pair has one."""
     with contextlib.suppress(UndecidedError):
         known = [pair.inverse(target, GRID_WIDTH) for pair in pairs]
-        ends = [(each.lower, each.upper) for each in known if each is not None]
-        if len(ends) == len(pairs):
-            return Interval(max(low for low, _ in ends), max(high for _, high in ends))
-    return None
+        found = [each for each in known if each is not None]
+        if len(found) == len(pairs):
+            ends = max(each.lower for each in found), max(each.upper for each in found)
+            refusal.say_interval(Interval(*ends))
 
 
 def _cannot_matter(pair: Pair, found: Sequence[Interval]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,13 +16,16 @@ from accountant.composition.choose import smooth
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.sure import sure_cut
 from accountant.composition.grid.product import GRID, Grid
+from accountant.composition.invert import inverse
 from accountant.composition.losses.lists import FloatDiscreteGaussian
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
+from accountant.core.pair import MirroredPair, ProfileOnly
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
-from accountant.numbers.exact import exact
+from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.interval import Interval
 from accountant.questions import profile
 from tests.quick import quick
 from verify.cli import main
@@ -191,3 +195,26 @@ def test_thirty_digits_of_epsilon() -> None:
     for end in (epsilon.lower, epsilon.upper):
         delta = dpassay.delta(releases, end, adjacency="add-remove", relative_width=width)
         assert abs(Fraction(delta.lower) - Fraction(1, 10**5)) < Fraction(1, 10**33)
+
+
+@dataclass(frozen=True)
+class Refusing(MirroredPair, ProfileOnly):
+    """A pair with no values of H, and an ε(δ) to few digits."""
+
+    name: str
+    refusal = "Nothing else is known."
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        raise UndecidedError(f"The values of {self.name} are too long.")
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        coarse = relative_width >= Fraction(1, 10**6)
+        return Interval.of_exact(1).hull(Interval.of_exact(1 + relative_width)) if coarse else None
+
+
+def test_a_refusal_of_several_pairs_says_why_and_what_is_known() -> None:
+    pairs = [Refusing("one"), Refusing("other")]
+    with pytest.raises(UndecidedError, match=r"The values of one are too long\. Reached") as caught:
+        inverse(pairs, exact("1/10"), Fraction(1, 10**9))
+    assert caught.value.interval is not None
+    assert caught.value.interval.lower <= 1 <= caught.value.interval.upper

@@ -170,20 +170,6 @@ def log_spread(v: ExactReal, count: int) -> arb:
     return (count - 1) * (tau.log1p() - (-tau).log1p()) if tau < 1 else arb.pos_inf()
 
 
-def upper_sums(pair: DiscreteGaussianProductPair, most: int) -> list[arb]:
-    """Return P(z_1 + … + z_d ≥ k) for k from 0 to `most`, to an absolute 2^−precision.
-
-    Raises NotApplicableError for too many values.
-    """
-    law = _law(pair, ctx.prec)
-    total, found = law.left_out, [law.left_out] * (most + 1)
-    for k in range(law.reach, -1, -1):
-        total += law.sums[k + law.reach]
-        if k <= most:
-            found[k] = total
-    return found
-
-
 @final
 @dataclass(frozen=True)
 class _Law:

@@ -25,7 +25,6 @@ from accountant.questions.least_mu import (
     bounded,
     discrete,
     discrete_sample,
-    discrete_sum,
     enclosed,
     mixture,
     product,
@@ -179,7 +178,6 @@ def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:
     parameter = ExactReal.of_rational(pair.parameter)
     if not pair.last_shift:
         found = discrete.of_sum(parameter, pair.shift, pair.count, width)
-        found = discrete_sum.least_mu(pair, width) if found is None else found
         if found is not None:
             return found
     squares = pair.count * discrete.least_mu(parameter, pair.shift, width) ** 2

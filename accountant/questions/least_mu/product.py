@@ -31,11 +31,10 @@ from accountant.core.pair import Pair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.pairs.subsampled import SubsampledPair
-from accountant.questions.least_mu import closed, discrete, discrete_sum, mixture
+from accountant.questions.least_mu import closed, discrete, mixture
 from accountant.questions.least_mu.scores import stretch
 from accountant.questions.least_mu.search import Tail, least
 
@@ -74,13 +73,7 @@ def _discrete(pair: Product, width: Fraction) -> arb | None:
     (part, count), *others = pair.factors
     if others or not isinstance(part, DiscreteGaussianPair):
         return None
-    whole = discrete.of_sum(part.parameter, part.shift, count, width)
-    parameter = part.parameter.rational
-    if whole is not None or parameter is None:
-        return whole
-    return discrete_sum.least_mu(
-        DiscreteGaussianProductPair(parameter, count, part.shift, 1, 0), width
-    )
+    return discrete.of_sum(part.parameter, part.shift, count, width)
 
 
 @final

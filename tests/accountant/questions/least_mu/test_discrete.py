@@ -71,9 +71,7 @@ def test_one_release(parameter: str, shift: int, last: int) -> None:
         assert found[-1] < max(found)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "count", "last"), quick([("1/4", 5, 40), ("1", 4, 60), ("4", 3, 120)], 0)
-)
+@pytest.mark.parametrize(("parameter", "count", "last"), [("4", 3, 120)])
 def test_sums_of_releases(parameter: str, count: int, last: int) -> None:
     value = Fraction(parameter)
     with mp.workdps(40):
@@ -164,7 +162,7 @@ def test_lower_mu_and_regret_too() -> None:
     ("mechanism", "known"),
     quick(
         [
-            (Composed(DiscreteGaussian("1/100"), 2), r"\[14\.142.*27\.36"),
+            (Composed(DiscreteGaussian("1/4"), 2), r"\[2\.828.*, 3\."),
             (Composed([DiscreteGaussian(4), Gaussian(1)]), r"\[1\.118.*, 1\.1204"),
         ],
         0,

@@ -41,6 +41,7 @@ from accountant.numbers.interval import (
     decimal_context,
 )
 from accountant.numbers.precision import ctx
+from accountant.questions.answer import usual
 from accountant.questions.utility import mean_squared_error
 
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
@@ -244,14 +245,11 @@ def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
     if not issubclass(name, Mechanism):
         raise InvalidInputError(f"{name.__name__} is not a mechanism; it has no noise.")
     if name.noise_argument is None:
-        adjustable = [
-            other
-            for other, kind in DESCRIPTIONS.items()
-            if issubclass(kind, Mechanism) and kind.noise_argument is not None
-        ]
+        mechanisms = {n: kind for n, kind in DESCRIPTIONS.items() if issubclass(kind, Mechanism)}
+        adjustable = sorted(n for n, kind in mechanisms.items() if kind.noise_argument is not None)
         raise NotApplicableError(
             f"{name.__name__} has no single argument that sets its noise, so there is nothing to "
-            f"calibrate. Mechanisms that have one: {', '.join(sorted(adjustable))}."
+            f"calibrate. Mechanisms that have one: {', '.join(adjustable)}."
         )
     return name
 
@@ -267,10 +265,8 @@ def _factors(schedule: Sequence[Number]) -> tuple[ExactReal, ...]:
 
 def _with_adjacency(name: str, fixed: dict[str, Any], relation: Adjacency | None) -> dict[str, Any]:
     """Pass the relation on to a mechanism that is made for one."""
-    known = notation.argument_names(name)
-    if "adjacency" in known and relation is not None:
-        return {"adjacency": relation, **fixed}
-    return fixed
+    asked = relation is not None and "adjacency" in notation.argument_names(name)
+    return {"adjacency": relation, **fixed} if asked else fixed
 
 
 @final
@@ -295,10 +291,8 @@ class _Family:
 
     def usual_width(self) -> Fraction:
         """Return the relative width that answers about such a mechanism usually have."""
-        return max(
-            pair.usual_width
-            for pair in self.pairs(self.whole(ExactReal.of_rational(self._first_guess())))
-        )
+        first = ExactReal.of_rational(self._first_guess())
+        return usual(self.pairs(self.whole(first)))
 
     def beside_estimates(self, relative_width: Fraction, digits: int) -> Calibration | None:
         """Enclose the least noise beside estimates, proved at both ends; None where that fails."""
@@ -322,8 +316,9 @@ class _Family:
         """Enclose the least noise, inside what is known of it, and certify so many digits."""
         width = relative_width / _SHARE_OF_WIDTH
         between = self.bracket(width) if coarser is None else _ends(coarser)
-        excess = partial(self.signed_excess, width=width)
-        enclosure = solve.root(excess, between, relative_width=relative_width)
+        enclosure = solve.root(
+            partial(self.signed_excess, width=width), between, relative_width=relative_width
+        )
         point = self.rounded(enclosure, digits, width)
         whole = self.whole(point)
         return self._calibration(enclosure, point, whole, self.target.met(whole, self.relation))
@@ -332,10 +327,9 @@ class _Family:
         """Whether the excess is narrow enough to tell points of this relative distance apart."""
         low, high = _ends(known)
         width = relative_width / _SHARE_OF_WIDTH
+        ends = (ExactReal.of_rational(end) for end in (low, high))
         with ctx.workprec(_SEARCH_PRECISION):
-            first, second = (
-                self.signed_excess(ExactReal.of_rational(end), width) for end in (low, high)
-            )
+            first, second = (self.signed_excess(end, width) for end in ends)
         if not (first.is_finite() and second.is_finite()):
             return False
         slope = abs(first.mid() - second.mid()) * abs(float(low)) / float(high - low)
@@ -395,12 +389,12 @@ class _Family:
         """
         mechanism = self.whole(value)
         precision = ctx.prec
-        excess = self.target.excess(mechanism, self.relation, width)
-        while not excess.is_finite() and precision < MAX_PRECISION:
-            precision *= 2
+        while True:
             with ctx.workprec(precision):
                 excess = self.target.excess(mechanism, self.relation, width)
-        return excess if self.kind.noise_grows else -excess
+            if excess.is_finite() or precision >= MAX_PRECISION:
+                return excess if self.kind.noise_grows else -excess
+            precision *= 2
 
     def bracket(self, width: Fraction) -> solve.Bracket:
         """Return arguments with the root between them, by doubling or halving from a first guess.

@@ -335,9 +335,9 @@ class Ladder(Engine):
                 from accountant.composition.grid.bracket import refuse_seldom
 
                 refuse_seldom(rung, epsilon)
-            return rung.to_width(asked).hockey_stick(epsilon)
+            return rung.hockey_stick(epsilon)
 
-        return self._first(ask, asked or Fraction(1))
+        return self._first(ask, asked)
 
     def inverse(
         self, product: Product, delta: ExactReal, relative_width: Fraction
@@ -357,8 +357,7 @@ class Ladder(Engine):
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the tails. Raises UndecidedError where every engine does."""
-        asked = product.relative_width
-        return self._first(lambda rung: rung.to_width(asked).tails(epsilon), asked or Fraction(1))
+        return self._first(lambda rung: rung.tails(epsilon), product.relative_width)
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return what the best engine estimates."""
@@ -380,18 +379,18 @@ class Ladder(Engine):
         """Return the bound of a coarse grid where that is asked first, else of the best engine."""
         return (self.quick or self.rungs[0]).bound(epsilon)
 
-    def _first(self, ask: Callable[[Product], T], relative_width: Fraction) -> T:
-        """Return the first answer, or raise the refusal that reached the narrowest enclosure.
+    def _first(self, ask: Callable[[Product], T], asked: Fraction | None) -> T:
+        """Return the first answer to a width, or raise the refusal that reached the narrowest one.
 
         Of several that say of none, the last one.
         """
-        refusals: list[UndecidedError] = []
+        relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
         for rung in self.rungs:
             hopeless = isinstance(rung.engine, Grid) and relative_width < SELDOM_BELOW
             if hopeless and any(refusal.reached < _BETTER for refusal in refusals):
                 break
             try:
-                return ask(rung)
+                return ask(rung.to_width(asked))
             except UndecidedError as refusal:
                 refusals.append(refusal)
             if relative_width < LEAST_WIDTH and not isinstance(refusals[-1], UnsuitedError):

@@ -7,6 +7,7 @@ on different sides of δ (`accountant.numbers.solve`). Finer widths are searched
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -354,15 +355,9 @@ def rough_root(
 
 def most(values: Sequence[arb]) -> arb:
     """Return a ball for the largest of some numbers."""
-    result = values[0]
-    for value in values[1:]:
-        result = result.max(value)
-    return result
+    return functools.reduce(arb.max, values)
 
 
 def least(values: Sequence[arb]) -> arb:
     """Return a ball for the smallest of some numbers."""
-    result = values[0]
-    for value in values[1:]:
-        result = result.min(value)
-    return result
+    return functools.reduce(arb.min, values)

@@ -111,11 +111,7 @@ class Asked(TypedDict, total=False):
     """As for `accountant.questions.profile.delta`."""
 
 
-def estimate_delta(
-    mechanism: Mechanism,
-    epsilon: Points,
-    **asked: Unpack[Asked],
-) -> Floats:
+def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
     """Estimate δ(ε); 0 where it is below the smallest float.
 
     Parameters
@@ -136,11 +132,7 @@ def estimate_delta(
     )
 
 
-def estimate_log_delta(
-    mechanism: Mechanism,
-    epsilon: Points,
-    **asked: Unpack[Asked],
-) -> Floats:
+def estimate_log_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
     """Estimate ln δ(ε), to −1e5 and beyond; −∞ where δ(ε) = 0. Else as for `estimate_delta`."""
     return _estimates(
         mechanism,
@@ -151,22 +143,12 @@ def estimate_log_delta(
     )
 
 
-def estimate_slope(
-    mechanism: Mechanism,
-    epsilon: Points,
-    **asked: Unpack[Asked],
-) -> Floats:
+def estimate_slope(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
     """Estimate d ln δ/dε = −e^ε Q(L > ε)/δ(ε) of the pair with the largest δ.
 
     At a kink it is the slope to the right, and −∞ where δ = 0. Else as for `estimate_delta`.
     """
-    return _estimates(
-        mechanism,
-        _read("epsilon", epsilon),
-        asked,
-        _slope,
-        _Enclosures.slope,
-    )
+    return _estimates(mechanism, _read("epsilon", epsilon), asked, _slope, _Enclosures.slope)
 
 
 def estimate_epsilon(
@@ -198,11 +180,7 @@ def estimate_epsilon(
     )
 
 
-def estimate_beta(
-    mechanism: Mechanism,
-    alpha: Points,
-    **asked: Unpack[Asked],
-) -> Floats:
+def estimate_beta(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -> Floats:
     """Estimate β(α), the least type II error at type I error α in [0, 1].
 
     It is P(L ≤ ε) at the ε with Q(L > ε) = α. Else as for `estimate_delta`.
@@ -216,11 +194,7 @@ def estimate_beta(
     )
 
 
-def estimate_power(
-    mechanism: Mechanism,
-    alpha: Points,
-    **asked: Unpack[Asked],
-) -> Floats:
+def estimate_power(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -> Floats:
     """Estimate 1 − β(α), the largest true positive rate at the false positive rate α."""
     return _estimates(
         mechanism,
@@ -232,9 +206,7 @@ def estimate_power(
 
 
 def estimate_log_loss_survival(
-    mechanism: Mechanism,
-    loss: Points,
-    **asked: Unpack[Asked],
+    mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]
 ) -> Floats:
     """Estimate the logarithm of what `accountant.questions.guarantees.loss_survival` encloses.
 
@@ -250,11 +222,7 @@ def estimate_log_loss_survival(
     )
 
 
-def estimate_log_loss_cdf(
-    mechanism: Mechanism,
-    loss: Points,
-    **asked: Unpack[Asked],
-) -> Floats:
+def estimate_log_loss_cdf(mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]) -> Floats:
     """Estimate the logarithm of what `accountant.questions.guarantees.loss_cdf` encloses.
 
     Of REMOVE, unless another direction is asked for.

@@ -11,7 +11,7 @@ proves that a slightly smaller x does not do; that a slightly larger one does is
 
 from __future__ import annotations
 
-import math
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,22 +27,15 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, Interval
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import HALF
-from accountant.questions.threshold import FINEST, Family, to_zero
+from accountant.questions.threshold import FINEST, Family, falling_root
 
 Limit = Callable[[ExactReal], arb]
 _ROUGH = 64
 """Bits of values that become floats."""
 _GRID = 48
 """Points at which the worst ε is looked for: fewer miss a narrow one, and the proof then fails."""
-_FIRST_STEP = 0.25
-"""First step of a search in the logarithm of the noise."""
-_LONGEST_STEP = math.log(4)
-_MOST_STEPS = 40
-"""Steps of that search."""
 _MOST_MOVES = 30
 """Steps to the worst ε: parabolas settle in a few."""
-_NEGLIGIBLE = 1e-14
-"""Error of a root, from the last two steps, that is rounding."""
 _CLOSE = 1e-8
 """Share of the range to which the worst ε is sought: the excess is flat there."""
 _SHARE = 8
@@ -151,32 +144,13 @@ class Search:
     def run(self, family: Family, first: float) -> bool:
         """Find the root, −d ln δ/d ln x, and where they touch; False where estimates do not."""
 
-        def excess(log_x: float) -> float:
-            return self.largest(family(ExactReal.of_rational(Fraction(math.exp(log_x)))))
+        def excess(x: float) -> float:
+            return self.largest(family(ExactReal.of_rational(Fraction(x))))
 
-        here = math.log(first)
-        try:
-            value = excess(here)
-            points = [(value, here)]
-            step = math.copysign(_FIRST_STEP, value)
-            off = [1.0, 1.0]
-            for _ in range(_MOST_STEPS):
-                there = here + step
-                found = excess(there)
-                self.slope = (value - found) / (there - here)
-                if not 0 < self.slope < math.inf:
-                    return False
-                off = [off[-1], abs(there - here)]
-                here, value = there, found
-                points = [*points[-2:], (value, here)]
-                step = to_zero(points) - here
-                if not abs(step) < _LONGEST_STEP:
-                    step = math.copysign(_LONGEST_STEP, value)
-                if abs(step) * off[0] * off[1] < _NEGLIGIBLE:
-                    self.root = math.exp(here + step)
-                    return True
-        except MissingError:
-            pass
+        with contextlib.suppress(MissingError):
+            if (found := falling_root(excess, first)) is not None:
+                self.root, self.slope = found
+                return True
         return False
 
     def excess(self, pairs: Sequence[Pair], epsilon: float) -> float:

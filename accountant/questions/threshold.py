@@ -74,80 +74,85 @@ def threshold(
     """
     if relative_width < FINEST:
         return None
-    search = _Search(family, epsilon, delta)
-    if not search.run(float(first)):
+    estimate = _estimate(family, epsilon, delta, float(first))
+    if estimate is None:
         return None
-    width = Fraction(search.slope) * relative_width * solve.HALF
+    root, slope, worst = estimate
+    width = Fraction(slope) * relative_width * solve.HALF
 
     def excess(at: ExactReal) -> arb:
-        value = family(at)[search.worst].to_width(width).hockey_stick(epsilon)
+        value = family(at)[worst].to_width(width).hockey_stick(epsilon)
         return (value / delta.ball()).log() if value > 0 else arb.neg_inf()
 
-    found = solve.beside(excess, Fraction(search.root), relative_width=relative_width)
+    found = solve.beside(excess, Fraction(root), relative_width=relative_width)
     if found is None:
         return None
     with ctx.workprec(START_PRECISION):
         limit = delta.ball() * (1 - _LESS)
         for i, pair in enumerate(family(exact(found.upper))):
-            if i != search.worst and not invert.below(pair, epsilon, limit):
+            if i != worst and not invert.below(pair, epsilon, limit):
                 return None
-    return Threshold(found, width, search.worst, limit)
+    return Threshold(found, width, worst, limit)
 
 
-@final
-class _Search:
-    """Inverse interpolation of ln δ in ln x, through the last three points, in a bracket."""
+def _estimate(
+    family: Family, epsilon: ExactReal, delta: ExactReal, first: float
+) -> tuple[float, float, int] | None:
+    """Return the root, −d ln δ/d ln x there and which pair has the largest δ, by estimates."""
+    with ctx.workprec(_ROUGH):
+        log_delta = float(delta.ball().log().mid())
 
-    def __init__(self, family: Family, epsilon: ExactReal, delta: ExactReal) -> None:
-        self._family, self._epsilon = family, float(epsilon)
-        with ctx.workprec(_ROUGH):
-            self._log_delta = float(delta.ball().log().mid())
-        self.worst = 0
-        self.root = self.slope = 0.0
+    def pairs(x: float) -> Sequence[Pair]:
+        return family(ExactReal.of_rational(Fraction(x)))
 
-    def run(self, first: float) -> bool:
-        """Find the root and −d ln δ/d ln x there; False where there is no estimate."""
-        estimates = [self._estimate(pair) for pair in self._pairs(first)]
-        known = [value for value in estimates if value is not None]
-        if len(known) < len(estimates):
-            return False
-        value, self.worst = max((value, i) for i, value in enumerate(known))
-        if not math.isfinite(value):
-            return False
-        here = math.log(first)
-        low, high = -math.inf, math.inf
-        points = [(value, here)]
-        step = math.copysign(_FIRST_STEP, value)
-        off = [1.0, 1.0]  # about the errors of the last points
-        for _ in range(_MOST_STEPS):
-            low, high = (here, high) if value > 0 else (low, here)
-            there = here + step
-            if not low < there < high:
-                bounded = math.isfinite(high - low)
-                there = 0.5 * (low + high) if bounded else here + math.copysign(off[-1], value)
-            found = self._estimate(self._pairs(math.exp(there))[self.worst])
-            if found == -math.inf:  # no loss is larger than ε there
-                high, step = there, 0.5 * (there - here)
-                continue
-            if found is None or not 0 < (value - found) * (there - here) < math.inf:
-                return False
-            self.slope = (value - found) / (there - here)
-            off = [off[-1], abs(there - here)]
-            here, value = there, found
-            points = [*points[-2:], (value, here)]
-            step = min(max(to_zero(points) - here, -_LONGEST_STEP), _LONGEST_STEP)
-            if abs(step) * off[0] * off[1] < _NEGLIGIBLE:
-                self.root = math.exp(here + step)
-                return True
-        return False
+    estimates = [pair.estimate_log_delta(float(epsilon)) for pair in pairs(first)]
+    known = [value for value in estimates if value is not None]
+    if len(known) < len(estimates):
+        return None
+    worst = known.index(max(known))
 
-    def _pairs(self, x: float) -> Sequence[Pair]:
-        return self._family(ExactReal.of_rational(Fraction(x)))
+    def excess(x: float) -> float | None:
+        found = pairs(x)[worst].estimate_log_delta(float(epsilon))
+        return None if found is None else found - log_delta
 
-    def _estimate(self, pair: Pair) -> float | None:
-        """Return ln δ(ε)/δ."""
-        found = pair.estimate_log_delta(self._epsilon)
-        return None if found is None else found - self._log_delta
+    found = falling_root(excess, first)
+    return None if found is None else (*found, worst)
+
+
+def falling_root(
+    excess: Callable[[float], float | None], first: float
+) -> tuple[float, float] | None:
+    """Return the root of a function that falls in x > 0, and −d/d ln x of it there.
+
+    By inverse interpolation in ln x, through the last three points, in a bracket. None where a
+    value is None, or where it does not fall; −∞ is only known to be below 0.
+    """
+    here, value = math.log(first), excess(first)
+    if value is None or not math.isfinite(value):
+        return None
+    low, high, points = -math.inf, math.inf, [(value, here)]
+    step = math.copysign(_FIRST_STEP, value)
+    off = [1.0, 1.0]  # about the errors of the last points
+    for _ in range(_MOST_STEPS):
+        low, high = (here, high) if value > 0 else (low, here)
+        there = here + step
+        if not low < there < high:
+            bounded = math.isfinite(high - low)
+            there = 0.5 * (low + high) if bounded else here + math.copysign(off[-1], value)
+        found = excess(math.exp(there))
+        if found == -math.inf:
+            high, step = there, 0.5 * (there - here)
+            continue
+        if found is None or not 0 < (value - found) * (there - here) < math.inf:
+            return None
+        slope = (value - found) / (there - here)
+        off = [off[-1], abs(there - here)]
+        here, value = there, found
+        points = [*points[-2:], (value, here)]
+        step = min(max(to_zero(points) - here, -_LONGEST_STEP), _LONGEST_STEP)
+        if abs(step) * off[0] * off[1] < _NEGLIGIBLE:
+            return math.exp(here + step), slope
+    return None
 
 
 def to_zero(points: Sequence[tuple[float, float]]) -> float:

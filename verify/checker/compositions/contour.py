@@ -20,9 +20,7 @@ B = Nu for an odd N it is that over |n| < N/2, and with d = ℓ − ε
 
     P(L > ε) for K = k(z),   e^ε Q(L > ε) for K = k(z + 1),   k(z) = u e^{−zd}/(1 − e^{−zu}),
 
-and the difference of both for H(ε). It ends sooner where M is small: for w the masses tilted by
-e^{cL}, |M_f(c + it)/M_f(c)|² is at most 1 − Σ 2 w_x w_y (1 − cos tu) over values x and y that are
-u apart, which falls for t ≤ π/u.
+and the difference of both for H(ε).
 
 The search for c, h and T is in floats and proves nothing: the bounds are evaluated for what it has
 found.
@@ -35,7 +33,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias, final
 
 from flint import acb, arb
@@ -332,11 +329,7 @@ def on_lattice(factors: Factors, epsilon: str) -> tuple[Answers, arb] | None:
             one, other = (unit * (-w * gap).exp() / -(-w * unit).expm1() for w in (z, z + 1))
             return one, other
 
-        c = arb(plan.line)
-        height = (log_moments(moved, c, plan.digits) - c * above).exp() / -(-c * unit).expm1()
-        over = 2 * height * _log_fall(moved, plan, plan.nodes + 1).exp()
-        whole = 2 * plan.nodes + 1 == plan.number
-        return _summed(moved, epsilon, plan, kernel, arb(0) if whole else over), distance
+        return _summed(moved, epsilon, plan, kernel, arb(0)), distance
 
 
 def _lattice(factors: Factors) -> tuple[Factors, arb, arb, arb] | None:
@@ -379,33 +372,7 @@ def _common(steps: list[Fraction]) -> Fraction | None:
 
 
 def _around(factors: Factors, eps: float, goal: tuple[float, float], unit: arb) -> _Plan:
-    """Choose the number of nodes of a lattice for one line, and those after which M is small."""
+    """Choose the number of nodes of a lattice for one line."""
     plan = _line(factors, eps, goal, _TRIALS[0][0])
     half = max(math.ceil(math.pi / (plan.step * float(unit))), 1)
-    plan = replace(plan, number=2 * half + 1, unit=text(unit))
-    kept, wanted = 8, -plan.digits * LN10 - math.log(half) - 3
-    with ctx.workprec(64):
-        while kept < half and float(_log_fall(factors, plan, kept)) > wanted:
-            kept += kept // 3
-    return _worked(factors, replace(plan, nodes=min(kept, half)))
-
-
-def _log_fall(factors: Factors, plan: _Plan, node: int) -> arb:
-    """Bound ln|M(c + it)/M(c)| from above for all nodes from one on."""
-    fall, turn = arb(0), 1 - (2 * arb.pi() * node / plan.number).cos()
-    for count, share in _shares(factors, plan.line, plan.unit, ctx.prec):
-        fall += count * (-share * turn).log1p() / 2
-    return fall
-
-
-@lru_cache(maxsize=64)
-def _shares(factors: Factors, line: float, unit: str, _precision: int) -> list[tuple[int, arb]]:
-    """Return the count of each loss, and Σ 2 w_x w_y over values one step apart."""
-    found = []
-    for factor, count in factors:
-        rows = factor.weighted(arb(line)) if isinstance(factor, Listed) else []
-        rows.sort(key=lambda row: float(row[0]))
-        whole = sum((weight for _, weight in rows), arb(0))
-        near = sum((v * w for (x, v), (y, w) in pairwise(rows) if y - x < 1.5 * arb(unit)), arb(0))
-        found.append((count, 2 * near / whole**2))
-    return found
+    return _worked(factors, replace(plan, number=2 * half + 1, unit=text(unit), nodes=half))

@@ -100,7 +100,8 @@ class Factor:
 
     def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
         """Estimate the least `log_cap`, and the height that gives it."""
-        return self.estimate(line), 0.0
+        with ctx.workprec(64):
+            return float(self.log_cap(arb(line), arb(end), 0.0, 15)), 0.0
 
     def log_cap(self, line: arb, end: arb, height: float, digits: float) -> arb:
         """Bound ln |M(c + it)| from above for all t ≥ T."""
@@ -140,10 +141,6 @@ class Normal(Factor):
     def cost(self, line: float, end: float, digits: float) -> float:
         """Return the cost of one exponential function."""
         return 20
-
-    def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
-        """Return ln |M(c + iT)|."""
-        return self.estimate(line) - (float(arb(self.mu)) * end) ** 2 / 2, 0.0
 
     def log_cap(self, line: arb, end: arb, height: float, digits: float) -> arb:
         """Return ln |M(c + iT)|: it decreases."""
@@ -269,11 +266,6 @@ class Laplace(Factor):
         if level < -t:
             return arb(1), arb(1)
         return 1 - ((level - t) / 2).exp() / 2, (-(t + level) / 2).exp() / 2
-
-    def estimate_cap(self, line: float, end: float) -> tuple[float, float]:
-        """Return the bound below: two atoms keep M from falling to 0."""
-        with ctx.workprec(64):
-            return float(self.log_cap(arb(line), arb(end), 0.0, 15)), 0.0
 
     def log_cap(self, line: arb, end: arb, height: float, digits: float) -> arb:
         """Bound both parts, for all u ≥ T: near 0 as they fall, and beyond for good."""

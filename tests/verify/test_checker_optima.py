@@ -19,9 +19,9 @@ from lp.integer_problem import IntegerNoiseProblem
 from lp.problem import CountNoiseProblem
 from lp.shape_problem import GaussianShapeProblem
 from lp.shapes import optimal_gaussian_shape
-from tests.verify.forge import Data, at, decided, problems, put, sealed
+from tests.verify.forge import Data, at, certified, decided, problems, put, sealed
 from verify import checker
-from verify.checker import check, optimum
+from verify.checker import Outcome, check, optimum
 from verify.cli import main, optimal_integer, optimal_shape
 
 Forge = Callable[[Data], None]
@@ -366,3 +366,14 @@ def test_a_rival_within_the_tolerance_refutes_nothing() -> None:
         'probabilities = ["1/16", "3/16", "1/2", "3/16", "1/16"]\nlowest = -2'
     )
     assert decided(text)[0] == "UNDECIDED"
+
+
+def test_a_shape_of_too_many_corners_is_not_called_wrong() -> None:
+    data = certified("gaussian-shape")
+    size = 17
+    data["given"] |= {"space": {"type": "Box", "bounds": ["1"] * size}, "weights": ["1"] * size}
+    data["covariance"] = [[str(size * (i == j)) for j in range(size)] for i in range(size)]
+    checked = checker.check(sealed(data))
+    assert checked.outcome is Outcome.NOT_CHECKED
+    assert checked.problems == []
+    assert "65536 vertices" in checked.not_checked

@@ -72,8 +72,8 @@ def check(data: Mapping[str, Any]) -> Checked:
         elif "kind" in data:
             prove, say = _OPTIMA[data["kind"]]
             with ctx.workprec(_BITS):
-                problems = _read(prove, data)
-            said = None if problems else say(data)
+                problems, not_checked = _read(prove, data)
+            said = None if problems or not_checked else say(data)
         else:
             said = _check_claim(data, problems, given, recomputed)
     return Checked(
@@ -88,12 +88,16 @@ def check(data: Mapping[str, Any]) -> Checked:
     )
 
 
-def _read(prove: Callable[[Mapping[str, Any]], Problems], data: Mapping[str, Any]) -> Problems:
-    """Return what is wrong with the certificate of an optimum, whose numbers may not be any."""
+def _read(
+    prove: Callable[[Mapping[str, Any]], Problems], data: Mapping[str, Any]
+) -> tuple[Problems, str]:
+    """Return what is wrong with the certificate of an optimum, or why that is not found."""
     try:
-        return prove(data)
-    except (UnknownError, LookupError, TypeError, ValueError, ArithmeticError) as error:
-        return [("certificate", f"cannot be read: {type(error).__name__} {error}")]
+        return prove(data), ""
+    except UnknownError as error:
+        return [], f"it is not found again here: {error}"
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        return [("certificate", f"cannot be read: {type(error).__name__} {error}")], ""
 
 
 def name(data: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 from flint import arb, arb_poly
 
 from accountant.numbers.precision import ctx
-from verify.checker.declared.law import DeclaredLaw, Pair, unknown
+from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, unknown
 from verify.checker.notation import Noise
 from verify.checker.reals import Real, UnknownError, ball, exp
 
@@ -90,6 +90,8 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    if not -pair["distance"] < epsilon < pair["distance"]:
+        return NONE if epsilon > 0 else ALL
     (p, q, _, _), factor = _chances(pair), ball(exp(epsilon))
     one, other = max(zip(p, q, strict=True), key=lambda both: (both[0] - factor * both[1]).mid())
     return Real(one), Real(other)

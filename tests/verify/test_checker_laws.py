@@ -20,7 +20,7 @@ from verify.checker.arithmetic import narrow, settle
 from verify.checker.facts import mechanism
 from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
 from verify.checker.language import Variables, evaluate, split
-from verify.checker.masses import _by_fraction
+from verify.checker.masses import binomial_mass, binomial_tail
 from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import INFINITE, Real, UnknownError, apply, compare, hull, sqrt
 from verify.expression import Expression, split_relation
@@ -206,10 +206,7 @@ def test_trees(name: str) -> None:
 @pytest.mark.parametrize(
     ("k", "n", "p"), [(60, 100, 0.5), (999, 1000, 0.7), (1, 1000, 1e-4), (1700, 3000, 0.55)]
 )
-def test_the_continued_fraction_of_many_trials_is_the_tail(k: int, n: int, p: float) -> None:
-    """It is taken of many trials alone; of few it must meet Arb's incomplete beta function."""
-    exact = arb(p).beta_lower(k, n - k + 1, 1)
-    rest = _by_fraction(n - k + 1, n, 1 - arb(p)) if k < (n + 1) * p else None
-    found = _by_fraction(k, n, arb(p)) if rest is None else 1 - rest
-    assert found.overlaps(exact)
+def test_a_binomial_tail_is_the_sum_of_its_masses(k: int, n: int, p: float) -> None:
+    found = binomial_tail(k, n, arb(p))
+    assert found.overlaps(sum((binomial_mass(j, n, arb(p)) for j in range(k, n + 1)), arb(0)))
     assert found.rel_accuracy_bits() > 30

@@ -51,7 +51,7 @@ def _first(masses: list[arb], s: int, epsilon: Any) -> int:
     factor, last = ball(exp(epsilon)), len(masses) - 1
     for m in range(s - last, last + 1):
         one, other = masses[abs(m - s)], factor * masses[abs(m)]
-        if one > other:
+        if one > other and m > s - last:
             return m
         if not one < other:
             break

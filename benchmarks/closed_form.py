@@ -12,7 +12,7 @@ derives. Each cell falls into one region, by exact comparison:
     tie          the printed δ* is the optimum, but Definition 2 does not attain it
 
 and the formula of `count_noise_optimal_delta` is compared with the optimum as well. The simplex
-route (`lp.search.Search`) solves the programs; it knows neither formula.
+route (`lp.search.answers`) solves the programs; it knows neither formula.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from flint import fmpq
 from accountant.mechanisms.counting.count_noise_law import CountNoise
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
-from lp.search import Search, first_magnitude
+from lp.search import answers
 
 # e^0.05 … e^4, as fractions with denominator 20
 RATIOS = ("21/20", "6/5", "3/2", "2", "27/10", "9/2", "9", "20", "54")
@@ -73,8 +73,8 @@ def simplex_optimum(problem: CountNoiseProblem) -> Fraction | None:
     """Return the optimum that the simplex route proves exactly (D ≤ 16), or None."""
     if problem.support > 16:
         return None
-    search = Search(problem, first_magnitude(problem), 100, complete=True, own=1)
-    return next((answer.exact for answer in search.answers() if answer.exact is not None), None)
+    found = answers(problem, 100, complete=True, own=1)
+    return next((answer.exact for answer in found if answer.exact is not None), None)
 
 
 def chain_bounds(ratio: str, eta: str, support: int, count: int) -> dict[str, Fraction]:

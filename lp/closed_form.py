@@ -13,9 +13,7 @@ z = 0 to k, w_i = (w_{i+1} + 1)/E; for the bound with m, which the paper leaves 
 they follow the chain from m inward, u_i = 1 + E u_{i+1}, and from m + 1 outward,
 t_i = 1 + E t_{i−1}.
 
-The certificate made of them is checked like any other; nothing here is taken on trust. The
-simplex route (`lp.search`) comes first, as it knows none of this; where floating point cannot
-follow δ, as it is too small beside η, this is what remains.
+The certificate made of them is checked like any other; nothing here is taken on trust.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ says so. The optimum is then the same for every N beyond the counts of the relax
 is not always enough: for E = 3, η = 1/100, D = 4 it is 1/24 there and 57/1352 from N = 6 on.)
 Constraints whose right side lies nearer to n than the left side are first left out, and put
 back where an answer violates them.
-One law for all counts n ≥ D has a closed form (`lp.closed_form`), which helps out where the
-simplex method gives up.
+One law for all counts n ≥ D has a closed form (`lp.closed_form`).
 """
 
 from __future__ import annotations
@@ -38,14 +37,12 @@ from lp.certificate import DualBound, Ratio
 from lp.laws import Law
 from lp.passes import Answer
 from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
-from lp.search import Search, first_magnitude
+from lp.search import answers, by_formula, first_magnitude
 from lp.true_delta import true_answers
 from lp.weights import Weights, mixture_weights, symmetric_weights
 
-NARROW = Fraction(1, 10**30)
-WIDE = Fraction(1, 10**12)
-_NARROW_SUPPORT = 16
-"""Support up to which rational data are solved exactly: the fractions stay short."""
+_WIDTH = Fraction(1, 10**12)
+"""Relative width of the answer unless another is asked for."""
 _GUARD_BITS = 16
 """Bits by which a solution is finer than the width that is asked for."""
 _MORE_LAWS = 3
@@ -133,18 +130,14 @@ def optimal_count_noise(
     problem
         E, η, D, and N or data-independence.
     relative_width
-        The width to reach. Unless given, 1e-30 for D ≤ 16, and 1e-12 beyond and for the
-        objective "true-delta".
+        The width to reach; 1e-12 unless given.
 
     Raises
     ------
     UndecidedError
         If the width was not reached; the message carries what was.
     """
-    started = time.perf_counter()
-    if relative_width is None:
-        narrow = problem.support <= _NARROW_SUPPORT and problem.objective == "singular"
-        relative_width = NARROW if narrow else WIDE
+    started, relative_width = time.perf_counter(), relative_width or _WIDTH
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
     best: Solution | None = None
     for answer in _answers(problem, bits):
@@ -164,22 +157,16 @@ def _answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
     if problem.objective == "true-delta":
         yield from true_answers(problem, bits)
         return
-    magnitude = first_magnitude(problem)
+    if problem.max_count is None:
+        yield by_formula(problem, bits)
+        return
     # P(Z = −1 | n = 1) ≥ (1 − η)/2: where η is so small that this may exceed Eη + δ, that bound
     # of a larger probability by a smaller one counts from the start.
     with ctx.workprec(64):
-        cap = to_fmpq(problem.eta) * arb(problem.exponential()) + arb(2) ** magnitude
+        cap = to_fmpq(problem.eta) * arb(problem.exponential()) + arb(2) ** first_magnitude(problem)
         tight = bool(to_fmpq((1 - problem.eta) / 2) > cap)
     for complete, own in _passes(problem, tight=tight):
-        search = Search(problem, magnitude, bits, complete=complete, own=own)
-        try:
-            yield from search.answers()
-        except UndecidedError:
-            if problem.max_count is not None:
-                raise
-        magnitude = search.magnitude
-    if problem.max_count is None:
-        yield search.by_formula()
+        yield from answers(problem, bits, complete=complete, own=own)
 
 
 def _passes(problem: CountNoiseProblem, *, tight: bool) -> Iterator[tuple[bool, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -12,14 +13,14 @@ from flint import arb, fmpq
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
-from lp.build import CountProgram, Layout
+from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio
 from lp.elimination import basic_solution
 from lp.laws import Law, nearest_law
 from lp.pivot import optimal_basis
 from lp.problem import CountNoiseProblem, Value, to_fraction
 from lp.program import Program, scaled
-from lp.refine import Refined
+from lp.refine import Refined, refine
 from lp.solve import InfeasibleError, SolverError
 
 GUARD_DIGITS = 12
@@ -28,6 +29,11 @@ _OFFSETS = (0, 12, 24, 48, 96, -12, -24)
 """Where the magnitude of δ is sought, log₂, from a guess on: the guess is seldom too large."""
 _TOO_FAR = 20
 """log₂ of how far a value may be from its guess: further, the solver's tolerances hide it."""
+_PIVOTED = 800
+"""Masses of a program that is pivoted: it may take hundreds of pivots, a tenth of a second each."""
+WHOLE = fmpq(1)
+ROOM = 1 - fmpq(1, 1 << 40)
+"""Share of E for which a law that needs no δ keeps its constraints in spite of rounding."""
 Basis: TypeAlias = tuple[Sequence[Value], Sequence[Value]]
 """A point and multipliers."""
 
@@ -118,6 +124,53 @@ def digits_for(delta: Value, bits: int, least: int = 0) -> int:
     return int((max(size, 0) + bits) * math.log10(2)) + GUARD_DIGITS
 
 
+def solved(
+    problem: CountNoiseProblem,
+    layout: Layout,
+    magnitude: int,
+    bits: int,
+    *,
+    form: Callable[[CountProgram, int], Program],
+    complete: bool = True,
+    pivots: bool = False,
+    exactly: bool = False,
+    share: fmpq = WHOLE,
+) -> tuple[Solved, int]:
+    """Solve the program of a layout for E·share; return also log₂ of its δ, sought from a guess on.
+
+    What iterative refinement leaves is corrected by pivots only if those are asked for; the
+    bounds that it proves without them may be wider, and are bounds all the same. `form` makes the
+    program that is solved of the one of single outcomes and the scale of δ.
+    """
+
+    def ratio() -> Value:
+        return problem.exponential() * share
+
+    log_ratio = log_ratio_of(ratio)
+
+    def written(scale: int) -> tuple[CountProgram, Program, int]:
+        plain = count_program(
+            problem, layout, magnitude=scale, log_ratio=log_ratio, complete=complete
+        )
+        program = form(plain, scale)
+        exponents = program.column_exponents
+        # violations are measured in the scale of each column: the least is near δ, the largest 1
+        return plain, program, bits + max(exponents) - min(exponents)
+
+    def attempt(scale: int) -> tuple[CountProgram, Refined]:
+        plain, program, depth = written(scale)
+        return plain, refine(program, ratio, log_ratio, depth)
+
+    plain, found, scale = at_some_scale(magnitude, attempt)
+    _, program, depth = written(scale)
+    few = plain.program.columns <= _PIVOTED
+    if exactly or (pivots and few and found.violation > -depth):
+        with contextlib.suppress(UndecidedError):  # else the bounds of the guess are wider
+            basis = polished(program, found, ratio, depth, exactly=exactly)
+            return Solved(plain, *basis), scale
+    return Solved(plain, found.point, found.multipliers), scale
+
+
 def laws_of(problem: CountNoiseProblem, solved: Solved, digits: int | None) -> tuple[Law, ...]:
     """Return the laws of a solution, with mass 1 and mean 0 exactly."""
     entries, lowest = solved.program.entries, solved.program.layout.lowest
@@ -131,23 +184,39 @@ def laws_of(problem: CountNoiseProblem, solved: Solved, digits: int | None) -> t
 
 
 def answer(
-    highest: fmpq,
-    laws: tuple[Law, ...],
-    layout: Layout,
-    *,
-    dual: tuple[CountProgram, DualBound],
-    ratio: Ratio,
+    problem: CountNoiseProblem,
+    upper: Solved,
+    lower: Solved,
     bits: int,
+    *,
+    excess: Callable[[Law, Law, int, fmpq], fmpq],
+    bound: Callable[[Solved, Ratio, int | None], DualBound],
+    least: int = 0,
 ) -> Answer:
-    """Return the two bounds of δ, with so many bits, and what proves them."""
-    lowest = max(dual[1].bound, fmpq(0))
+    """Prove an upper bound of δ by the laws of a solution, a lower one by multipliers.
+
+    `excess` is what two laws need of δ, and `bound` makes multipliers feasible; `least` stands for
+    −log₂ δ where δ is 0.
+    """
+    exactly = isinstance(upper.point[0], fmpq) and isinstance(lower.point[0], fmpq)
+    digits = None if exactly else digits_for(upper.point[0], bits, least)
+    with ctx.workprec(4 * (digits or 0) + 128):
+        ratio = Ratio.of(problem.exponential(), 2 * (digits or 40))
+        laws = laws_of(problem, upper, digits)
+        dual = bound(lower, ratio, digits)
+    layout = upper.program.layout
+    excesses = (
+        excess(laws[first], laws[second], shift, ratio.lower)
+        for first, second, shift in layout.comparisons
+    )
+    highest, lowest = max(excesses, default=fmpq(0)), max(dual.bound, fmpq(0))
     shown = int(bits * math.log10(2)) + GUARD_DIGITS
     found = Interval(
         Interval.of_exact(to_fraction(lowest), shown).lower,
         Interval.of_exact(to_fraction(highest), shown).upper,
     )
     exact = to_fraction(highest) if lowest == highest else None
-    return Answer(found, exact, laws, layout, dual, ratio)
+    return Answer(found, exact, laws, layout, (lower.program, dual), ratio)
 
 
 def covers(program: CountProgram) -> list[int | None]:

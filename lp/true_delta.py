@@ -16,31 +16,17 @@ with N beyond D + 1, by a factor that falls like E^{−N}; so M grows until the 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from fractions import Fraction
 
 from flint import fmpq
 
-from accountant.errors import UndecidedError
-from accountant.numbers.precision import ctx
-from lp.build import Comparison, CountProgram, Layout, count_program
+from lp.build import Comparison, CountProgram, Layout
 from lp.certificate import DualBound, Ratio, dual_bound, round_down
 from lp.laws import Law
-from lp.passes import (
-    Answer,
-    Solved,
-    answer,
-    at_some_scale,
-    covers,
-    digits_for,
-    laws_of,
-    log_ratio_of,
-    polished,
-)
-from lp.problem import CountNoiseProblem, Value
+from lp.passes import ROOM, WHOLE, Answer, Solved, answer, covers, solved
+from lp.problem import CountNoiseProblem
 from lp.program import ONE, Coefficient, Program, Row
-from lp.refine import Refined, refine
 from lp.search import first_magnitude
 
 _EXACT_SUPPORT = 8
@@ -49,8 +35,6 @@ _MOST_CELLS = 800
 """Laws by outcomes that one program may have."""
 _MORE_COUNTS = 4
 """Laws that are added where a program with fewer is not enough."""
-_WHOLE = fmpq(1)
-_ROOM = 1 - fmpq(1, 1 << 40)
 
 
 def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
@@ -64,65 +48,40 @@ def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
     else:
         whole = None
     counts = problem.columns
+
+    def solve(
+        layout: Layout, *, pivots: bool = False, exactly: bool = False, share: fmpq = WHOLE
+    ) -> Solved:
+        nonlocal magnitude
+        found, magnitude = solved(
+            problem,
+            layout,
+            magnitude,
+            bits,
+            form=_with_slacks,
+            pivots=pivots,
+            exactly=exactly,
+            share=share,
+        )
+        return found
+
     while whole is None or counts < len(whole.lowest) // 2:
-        tail = Layout.shared_tail(problem, counts)
-        window = Layout.first_counts(problem, counts + 1)
-        upper, magnitude = _solved(problem, tail, magnitude, bits)
-        lower, _ = _solved(problem, window, magnitude, bits)
-        yield _answer(problem, upper, lower, bits)
+        layouts = Layout.shared_tail(problem, counts), Layout.first_counts(problem, counts + 1)
         counts += _MORE_COUNTS
-        if counts * problem.support > _MOST_CELLS:
-            upper, _ = _solved(problem, tail, magnitude, bits, pivots=True)
-            lower, _ = _solved(problem, window, magnitude, bits, pivots=True)
+        last = counts * problem.support > _MOST_CELLS
+        for pivots in (False, True)[: 1 + last]:
+            upper, lower = (solve(layout, pivots=pivots) for layout in layouts)
             yield _answer(problem, upper, lower, bits)
+        if last:
             break
     if whole is None:
         return
     for pivots in (exactly, True):
-        solved, _ = _solved(problem, whole, magnitude, bits, pivots=pivots, exactly=exactly)
-        found = _answer(problem, solved, solved, bits)
-        yield found
-        if found.delta.lower == 0 < found.delta.upper:  # a law with room may need no δ at all
-            roomy, _ = _solved(problem, whole, magnitude, bits, share=_ROOM)
-            yield _answer(problem, roomy, solved, bits)
-
-
-def _solved(
-    problem: CountNoiseProblem,
-    layout: Layout,
-    magnitude: int,
-    bits: int,
-    *,
-    pivots: bool = False,
-    exactly: bool = False,
-    share: fmpq = _WHOLE,
-) -> tuple[Solved, int]:
-    """Solve the program of a layout for E·share; return also log₂ of its δ.
-
-    What iterative refinement leaves is corrected by pivots only if those are asked for; the
-    bounds that it proves without them may be wider, and are bounds all the same.
-    """
-
-    def ratio() -> Value:
-        return problem.exponential() * share
-
-    log_ratio = log_ratio_of(ratio)
-
-    def depth(program: Program) -> int:
-        return bits + max(program.column_exponents) - min(program.column_exponents)
-
-    def attempt(scale: int) -> tuple[CountProgram, Refined]:
-        plain = count_program(problem, layout, magnitude=scale, log_ratio=log_ratio, complete=True)
-        program = _with_slacks(plain, scale)
-        return plain, refine(program, ratio, log_ratio, depth(program))
-
-    plain, found, scale = at_some_scale(magnitude, attempt)
-    program = _with_slacks(plain, scale)
-    if exactly or (pivots and found.violation > -depth(program)):
-        with contextlib.suppress(UndecidedError):  # else the bounds of the guess are wider
-            basis = polished(program, found, ratio, depth(program), exactly=exactly)
-            return Solved(plain, *basis), scale
-    return Solved(plain, found.point, found.multipliers), scale
+        found = solve(whole, pivots=pivots, exactly=exactly)
+        proved = _answer(problem, found, found, bits)
+        yield proved
+        if proved.delta.lower == 0 < proved.delta.upper:  # a law with room may need no δ at all
+            yield _answer(problem, solve(whole, share=ROOM), found, bits)
 
 
 def _with_slacks(plain: CountProgram, magnitude: int) -> Program:
@@ -149,21 +108,7 @@ def _with_slacks(plain: CountProgram, magnitude: int) -> Program:
 
 
 def _answer(problem: CountNoiseProblem, upper: Solved, lower: Solved, bits: int) -> Answer:
-    exactly = isinstance(upper.point[0], fmpq) and isinstance(lower.point[0], fmpq)
-    digits = None if exactly else digits_for(upper.point[0], bits)
-    with ctx.workprec(4 * (digits or 0) + 128):
-        ratio = Ratio.of(problem.exponential(), 2 * (digits or 40))
-        laws = laws_of(problem, upper, digits)
-        dual = _proof(lower, ratio, digits)
-    layout = upper.program.layout
-    highest = max(
-        (
-            divergence(laws[first], laws[second], shift, ratio.lower)
-            for first, second, shift in layout.comparisons
-        ),
-        default=fmpq(0),
-    )
-    return answer(highest, laws, layout, dual=dual, ratio=ratio, bits=bits)
+    return answer(problem, upper, lower, bits, excess=divergence, bound=_proof)
 
 
 def divergence(law: Law, other: Law, shift: int, ratio: fmpq) -> fmpq:
@@ -172,12 +117,12 @@ def divergence(law: Law, other: Law, shift: int, ratio: fmpq) -> fmpq:
     return sum((entry for entry in excess if entry > 0), start=fmpq(0))
 
 
-def _proof(solved: Solved, ratio: Ratio, digits: int | None) -> tuple[CountProgram, DualBound]:
+def _proof(found: Solved, ratio: Ratio, digits: int | None) -> DualBound:
     """Scale the flows so that Σ over pairs of max_z w is at most 1; repair, and prove a bound."""
-    plain = solved.program
+    plain = found.program
     count = plain.equalities + len(plain.flows)
     values: list[fmpq] = []
-    for index, value in enumerate(solved.multipliers[:count]):
+    for index, value in enumerate(found.multipliers[:count]):
         exact = value if digits is None and isinstance(value, fmpq) else None
         rounded = round_down(value, digits or 0) if exact is None else exact
         values.append(rounded if index < plain.equalities else max(rounded, fmpq(0)))
@@ -193,4 +138,4 @@ def _proof(solved: Solved, ratio: Ratio, digits: int | None) -> tuple[CountProgr
         for row in plain.program.rows
     ]
     bare = Program(plain.program.cost, tuple(rows), plain.program.column_exponents)
-    return plain, dual_bound(bare, values, ratio, covers(plain), None)
+    return dual_bound(bare, values, ratio, covers(plain), None)

@@ -140,15 +140,19 @@ def optimal_count_noise(
     started, relative_width = time.perf_counter(), relative_width or _WIDTH
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
     best: Solution | None = None
-    for answer in _answers(problem, bits):
-        found = Solution(problem, *answer, seconds=time.perf_counter() - started)
-        best = found if best is None else min(best, found, key=_width)
-        if _width(best) <= relative_width * Fraction(best.delta.upper):
-            return best
+    why = ""
+    try:
+        for answer in _answers(problem, bits):
+            found = Solution(problem, *answer, seconds=time.perf_counter() - started)
+            best = found if best is None else min(best, found, key=_width)
+            if _width(best) <= relative_width * Fraction(best.delta.upper):
+                return best
+    except UndecidedError as error:
+        why = f" {error}"
     reached = "nothing" if best is None else f"[{best.delta.lower}, {best.delta.upper}]"
     raise UndecidedError(
         f"Relative width {float(relative_width):.1e} was not reached; the optimum was enclosed "
-        f"in {reached}. Ask for a larger relative_width."
+        f"in {reached}.{why} Ask for a larger relative_width, or a smaller support."
     )
 
 

@@ -33,8 +33,8 @@ from lp.certificate import Ratio, round_down
 from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_program
 from lp.passes import log_ratio_of, polished
 from lp.problem import Value, to_fmpq, to_fraction
-from lp.refine import refine
-from lp.solve import InfeasibleError
+from lp.program import scaled
+from lp.solve import Highs, InfeasibleError
 
 MARGIN = Fraction(1, 1 << 96)
 """Where E is irrational the law is made for δ(1 − MARGIN), so that its rounding cannot hurt."""
@@ -295,10 +295,8 @@ def _solved_at(
     size = max(exponents) - min(exponents) + 2 * problem.support.bit_length()
     digits = _DIGITS + int((size + max(log_ratio, 0)) * math.log10(2))
     bits = int(digits / math.log10(2)) + 16
-    found = refine(program.program, problem.exponential, log_ratio, bits)
-    if not exactly and found.violation <= -bits:
-        return _Solved(program, found.point, found.multipliers, digits)
-    basis = polished(program.program, found, problem.exponential, bits, exactly=exactly)
+    guess = Highs(scaled(program.program, 2.0**log_ratio)).run()
+    basis = polished(program.program, log_ratio, guess, problem.exponential, bits, exactly=exactly)
     return _Solved(program, *basis, digits)
 
 

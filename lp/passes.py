@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -20,8 +19,7 @@ from lp.laws import Law, nearest_law
 from lp.pivot import optimal_basis
 from lp.problem import CountNoiseProblem, Value, to_fraction
 from lp.program import Program, scaled
-from lp.refine import Refined, refine
-from lp.solve import InfeasibleError, SolverError
+from lp.solve import Guess, Highs, InfeasibleError, SolverError
 
 GUARD_DIGITS = 12
 """Digits, or bits, beyond what is asked for, so that rounding does not show."""
@@ -29,8 +27,6 @@ _OFFSETS = (0, 12, 24, 48, 96, -12, -24)
 """Where the magnitude of δ is sought, log₂, from a guess on: the guess is seldom too large."""
 _TOO_FAR = 20
 """log₂ of how far a value may be from its guess: further, the solver's tolerances hide it."""
-_PIVOTED = 800
-"""Masses of a program that is pivoted: it may take hundreds of pivots, a tenth of a second each."""
 WHOLE = fmpq(1)
 ROOM = 1 - fmpq(1, 1 << 40)
 """Share of E for which a law that needs no δ keeps its constraints in spite of rounding."""
@@ -69,38 +65,14 @@ def log_ratio_of(ratio: Callable[[], Value]) -> float:
         return float((arb(ratio()).log() / arb(2).log()).mid())
 
 
-def at_some_scale(
-    magnitude: int, attempt: Callable[[int], tuple[CountProgram, Refined]]
-) -> tuple[CountProgram, Refined, int]:
-    """Solve at a scaling for log₂ δ that turns out to be near the δ found; return that too.
-
-    Raises UndecidedError where no scaling has a solution.
-    """
-    failure: Exception | None = None
-    scales = [magnitude + offset for offset in _OFFSETS]
-    seen: set[int] = set()
-    while scales:
-        scale = scales.pop(0)
-        if scale in seen:
-            continue
-        seen.add(scale)
-        try:
-            program, found = attempt(scale)
-        except (InfeasibleError, SolverError) as error:
-            failure = error
-            continue
-        actual = log2(found.point[0]) if found.point[0] > 0 else scale
-        if abs(actual - scale) <= _TOO_FAR:
-            return program, found, scale
-        scales.insert(0, actual)
-    raise UndecidedError(
-        f"The solver found no solution at any of {len(seen)} scalings"
-        f"{f' ({failure})' if failure else ''}."
-    )
-
-
 def polished(
-    program: Program, found: Refined, ratio: Callable[[], Value], bits: int, *, exactly: bool
+    program: Program,
+    log_ratio: float,
+    guess: Guess,
+    ratio: Callable[[], Value],
+    bits: int,
+    *,
+    exactly: bool,
 ) -> Basis:
     """Pivot from the basis of floats to the optimal one; solve that exactly where it is asked for.
 
@@ -108,8 +80,9 @@ def polished(
     """
     with ctx.workprec(3 * bits + 256):
         value = ratio()
-        form = scaled(program, 2.0 ** log_ratio_of(ratio))
-        optimal = optimal_basis(program.at(arb(value)), form, found.columns, found.tight, bits)
+        form = scaled(program, 2.0**log_ratio)
+        basis = guess.basic_columns, guess.tight_rows
+        optimal = optimal_basis(program.at(arb(value)), form, *basis, bits)
         if exactly and isinstance(value, fmpq):
             return basic_solution(program.at(value), optimal.columns, optimal.tight)
     return optimal.point, optimal.multipliers
@@ -132,43 +105,50 @@ def solved(
     *,
     form: Callable[[CountProgram, int], Program],
     complete: bool = True,
-    pivots: bool = False,
     exactly: bool = False,
     share: fmpq = WHOLE,
 ) -> tuple[Solved, int]:
     """Solve the program of a layout for E·share; return also log₂ of its δ, sought from a guess on.
 
-    What iterative refinement leaves is corrected by pivots only if those are asked for; the
-    bounds that it proves without them may be wider, and are bounds all the same. `form` makes the
-    program that is solved of the one of single outcomes and the scale of δ.
+    A scaling for log₂ δ counts if it turns out to be near the δ found. `form` makes the program
+    that is solved of the one of single outcomes and that scaling.
+
+    Raises UndecidedError where no scaling has a solution, or no optimal basis is found.
     """
 
     def ratio() -> Value:
         return problem.exponential() * share
 
     log_ratio = log_ratio_of(ratio)
-
-    def written(scale: int) -> tuple[CountProgram, Program, int]:
+    failure: Exception | None = None
+    scales = [magnitude + offset for offset in _OFFSETS]
+    seen: set[int] = set()
+    while scales:
+        scale = scales.pop(0)
+        if scale in seen:
+            continue
+        seen.add(scale)
         plain = count_program(
             problem, layout, magnitude=scale, log_ratio=log_ratio, complete=complete
         )
         program = form(plain, scale)
-        exponents = program.column_exponents
-        # violations are measured in the scale of each column: the least is near δ, the largest 1
-        return plain, program, bits + max(exponents) - min(exponents)
-
-    def attempt(scale: int) -> tuple[CountProgram, Refined]:
-        plain, program, depth = written(scale)
-        return plain, refine(program, ratio, log_ratio, depth)
-
-    plain, found, scale = at_some_scale(magnitude, attempt)
-    _, program, depth = written(scale)
-    few = plain.program.columns <= _PIVOTED
-    if exactly or (pivots and few and found.violation > -depth):
-        with contextlib.suppress(UndecidedError):  # else the bounds of the guess are wider
-            basis = polished(program, found, ratio, depth, exactly=exactly)
+        try:
+            guess = Highs(scaled(program, 2.0**log_ratio)).run()
+        except (InfeasibleError, SolverError) as error:
+            failure = error
+            continue
+        off = math.frexp(guess.point[0])[1] if guess.point[0] > 0 else 0
+        if abs(off) <= _TOO_FAR:
+            # violations are measured in the scale of each column: the least is near δ
+            exponents = program.column_exponents
+            depth = bits + max(exponents) - min(exponents)
+            basis = polished(program, log_ratio, guess, ratio, depth, exactly=exactly)
             return Solved(plain, *basis), scale
-    return Solved(plain, found.point, found.multipliers), scale
+        scales.insert(0, scale + off)
+    raise UndecidedError(
+        f"The solver found no solution at any of {len(seen)} scalings"
+        f"{f' ({failure})' if failure else ''}."
+    )
 
 
 def laws_of(problem: CountNoiseProblem, solved: Solved, digits: int | None) -> tuple[Law, ...]:
@@ -198,7 +178,7 @@ def answer(
     `excess` is what two laws need of δ, and `bound` makes multipliers feasible; `least` stands for
     −log₂ δ where δ is 0.
     """
-    exactly = isinstance(upper.point[0], fmpq) and isinstance(lower.point[0], fmpq)
+    exactly = all(isinstance(value, fmpq) for value in (*upper.point, *lower.multipliers))
     digits = None if exactly else digits_for(upper.point[0], bits, least)
     with ctx.workprec(4 * (digits or 0) + 128):
         ratio = Ratio.of(problem.exponential(), 2 * (digits or 40))

@@ -19,8 +19,8 @@ from lp.elimination import Sparse, basic_solution, solve
 from lp.problem import Value
 from lp.program import Evaluated, Scaled
 
-_MOST_PIVOTS = 400
-"""Pivots after which no basis is sought by exact steps: the floats were far off."""
+_MOST_WORK = 50_000
+"""Pivots times columns after which no basis is sought: some 7 s, as the floats were far off."""
 
 Name: TypeAlias = tuple[bool, int]
 """A variable: (False, column), or (True, row) for the slack of a row."""
@@ -106,7 +106,7 @@ class _Simplex:
         for row, equality in enumerate(self._form.equalities):
             if not equality or row in self.tight:
                 continue
-            change = self._row((True, row))
+            change = self._change((True, row), slacks=True)
             unit = self._scale((True, row))
             best, entering = arb(0), None
             for name in self._nonbasic():
@@ -127,7 +127,7 @@ class _Simplex:
             )
             if entering is None:
                 return
-            change = self._direction(entering)
+            change = self._change(entering, slacks=False)
             leaving, best, size = None, arb(0), arb(0)
             for name in self._basic():
                 rate = _middle(change(name)) * arb(2) ** -self._scale(name)
@@ -148,7 +148,7 @@ class _Simplex:
             )
             if leaving is None:
                 return
-            change = self._row(leaving)
+            change = self._change(leaving, slacks=True)
             entering, best, size = None, arb(0), arb(0)
             for name in self._nonbasic():
                 rate = _middle(change(name)) * arb(2) ** (self._scale(name) - self._scale(leaving))
@@ -164,59 +164,37 @@ class _Simplex:
         for slack, index in (entering, leaving):
             (self.tight if slack else self.columns).symmetric_difference_update({index})
         self.pivots += 1
-        if self.pivots > _MOST_PIVOTS:
-            raise UndecidedError(f"No optimal basis was found in {_MOST_PIVOTS} pivots.")
+        if self.pivots * len(self._by_column) > _MOST_WORK:
+            raise UndecidedError(f"No optimal basis was found in {self.pivots} pivots.")
         self._solve()
 
-    def _direction(self, entering: Name) -> _Change:
-        """Return how fast each basic variable changes while `entering` grows."""
-        slack, index = entering
-        columns, tight = sorted(self.columns), sorted(self.tight)
-        right: Sparse = {index: fmpq(1)} if slack else {r: -v for r, v in self._by_column[index]}
-        place = {column: position for position, column in enumerate(columns)}
-        rows = [
-            {place[c]: value for c, value in self._program.terms[row] if c in place}
-            for row in tight
-        ]
-        found = solve(rows, [right.get(row, fmpq(0)) for row in tight])
-        moved: dict[int, Value] = dict(zip(columns, found, strict=True))
-        if not slack:
+    def _change(self, name: Name, *, slacks: bool) -> _Change:
+        """Return how fast each basic variable changes while a variable grows from 0.
+
+        With `slacks`: how fast each reduced cost changes while that of the variable grows. The
+        unknowns are then the multipliers of the tight rows, one equation for each basic column,
+        where otherwise they are the basic columns, one equation for each tight row.
+        """
+        rows, columns, sign = self._program.terms, self._by_column, fmpq(1)
+        unknown, equations = sorted(self.columns), sorted(self.tight)
+        if slacks:
+            rows, columns, sign = columns, rows, fmpq(-1)
+            unknown, equations = equations, unknown
+        slack, index = name
+        own = slack == slacks
+        right: Sparse = {at: -value for at, value in columns[index]} if own else {index: sign}
+        place = {entry: position for position, entry in enumerate(unknown)}
+        system = [{place[c]: v for c, v in rows[each] if c in place} for each in equations]
+        found = solve(system, [right.get(each, fmpq(0)) for each in equations])
+        moved: dict[int, Value] = dict(zip(unknown, found, strict=True))
+        if own:
             moved[index] = fmpq(1)
 
         def change(name: Name) -> Value:
             is_slack, at = name
-            if not is_slack:
+            if is_slack == slacks:
                 return moved.get(at, fmpq(0))
-            terms = self._program.terms[at]
-            return sum((v * moved[c] for c, v in terms if c in moved), start=fmpq(0))
-
-        return change
-
-    def _row(self, leaving: Name) -> _Change:
-        """Return how fast each reduced cost changes while that of `leaving` grows."""
-        slack, index = leaving
-        columns, tight = sorted(self.columns), sorted(self.tight)
-        right: Sparse = (
-            {column: -value for column, value in self._program.terms[index]}
-            if slack
-            else {index: fmpq(-1)}
-        )
-        place = {row: position for position, row in enumerate(tight)}
-        rows = [
-            {place[r]: value for r, value in self._by_column[column] if r in place}
-            for column in columns
-        ]
-        found = solve(rows, [right.get(column, fmpq(0)) for column in columns])
-        moved: dict[int, Value] = dict(zip(tight, found, strict=True))
-        if slack:
-            moved[index] = fmpq(1)
-
-        def change(name: Name) -> Value:
-            is_slack, at = name
-            if is_slack:
-                return moved.get(at, fmpq(0))
-            entries = self._by_column[at]
-            return -sum((v * moved[r] for r, v in entries if r in moved), start=fmpq(0))
+            return sign * sum((v * moved[c] for c, v in rows[at] if c in moved), start=fmpq(0))
 
         return change
 

@@ -12,7 +12,7 @@ where it is not; `scaled` gives the floating-point matrix for a solver.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, final
@@ -117,10 +117,6 @@ class Evaluated:
                     costs[column] -= value * multiplier
         return costs
 
-    def objective(self, point: Sequence[Value]) -> Value:
-        """Return c·x."""
-        return _sum(to_fmpq(cost) * point[column] for column, cost in self.program.cost.items())
-
 
 @final
 @dataclass(frozen=True)
@@ -131,8 +127,8 @@ class Scaled:
     2^−row_exponents[i], after which its largest coefficient is in [1/2, 1]; `starts`, `indices`
     and `values` hold the sparse rows. Entries below
     `_NEGLIGIBLE` are left out, and the columns that lose one cost a little instead, so that
-    they do not grow without bound: the solver only guesses, and what it guesses is refined and
-    proved afterwards in exact arithmetic.
+    they do not grow without bound: the solver only guesses, and what it guesses is corrected by
+    pivots and proved afterwards in exact arithmetic.
     """
 
     starts: NDArray[np.int32]
@@ -201,7 +197,3 @@ def scaled(program: Program, ratio: float) -> Scaled:
 def _frexp(value: float, exponent: int) -> tuple[float, int]:
     mantissa, own = math.frexp(value)
     return mantissa, own + exponent
-
-
-def _sum(values: Iterable[Value]) -> Value:
-    return sum(values, start=fmpq(0))

@@ -76,7 +76,7 @@ def answers(problem: CountNoiseProblem, bits: int, *, complete: bool, own: int) 
     counts = dict.fromkeys(min(problem.counts or 1, window) for window in windows)
     magnitude = first_magnitude(problem)
 
-    def solve(layout: Layout, *, pivots: bool = False, share: fmpq = WHOLE) -> tuple[Solved, int]:
+    def solve(layout: Layout, share: fmpq = WHOLE) -> tuple[Solved, int]:
         return solved(
             problem,
             layout,
@@ -84,7 +84,6 @@ def answers(problem: CountNoiseProblem, bits: int, *, complete: bool, own: int) 
             bits,
             form=lambda plain, _: plain.program,
             complete=complete,
-            pivots=pivots,
             exactly=exactly,
             share=share,
         )
@@ -95,17 +94,15 @@ def answers(problem: CountNoiseProblem, bits: int, *, complete: bool, own: int) 
             problem, upper, lower, bits, excess=Law.excess, bound=_bound, least=-magnitude
         )
 
-    for pivots in dict.fromkeys((exactly, True)):
-        upper, magnitude = solve(layout, pivots=pivots)
-        found = proved(upper, upper)
-        yield found
-        if not complete and to_fmpq(Fraction(found.delta.upper)) > upper.point[0] * _MORE:
-            return
-        if found.delta.lower == 0 < found.delta.upper:  # a law with room may need no δ at all
-            yield proved(solve(layout, share=ROOM)[0], upper)
-        for window in counts if pivots else ():
-            lower, _ = solve(Layout.first_counts(problem, window), pivots=pivots)
-            yield proved(upper, lower)
+    upper, magnitude = solve(layout)
+    found = proved(upper, upper)
+    yield found
+    if not complete and to_fmpq(Fraction(found.delta.upper)) > upper.point[0] * _MORE:
+        return
+    if found.delta.lower == 0 < found.delta.upper:  # a law with room may need no δ at all
+        yield proved(solve(layout, ROOM)[0], upper)
+    for window in counts:
+        yield proved(upper, solve(Layout.first_counts(problem, window))[0])
 
 
 def _bound(found: Solved, ratio: Ratio, digits: int | None) -> DualBound:

@@ -38,11 +38,10 @@ class Guess:
 
 
 @final
-class DirectHighs:
-    """HiGHS's simplex method, called directly; it keeps its basis between solves.
+class Highs:
+    """HiGHS's simplex method, called directly.
 
-    Each inequality a·x ≥ b is written a·x − s = b with a slack s ≥ 0 of its own, whose cost
-    iterative refinement can set.
+    Each inequality a·x ≥ b is written a·x − s = b with a slack s ≥ 0 of its own.
     """
 
     def __init__(self, program: Scaled) -> None:
@@ -112,30 +111,6 @@ class DirectHighs:
             np.flatnonzero(basic[: self._columns]).tolist(),
             np.flatnonzero(~loose).tolist(),
         )
-
-    def correct(
-        self,
-        lower: NDArray[np.float64],
-        bounds: NDArray[np.float64],
-        cost: NDArray[np.float64],
-    ) -> Guess:
-        """Solve again from the last basis with other bounds and costs (iterative refinement).
-
-        Parameters
-        ----------
-        lower, cost
-            For the columns and then for the slacks of the inequalities.
-        bounds
-            The right sides of the rows.
-        """
-        import numpy as np
-
-        every_column, every_row = np.arange(len(lower)), np.arange(len(bounds))
-        upper = np.full(len(lower), 1e12)
-        self._solver.changeColsBounds(len(lower), every_column, lower, upper)
-        self._solver.changeColsCost(len(lower), every_column, cost)
-        self._solver.changeRowsBounds(len(bounds), every_row, bounds, bounds)
-        return self.run()
 
 
 _LARGEST = 1e6

@@ -49,39 +49,26 @@ def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
         whole = None
     counts = problem.columns
 
-    def solve(
-        layout: Layout, *, pivots: bool = False, exactly: bool = False, share: fmpq = WHOLE
-    ) -> Solved:
+    def solve(layout: Layout, *, exactly: bool = False, share: fmpq = WHOLE) -> Solved:
         nonlocal magnitude
         found, magnitude = solved(
-            problem,
-            layout,
-            magnitude,
-            bits,
-            form=_with_slacks,
-            pivots=pivots,
-            exactly=exactly,
-            share=share,
+            problem, layout, magnitude, bits, form=_with_slacks, exactly=exactly, share=share
         )
         return found
 
     while whole is None or counts < len(whole.lowest) // 2:
-        layouts = Layout.shared_tail(problem, counts), Layout.first_counts(problem, counts + 1)
+        tail, window = Layout.shared_tail(problem, counts), Layout.first_counts(problem, counts + 1)
+        yield _answer(problem, solve(tail), solve(window), bits)
         counts += _MORE_COUNTS
-        last = counts * problem.support > _MOST_CELLS
-        for pivots in (False, True)[: 1 + last]:
-            upper, lower = (solve(layout, pivots=pivots) for layout in layouts)
-            yield _answer(problem, upper, lower, bits)
-        if last:
+        if counts * problem.support > _MOST_CELLS:
             break
     if whole is None:
         return
-    for pivots in (exactly, True):
-        found = solve(whole, pivots=pivots, exactly=exactly)
-        proved = _answer(problem, found, found, bits)
-        yield proved
-        if proved.delta.lower == 0 < proved.delta.upper:  # a law with room may need no δ at all
-            yield _answer(problem, solve(whole, share=ROOM), found, bits)
+    found = solve(whole, exactly=exactly)
+    proved = _answer(problem, found, found, bits)
+    yield proved
+    if proved.delta.lower == 0 < proved.delta.upper:  # a law with room may need no δ at all
+        yield _answer(problem, solve(whole, share=ROOM), found, bits)
 
 
 def _with_slacks(plain: CountProgram, magnitude: int) -> Program:

@@ -73,7 +73,7 @@ def simplex_optimum(problem: CountNoiseProblem) -> Fraction | None:
     """Return the optimum that the simplex route proves exactly (D ≤ 16), or None."""
     if problem.support > 16:
         return None
-    found = answers(problem, 100, complete=True, own=1)
+    found = answers(problem, 100, own=1)
     return next((answer.exact for answer in found if answer.exact is not None), None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from accountant.core.adjacency import Adjacency
@@ -126,15 +126,8 @@ def _cut(table: Table) -> Table:
     least = max(*table.p, *table.q) / 300
     kept = [i for i, pair in enumerate(zip(table.p, table.q, strict=True)) if max(pair) >= least]
     part = slice(kept[0], kept[-1] + 1)
-    return Table(
-        table.outcomes[part],
-        table.p[part],
-        table.q[part],
-        table.inside[part],
-        table.discrete,
-        table.rare,
-        table.names[part],
-    )
+    names = ("outcomes", "p", "q", "inside", "names")
+    return replace(table, **{name: getattr(table, name)[part] for name in names})
 
 
 def _on_integers(reference: Discrete, epsilon: float, law: dict[str, Any]) -> Table:

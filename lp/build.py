@@ -90,7 +90,7 @@ class CountProgram:
 
 
 def count_program(
-    problem: CountNoiseProblem, layout: Layout, *, magnitude: int, log_ratio: float, complete: bool
+    problem: CountNoiseProblem, layout: Layout, *, magnitude: int, log_ratio: float
 ) -> CountProgram:
     """Write down the program of a layout.
 
@@ -100,9 +100,6 @@ def count_program(
         A guess of log₂ δ, for the scaling.
     log_ratio
         log₂ E, for the scaling.
-    complete
-        Whether to list all constraints, or only those whose right side lies further from n
-        than the left side. The others rarely bind; leaving them out is a relaxation.
     """
     entries = [(law, z) for law, low in enumerate(layout.lowest) for z in _values(problem, low)]
     column = {entry: index for index, entry in enumerate(entries, start=1)}
@@ -115,9 +112,8 @@ def count_program(
     flows: list[tuple[Comparison, int]] = []
     for comparison in layout.comparisons:
         for z in range(layout.lowest[comparison.first], problem.support + 1):
-            if complete or abs(z - comparison.shift) >= abs(z):
-                flows.append((comparison, z))
-                rows.append(_comparison(problem, comparison, z, column))
+            flows.append((comparison, z))
+            rows.append(_comparison(problem, comparison, z, column))
     exponents = [max(magnitude, -round(abs(z) * log_ratio)) for _, z in entries]
     program = Program({0: Fraction(1)}, tuple(rows), (magnitude, *exponents))
     return CountProgram(layout, program, tuple(entries), tuple(flows))

@@ -69,6 +69,15 @@ def round_down(value: Value, digits: int) -> fmpq:
     return fmpq(whole, fmpz(10) ** digits)
 
 
+def rounded(value: Value, digits: int | None) -> fmpq:
+    """Round a guess down to so many digits; None keeps a rational number as it is."""
+    if digits is not None:
+        return round_down(value, digits)
+    if not isinstance(value, fmpq):
+        raise TypeError("Expected a rational number, or a number of digits.")
+    return value
+
+
 def dual_bound(
     program: Program,
     multipliers: Sequence[Value],
@@ -92,42 +101,32 @@ def dual_bound(
     digits
         Decimal places that the multipliers are rounded to; None keeps rational ones as they are.
     """
-    rounded = [
-        _as_given(value) if digits is None else round_down(value, digits) for value in multipliers
-    ]
+    kept = [rounded(value, digits) for value in multipliers]
     for index, row in enumerate(program.rows):
-        if not row.equality and rounded[index] < 0:
-            rounded[index] = fmpq(0)
-    costs = _reduced_costs(program, rounded, ratio)
+        if not row.equality:
+            kept[index] = max(kept[index], fmpq(0))
+    costs = _reduced_costs(program, kept, ratio)
     for column, cost in program.cost.items():
         if costs[column] < 0:
             limit = to_fmpq(cost)
-            shrink = limit / (limit - costs[column])
-            if digits is not None:
-                shrink = round_down(shrink, digits)
-            rounded = [value * shrink for value in rounded]
-            costs = _reduced_costs(program, rounded, ratio)
+            shrink = rounded(limit / (limit - costs[column]), digits)
+            kept = [value * shrink for value in kept]
+            costs = _reduced_costs(program, kept, ratio)
     for column, cover in enumerate(covers):
         if cover is not None and costs[column] < 0:
-            rounded[cover] += costs[column]
+            kept[cover] += costs[column]
             for other, _ in program.rows[cover].terms:
                 costs[other] -= costs[column] if other != column else 0
             costs[column] = fmpq(0)
     bound = sum(
         (
             ratio.least(row.bound, value)
-            for row, value in zip(program.rows, rounded, strict=True)
+            for row, value in zip(program.rows, kept, strict=True)
             if value != 0
         ),
         start=fmpq(0),
     )
-    return DualBound(rounded, bound)
-
-
-def _as_given(value: Value) -> fmpq:
-    if not isinstance(value, fmpq):
-        raise TypeError("Expected rational multipliers.")
-    return value
+    return DualBound(kept, bound)
 
 
 def _reduced_costs(program: Program, multipliers: Sequence[fmpq], ratio: Ratio) -> list[fmpq]:

@@ -12,8 +12,6 @@ How the program of Proposition 2 is solved for any N in the time of one small pr
 The two agree to the width that is asked for, or M is doubled; if they still do not, the answer
 says so. The optimum is then the same for every N beyond the counts of the relaxation. (N = D + 1
 is not always enough: for E = 3, η = 1/100, D = 4 it is 1/24 there and 57/1352 from N = 6 on.)
-Constraints whose right side lies nearer to n than the left side are first left out, and put
-back where an answer violates them.
 One law for all counts n ≥ D has a closed form (`lp.closed_form`).
 """
 
@@ -25,19 +23,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from flint import arb
-
 from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
 from lp.build import CountProgram, Layout
 from lp.certificate import DualBound, Ratio
 from lp.laws import Law
 from lp.passes import Answer
-from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
-from lp.search import answers, by_formula, first_magnitude
+from lp.problem import CountNoiseProblem, to_fraction
+from lp.search import answers, by_formula
 from lp.true_delta import true_answers
 from lp.weights import Weights, mixture_weights, symmetric_weights
 
@@ -164,28 +159,14 @@ def _answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
     if problem.max_count is None:
         yield by_formula(problem, bits)
         return
-    # P(Z = −1 | n = 1) ≥ (1 − η)/2: where η is so small that this may exceed Eη + δ, that bound
-    # of a larger probability by a smaller one counts from the start.
-    with ctx.workprec(64):
-        cap = to_fmpq(problem.eta) * arb(problem.exponential()) + arb(2) ** first_magnitude(problem)
-        tight = bool(to_fmpq((1 - problem.eta) / 2) > cap)
-    for complete, own in _passes(problem, tight=tight):
-        yield from answers(problem, bits, complete=complete, own=own)
-
-
-def _passes(problem: CountNoiseProblem, *, tight: bool) -> Iterator[tuple[bool, int]]:
-    """Yield whether all constraints are listed, and how many counts have a law of their own.
-
-    D + 1 laws are nearly always enough, but not where the least count is large: for E = 2,
-    η = 9/20, D = 3 and the counts 3..7 the law of 6 cannot serve 7 as well.
-    """
+    # D + 1 laws are nearly always enough, but not where the least count is large: for E = 2,
+    # η = 9/20, D = 3 and the counts 3..7 the law of 6 cannot serve 7 as well.
     own = problem.columns
-    yield from [(complete, own) for complete in ((True,) if tight else (False, True))]
-    for _ in range(_MORE_LAWS):
+    for _ in range(1 + _MORE_LAWS):
+        yield from answers(problem, bits, own=own)
         if problem.counts is None or own >= problem.counts:
             return
         own = min(2 * own, problem.counts)
-        yield True, own
 
 
 def _width(solution: Solution) -> Fraction:

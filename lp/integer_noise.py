@@ -29,7 +29,7 @@ from accountant.errors import DpassayError, UndecidedError
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
-from lp.certificate import Ratio, round_down
+from lp.certificate import Ratio, rounded
 from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_program
 from lp.passes import log_ratio_of, polished
 from lp.problem import Value, to_fmpq, to_fraction
@@ -131,7 +131,8 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
         ratio = Ratio.of(problem.exponential(), 2 * digits)
         side = _law(problem, point, None if exactly else digits)
         tests = _tests(problem, program, multipliers, None if exactly else digits)
-        steps = _steps(problem, program, multipliers, None if exactly else digits)
+        falls = multipliers[program.steps :] if problem.monotone else ()
+        steps = [max(rounded(value, None if exactly else digits), fmpq(0)) for value in falls]
     divergence = max(
         _divergence(side, shift, ratio.lower) for shift in range(1, problem.sensitivity + 1)
     )
@@ -316,10 +317,7 @@ def _size_of_delta(problem: IntegerNoiseProblem, log_ratio: float) -> Fraction:
 
 def _law(problem: IntegerNoiseProblem, point: Sequence[Value], digits: int | None) -> list[fmpq]:
     """Round P(Z = 0), …, P(Z = D) to a symmetric law."""
-    side: list[fmpq] = []
-    for value in point[: problem.support + 1]:
-        rounded = value if digits is None and isinstance(value, fmpq) else _down(value, digits)
-        side.append(rounded if rounded > 0 else fmpq(0))
+    side = [max(rounded(value, digits), fmpq(0)) for value in point[: problem.support + 1]]
     rest = 2 * _total(side[1:])
     if problem.error_free is None and rest <= 1:
         side[0] = 1 - rest
@@ -335,10 +333,6 @@ def _law(problem: IntegerNoiseProblem, point: Sequence[Value], digits: int | Non
     return side
 
 
-def _down(value: Value, digits: int | None) -> fmpq:
-    return round_down(value, digits or _DIGITS)
-
-
 def _tests(
     problem: IntegerNoiseProblem,
     program: IntegerProgram,
@@ -349,25 +343,8 @@ def _tests(
     largest = problem.support
     tests = [[fmpq(0)] * (2 * largest + 1) for _ in range(problem.sensitivity)]
     for row, (shift, z) in enumerate(program.inequalities, start=program.first):
-        value = multipliers[row]
-        rounded = value if digits is None and isinstance(value, fmpq) else _down(value, digits)
-        tests[shift - 1][z + largest] = rounded if rounded > 0 else fmpq(0)
+        tests[shift - 1][z + largest] = max(rounded(multipliers[row], digits), fmpq(0))
     return tests
-
-
-def _steps(
-    problem: IntegerNoiseProblem,
-    program: IntegerProgram,
-    multipliers: Sequence[Value],
-    digits: int | None,
-) -> list[fmpq]:
-    """Read the steps off the multipliers."""
-    if not problem.monotone:
-        return []
-    return [
-        max(value if digits is None and isinstance(value, fmpq) else _down(value, digits), fmpq(0))
-        for value in multipliers[program.steps :]
-    ]
 
 
 def _divergence(side: Sequence[fmpq], shift: int, ratio: fmpq) -> fmpq:

@@ -10,7 +10,7 @@ from typing import final
 from flint import fmpq
 
 from accountant.errors import UndecidedError
-from lp.certificate import round_down
+from lp.certificate import rounded
 from lp.problem import Value, to_fraction
 
 
@@ -64,12 +64,7 @@ def nearest_law(
     entries: dict[int, fmpq] = {}
     for z in values:
         if z != 0:
-            given = weights.get(z, zero)
-            if digits is not None:
-                given = round_down(given, digits)
-            elif not isinstance(given, fmpq):
-                raise TypeError("Expected rational probabilities, or a number of digits.")
-            entries[z] = max(given, zero)
+            entries[z] = max(rounded(weights.get(z, zero), digits), zero)
     mass = 1 - fmpq(eta.numerator, eta.denominator) - sum(entries.values(), start=zero)
     mean = -sum((z * value for z, value in entries.items()), start=zero)
     if mass != 0 or mean != 0:

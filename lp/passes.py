@@ -104,7 +104,6 @@ def solved(
     bits: int,
     *,
     form: Callable[[CountProgram, int], Program],
-    complete: bool = True,
     exactly: bool = False,
     share: fmpq = WHOLE,
 ) -> tuple[Solved, int]:
@@ -128,9 +127,7 @@ def solved(
         if scale in seen:
             continue
         seen.add(scale)
-        plain = count_program(
-            problem, layout, magnitude=scale, log_ratio=log_ratio, complete=complete
-        )
+        plain = count_program(problem, layout, magnitude=scale, log_ratio=log_ratio)
         program = form(plain, scale)
         try:
             guess = Highs(scaled(program, 2.0**log_ratio)).run()

@@ -14,13 +14,12 @@ from lp.certificate import DualBound, Ratio, dual_bound
 from lp.closed_form import closed_form
 from lp.laws import Law
 from lp.passes import GUARD_DIGITS, ROOM, WHOLE, Answer, Solved, answer, covers, log2, solved
-from lp.problem import CountNoiseProblem, Value, to_fmpq
+from lp.problem import CountNoiseProblem, Value
 
 _EXACT_SUPPORT = 16
 """Support up to which rational data are solved exactly."""
 _ROOM_BITS = 8
 """Bits between the width and the room that constraints are given: it costs no visible digit."""
-_MORE = fmpq(1001, 1000)
 
 
 def first_magnitude(problem: CountNoiseProblem) -> int:
@@ -51,27 +50,26 @@ def by_formula(problem: CountNoiseProblem, bits: int) -> Answer:
     enough = bits + problem.support.bit_length() + GUARD_DIGITS
     with ctx.workprec(8 * (enough - magnitude + problem.support)):
         layout = Layout.one_law(problem)
-        program = count_program(problem, layout, magnitude=0, log_ratio=0, complete=True)
+        program = count_program(problem, layout, magnitude=0, log_ratio=0)
         margin = Fraction(0) if problem.is_rational else Fraction(1, 1 << (bits + _ROOM_BITS))
         found = Solved(program, *closed_form(problem, program, margin))
     return answer(problem, found, found, bits, excess=Law.excess, bound=_bound, least=-magnitude)
 
 
-def answers(problem: CountNoiseProblem, bits: int, *, complete: bool, own: int) -> Iterator[Answer]:
+def answers(problem: CountNoiseProblem, bits: int, *, own: int) -> Iterator[Answer]:
     """Yield answers, each proved, each after more work than the one before.
 
     The first `own` counts have a law each. The last of these laws serves all larger counts; where
     there are none, the program is the whole one. With own = D + 1 it serves them even then, for ε
     irrational or D large: one more constraint on the law of a count that can have many, and floats
-    find one faster. Constraints that seldom bind are listed where the program is `complete`; else
-    an answer that breaks one is the last.
+    find one faster.
     """
     exactly = problem.is_rational and problem.support <= _EXACT_SUPPORT
     layout = Layout.shared_tail(problem, own)
     windows: tuple[int, ...] = (2 * own - 1, own + 1, 3 * own)
     if problem.counts is None:
         layout, windows = Layout.one_law(problem), ()
-    elif problem.counts == own and (own != problem.support + 1 or complete or exactly):
+    elif problem.counts == own and (own != problem.support + 1 or exactly):
         layout, windows = Layout.first_counts(problem, own), ()
     counts = dict.fromkeys(min(problem.counts or 1, window) for window in windows)
     magnitude = first_magnitude(problem)
@@ -83,13 +81,12 @@ def answers(problem: CountNoiseProblem, bits: int, *, complete: bool, own: int) 
             magnitude,
             bits,
             form=lambda plain, _: plain.program,
-            complete=complete,
             exactly=exactly,
             share=share,
         )
 
     def proved(upper: Solved, lower: Solved) -> Answer:
-        lower = _relaxed(problem, lower, complete=complete) if windows else lower
+        lower = _relaxed(problem, lower) if windows else lower
         return answer(
             problem, upper, lower, bits, excess=Law.excess, bound=_bound, least=-magnitude
         )
@@ -97,8 +94,6 @@ def answers(problem: CountNoiseProblem, bits: int, *, complete: bool, own: int) 
     upper, magnitude = solve(layout)
     found = proved(upper, upper)
     yield found
-    if not complete and to_fmpq(Fraction(found.delta.upper)) > upper.point[0] * _MORE:
-        return
     if found.delta.lower == 0 < found.delta.upper:  # a law with room may need no δ at all
         yield proved(solve(layout, ROOM)[0], upper)
     for window in counts:
@@ -110,13 +105,13 @@ def _bound(found: Solved, ratio: Ratio, digits: int | None) -> DualBound:
     return dual_bound(program.program, found.multipliers, ratio, covers(program), digits)
 
 
-def _relaxed(problem: CountNoiseProblem, found: Solved, *, complete: bool) -> Solved:
+def _relaxed(problem: CountNoiseProblem, found: Solved) -> Solved:
     """Return the relaxation to the counts of a solution, with its multipliers.
 
     A law that is compared with itself is taken for its first count only.
     """
     layout = Layout.first_counts(problem, len(found.program.layout.lowest))
-    program = count_program(problem, layout, magnitude=0, log_ratio=0, complete=complete)
+    program = count_program(problem, layout, magnitude=0, log_ratio=0)
     own = found.program.equalities
     known = dict(zip(found.program.flows, found.multipliers[own:], strict=True))
     flows: list[Value] = [known.get(flow, fmpq(0)) for flow in program.flows]

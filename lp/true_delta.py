@@ -22,7 +22,7 @@ from fractions import Fraction
 from flint import fmpq
 
 from lp.build import Comparison, CountProgram, Layout
-from lp.certificate import DualBound, Ratio, dual_bound, round_down
+from lp.certificate import DualBound, Ratio, dual_bound, rounded
 from lp.laws import Law
 from lp.passes import ROOM, WHOLE, Answer, Solved, answer, covers, solved
 from lp.problem import CountNoiseProblem
@@ -110,15 +110,14 @@ def _proof(found: Solved, ratio: Ratio, digits: int | None) -> DualBound:
     count = plain.equalities + len(plain.flows)
     values: list[fmpq] = []
     for index, value in enumerate(found.multipliers[:count]):
-        exact = value if digits is None and isinstance(value, fmpq) else None
-        rounded = round_down(value, digits or 0) if exact is None else exact
-        values.append(rounded if index < plain.equalities else max(rounded, fmpq(0)))
+        near = rounded(value, digits)
+        values.append(near if index < plain.equalities else max(near, fmpq(0)))
     heights: dict[Comparison, fmpq] = {}
     for (comparison, _), value in zip(plain.flows, values[plain.equalities :], strict=True):
         heights[comparison] = max(heights.get(comparison, fmpq(0)), value)
     total = sum(heights.values(), start=fmpq(0))
     if total > 1:
-        shrink = 1 / total if digits is None else round_down(1 / total, digits)
+        shrink = rounded(1 / total, digits)
         values = [value * shrink for value in values]
     rows = [
         Row(tuple(term for term in row.terms if term[0] != 0), row.bound, row.equality)

@@ -21,12 +21,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from figures.data.digits import Images
+
+if TYPE_CHECKING:
+    from figures.baselines.network import Network
 
 Noise = Callable[[int, np.random.Generator], NDArray[np.float64]]
 """Draws noise for so many parameters at C = 1."""
@@ -69,27 +72,6 @@ def rank_one(sigma_star: float) -> Noise:
     return draw
 
 
-class Model(Protocol):
-    """What is trained: a vector of parameters, and what it says about images."""
-
-    def start(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return the parameters before training."""
-
-    def clipped_sum(
-        self,
-        parameters: NDArray[np.float64],
-        images: NDArray[np.uint8],
-        labels: NDArray[np.int64],
-        clip: float | None,
-    ) -> NDArray[np.float64]:
-        """Return the sum of the records' gradients, each clipped to ℓ2 norm `clip`."""
-
-    def predict(
-        self, parameters: NDArray[np.float64], images: NDArray[np.uint8]
-    ) -> NDArray[np.int64]:
-        """Return the most probable classes."""
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Softmax:
@@ -100,7 +82,7 @@ class Softmax:
     centre: float = 0.0
 
     def start(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return zeros."""
+        """Return the parameters before training, zeros."""
         del rng
         return np.zeros((self.pixels + 1) * self.classes)
 
@@ -111,7 +93,7 @@ class Softmax:
         labels: NDArray[np.int64],
         clip: float | None,
     ) -> NDArray[np.float64]:
-        """Return Σ x r' min(1, C/(‖x‖‖r‖))."""
+        """Return the sum of the records' gradients, Σ x r' min(1, C/(‖x‖‖r‖))."""
         inputs = self._inputs(images)
         residuals = softmax(inputs @ parameters.reshape(-1, self.classes))
         residuals[np.arange(len(labels)), labels] -= 1
@@ -129,6 +111,10 @@ class Softmax:
 
     def _inputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         return np.hstack([images / 255.0 - self.centre, np.ones((len(images), 1))])
+
+
+Model: TypeAlias = "Softmax | Network"
+"""What is trained: a vector of parameters, and what it says about images."""
 
 
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:

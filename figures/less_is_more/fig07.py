@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from figures.description import Description, Settings, Size
+from figures.description import Description, Settings
 from figures.less_is_more import training
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from figures.baselines.private_sgd import Model
 
 DESCRIPTION = Description(
     number="Figure 7",
@@ -41,17 +36,10 @@ _BUDGETS = (
 
 def compute(settings: Settings) -> Table:
     """Train on MNIST, or its stand-in."""
-    from figures.baselines.network import Network
-    from figures.baselines.private_sgd import Softmax
     from figures.data.digits import SIDE, digits
 
-    training.require_torch(settings, "less-is-more/7")
+    model, size = training.model_of(settings, "less-is-more/7", (1, SIDE), SIDE**2)
     data = digits(settings.data, settings.rng("digits"))
-    model: Model = Softmax(SIDE**2)
-    size = 10 * (SIDE**2 + 1)
-    if settings.size is Size.FULL:
-        network = Network(1, SIDE)
-        model, size = network, network.parameters
     return training.compute(
         settings, "less-is-more/7", data, model, size, budgets=_BUDGETS, all_epochs=30,
         epochs=settings.pick(1, 6, 30),

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from figures.description import Description, Settings, Size
 from figures.less_is_more import training
 from figures.table import Table
-
-if TYPE_CHECKING:
-    from figures.baselines.private_sgd import Model
 
 DESCRIPTION = Description(
     number="Figure 8",
@@ -41,20 +36,13 @@ _BUDGETS = (
 
 def compute(settings: Settings) -> Table:
     """Train on CIFAR-10, or its stand-in."""
-    from figures.baselines.network import Network
-    from figures.baselines.private_sgd import Softmax
     from figures.data.cifar import COLOURS, SIDE, colour_images, halved
 
-    training.require_torch(settings, "less-is-more/8")
+    pixels, shape = COLOURS * (SIDE // 2) ** 2, (COLOURS, SIDE)
+    model, size = training.model_of(settings, "less-is-more/8", shape, pixels, centre=0.5)
     data = colour_images(settings.data, settings.rng("colour images"))
-    if settings.size is Size.FULL:
-        network = Network(COLOURS, SIDE)
-        model: Model = network
-        size = network.parameters
-    else:
+    if settings.size is not Size.FULL:
         data = halved(data)
-        model = Softmax(data.train.shape[1], centre=0.5)
-        size = 10 * (data.train.shape[1] + 1)
     return training.compute(
         settings, "less-is-more/8", data, model, size, budgets=_BUDGETS, all_epochs=100,
         epochs=settings.pick(1, 6, 100),

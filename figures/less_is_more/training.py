@@ -175,10 +175,23 @@ def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
     return float(SAMPLING) * float(found.lower)
 
 
-def require_torch(settings: Settings, name: str) -> None:
-    """Ask for torch, with the command that installs it, if the paper's network is asked for."""
-    if settings.size is Size.FULL:
-        extras.require(("torch",), name)
+def model_of(
+    settings: Settings, name: str, shape: tuple[int, int], pixels: int, centre: float = 0.0
+) -> tuple[Model, int]:
+    """Return what a figure trains, and its number of parameters.
+
+    At the paper's own size that is its network for images of so many colours and such a side, for
+    which torch is asked for with the command that installs it; else softmax regression.
+    """
+    from figures.baselines.private_sgd import Softmax
+
+    if settings.size is not Size.FULL:
+        return Softmax(pixels, centre=centre), 10 * (pixels + 1)
+    extras.require(("torch",), name)
+    from figures.baselines.network import Network
+
+    network = Network(*shape)
+    return network, network.parameters
 
 
 def draw(table: Table) -> style.Figure:

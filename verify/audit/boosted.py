@@ -23,7 +23,7 @@ from typing import Any, final
 import numpy as np
 
 from verify.audit import features
-from verify.audit.bit_features import NOTHING, Undo, View, look, lowest_bit
+from verify.audit.bit_features import LEAST, NOTHING, Undo, View, look, lowest_bit
 from verify.audit.features import Values
 from verify.audit.outputs import Matrix
 from verify.audit.vectors import DISCRIMINANT, MEANS, direction
@@ -66,13 +66,6 @@ _LARGEST = 1e300
 """In place of infinity, which trees do not take."""
 
 
-_STORED, _EXPONENT, _HEADS = 52, 0x7FF, 0xFFF
-"""Bits of a double: 52 of the fraction, then 11 of the exponent, then the sign."""
-_SIGNS, _EXPONENTS = np.divmod(np.arange(_HEADS + 1), _EXPONENT + 1)
-_OFFSETS = np.where(_EXPONENTS % _EXPONENT > 0, _EXPONENTS - 2098, 3000).astype(np.int16)
-"""What turns 1023 + the place of the lowest set bit into its exponent, by sign and exponent."""
-
-
 @final
 @dataclass(frozen=True)
 class Summary:
@@ -107,21 +100,15 @@ class Summary:
         return found
 
     def _count(self, outputs: Matrix, found: Values) -> None:
-        """Count the entries of some rows in cells, and note the finest bit.
-
-        As `lowest_bit` and frexp would say, but by a table over sign and exponent, and in short
-        integers: a quarter of the time. The low bit of a number is that of its double read as an
-        integer; 0, ±∞, NaN and numbers below 2^−1022 count as if they had no low bit.
-        """
-        integers = np.ascontiguousarray(self.undo(outputs)).view(np.int64)
-        head = (integers >> _STORED).astype(np.int16) & _HEADS
-        bits = (integers & -integers).astype(np.float64).view(np.int64) >> _STORED
-        fine = (bits.astype(np.int16) & _EXPONENT) + _OFFSETS[head]
+        """Count the entries of some rows in cells, and note the finest bit."""
+        entries = self.undo(outputs)
+        fine = lowest_bit(entries)
         found[:, _CELLS] = fine.min(axis=1)
-        fine -= np.int16(self.finest)
-        binade = (self.largest + 1022 - _EXPONENTS).clip(0, _BINADES - 1)
-        cells = ((2 * binade + _SIGNS) * _FINENESS).astype(np.int16)
-        cell = (cells[head] + fine.clip(0, _FINENESS - 1)).astype(np.int64)
+        exponents = np.frexp(np.nan_to_num(entries, nan=_LARGEST))[1]
+        exponents = np.where(entries == 0, LEAST, exponents)
+        binade = (self.largest - exponents).clip(0, _BINADES - 1)
+        cell = (2 * binade + np.signbit(entries)) * _FINENESS
+        cell += (fine - self.finest).clip(0, _FINENESS - 1)
         cell += np.arange(len(cell))[:, np.newaxis] * _CELLS
         counts = np.bincount(cell.ravel(), minlength=len(cell) * _CELLS)
         found[:, :_CELLS] = counts.reshape(-1, _CELLS)

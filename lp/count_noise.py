@@ -38,6 +38,8 @@ from lp.weights import Weights, mixture_weights, symmetric_weights
 
 _WIDTH = Fraction(1, 10**12)
 """Relative width of the answer unless another is asked for."""
+_ENOUGH = Fraction(1, 10**6)
+"""And up to which the best one that is reached is returned then."""
 _GUARD_BITS = 16
 """Bits by which a solution is finer than the width that is asked for."""
 _MORE_LAWS = 3
@@ -125,14 +127,15 @@ def optimal_count_noise(
     problem
         E, η, D, and N or data-independence.
     relative_width
-        The width to reach; 1e-12 unless given.
+        The width to reach. Unless given, 1e-12 is tried, and up to 1e-6 returned.
 
     Raises
     ------
     UndecidedError
         If the width was not reached; the message carries what was.
     """
-    started, relative_width = time.perf_counter(), relative_width or _WIDTH
+    started, asked = time.perf_counter(), relative_width
+    relative_width = asked or _WIDTH
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
     best: Solution | None = None
     why = ""
@@ -144,6 +147,8 @@ def optimal_count_noise(
                 return best
     except UndecidedError as error:
         why = f" {error}"
+    if best and not asked and _width(best) <= _ENOUGH * Fraction(best.delta.upper):
+        return best
     reached = "nothing" if best is None else f"[{best.delta.lower}, {best.delta.upper}]"
     raise UndecidedError(
         f"Relative width {float(relative_width):.1e} was not reached; the optimum was enclosed "

@@ -19,8 +19,8 @@ from lp.elimination import Sparse, basic_solution, solve
 from lp.problem import Value
 from lp.program import Evaluated, Scaled
 
-_MOST_WORK = 50_000
-"""Pivots times columns after which no basis is sought: some 7 s, as the floats were far off."""
+_MOST_WORK = 200_000_000
+"""Pivots times the square of the columns after which no basis is sought: some 10 s."""
 
 Name: TypeAlias = tuple[bool, int]
 """A variable: (False, column), or (True, row) for the slack of a row."""
@@ -164,7 +164,7 @@ class _Simplex:
         for slack, index in (entering, leaving):
             (self.tight if slack else self.columns).symmetric_difference_update({index})
         self.pivots += 1
-        if self.pivots * len(self._by_column) > _MOST_WORK:
+        if self.pivots * len(self._by_column) ** 2 > _MOST_WORK:
             raise UndecidedError(f"No optimal basis was found in {self.pivots} pivots.")
         self._solve()
 

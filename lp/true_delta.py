@@ -33,8 +33,6 @@ _EXACT_SUPPORT = 8
 """Support up to which rational data are solved exactly."""
 _MOST_CELLS = 800
 """Laws by outcomes that one program may have."""
-_MORE_COUNTS = 4
-"""Laws that are added where a program with fewer is not enough."""
 
 
 def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
@@ -56,10 +54,11 @@ def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
         )
         return found
 
-    while whole is None or counts < len(whole.lowest) // 2:
+    few = 2 if exactly else 1  # a program of few more laws is solved exactly as a whole
+    while whole is None or few * counts < len(whole.lowest):
         tail, window = Layout.shared_tail(problem, counts), Layout.first_counts(problem, counts + 1)
         yield _answer(problem, solve(tail), solve(window), bits)
-        counts += _MORE_COUNTS
+        counts *= 2
         if counts * problem.support > _MOST_CELLS:
             break
     if whole is None:

@@ -154,3 +154,12 @@ def test_bad_problems(options: dict[str, Any], message: str) -> None:
     base: dict[str, Any] = {"epsilon": 1, "eta": "1/2", "support": 4, "max_count": 8}
     with pytest.raises(InvalidInputError, match=message):
         CountNoiseProblem(**(base | options))
+
+
+def test_what_is_reached_is_the_answer_unless_a_width_is_asked_for() -> None:
+    problem = CountNoiseProblem(
+        epsilon="0.5", eta="0.5", support=8, max_count=100, objective="true-delta"
+    )
+    delta = optimal_count_noise(problem).delta
+    assert narrow(delta, Fraction(1, 10**6))
+    assert not narrow(delta, Fraction(1, 10**12))

@@ -34,7 +34,7 @@ from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_prog
 from lp.passes import log_ratio_of, polished
 from lp.problem import Value, to_fmpq, to_fraction
 from lp.program import scaled
-from lp.solve import Highs, InfeasibleError
+from lp.solve import InfeasibleError, guess
 
 MARGIN = Fraction(1, 1 << 96)
 """Where E is irrational the law is made for δ(1 − MARGIN), so that its rounding cannot hurt."""
@@ -263,20 +263,20 @@ def _solved(problem: IntegerNoiseProblem, *, exactly: bool) -> _Solved:
     if problem.delta is not None:
         delta = problem.delta if exactly else problem.delta * (1 - MARGIN)
         return _solved_at(problem, delta, log_ratio, exactly=exactly)
-    guess = _size_of_delta(problem, log_ratio)
+    size = _size_of_delta(problem, log_ratio)
     while True:
         try:
-            found = _solved_at(problem, guess, log_ratio, exactly=exactly)
+            found = _solved_at(problem, size, log_ratio, exactly=exactly)
         except InfeasibleError:  # the solver keeps its columns below 10⁶ in their scale
-            if guess > 1:
+            if size > 1:
                 raise
-            guess *= _STEP
+            size *= _STEP
             continue
         column = found.program.program.columns - 1
         actual = abs(to_fraction(fmpq(*_mantissa(found.point[column]))))
-        if not 0 < actual * _STEP < guess:
+        if not 0 < actual * _STEP < size:
             return found
-        guess = actual
+        size = actual
 
 
 def _mantissa(value: Value) -> tuple[int, int]:
@@ -296,8 +296,8 @@ def _solved_at(
     size = max(exponents) - min(exponents) + 2 * problem.support.bit_length()
     digits = _DIGITS + int((size + max(log_ratio, 0)) * math.log10(2))
     bits = int(digits / math.log10(2)) + 16
-    guess = Highs(scaled(program.program, 2.0**log_ratio)).run()
-    basis = polished(program.program, log_ratio, guess, problem.exponential, bits, exactly=exactly)
+    found = guess(scaled(program.program, 2.0**log_ratio))
+    basis = polished(program.program, log_ratio, found, problem.exponential, bits, exactly=exactly)
     return _Solved(program, *basis, digits)
 
 

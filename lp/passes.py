@@ -19,7 +19,7 @@ from lp.laws import Law, nearest_law
 from lp.pivot import optimal_basis
 from lp.problem import CountNoiseProblem, Value, to_fraction
 from lp.program import Program, scaled
-from lp.solve import Guess, Highs, InfeasibleError, SolverError
+from lp.solve import Guess, InfeasibleError, SolverError, guess
 
 GUARD_DIGITS = 12
 """Digits, or bits, beyond what is asked for, so that rounding does not show."""
@@ -68,7 +68,7 @@ def log_ratio_of(ratio: Callable[[], Value]) -> float:
 def polished(
     program: Program,
     log_ratio: float,
-    guess: Guess,
+    found: Guess,
     ratio: Callable[[], Value],
     bits: int,
     *,
@@ -81,7 +81,7 @@ def polished(
     with ctx.workprec(3 * bits + 256):
         value = ratio()
         form = scaled(program, 2.0**log_ratio)
-        basis = guess.basic_columns, guess.tight_rows
+        basis = found.basic_columns, found.tight_rows
         optimal = optimal_basis(program.at(arb(value)), form, *basis, bits)
         if exactly and isinstance(value, fmpq):
             return basic_solution(program.at(value), optimal.columns, optimal.tight)
@@ -130,16 +130,16 @@ def solved(
         plain = count_program(problem, layout, magnitude=scale, log_ratio=log_ratio)
         program = form(plain, scale)
         try:
-            guess = Highs(scaled(program, 2.0**log_ratio)).run()
+            found = guess(scaled(program, 2.0**log_ratio))
         except (InfeasibleError, SolverError) as error:
             failure = error
             continue
-        off = math.frexp(guess.point[0])[1] if guess.point[0] > 0 else 0
+        off = math.frexp(found.point[0])[1] if found.point[0] > 0 else 0
         if abs(off) <= _TOO_FAR:
             # violations are measured in the scale of each column: the least is near δ
             exponents = program.column_exponents
             depth = bits + max(exponents) - min(exponents)
-            basis = polished(program, log_ratio, guess, ratio, depth, exactly=exactly)
+            basis = polished(program, log_ratio, found, ratio, depth, exactly=exactly)
             return Solved(plain, *basis), scale
         scales.insert(0, scale + off)
     raise UndecidedError(

@@ -32,85 +32,65 @@ class Guess:
     """
 
     point: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
     basic_columns: list[int]
     tight_rows: list[int]
 
 
-@final
-class Highs:
-    """HiGHS's simplex method, called directly.
+def guess(program: Scaled) -> Guess:
+    """Solve a program by HiGHS's simplex method, called directly.
 
-    Each inequality a·x ≥ b is written a·x − s = b with a slack s ≥ 0 of its own.
+    Raises
+    ------
+    InvalidInputError
+        If highspy is not installed.
+    InfeasibleError
+        If HiGHS says that the constraints contradict each other.
+    SolverError
+        If it stops without an answer.
     """
+    require_solver("HIGHS")
+    import highspy
+    import numpy as np
 
-    def __init__(self, program: Scaled) -> None:
-        """Load the program.
-
-        Raises InvalidInputError if highspy is not installed.
-        """
-        require_solver("HIGHS")
-        import highspy
-        import numpy as np
-
-        self._columns = len(program.column_exponents)
-        self._inequalities = np.flatnonzero(~program.equalities)
-        count = len(self._inequalities)
-        total = self._columns + count
-        ends = program.starts[self._inequalities + 1]  # a slack goes to the end of its row
-        slacks = np.arange(self._columns, total)
-        starts = program.starts + np.concatenate([[0], np.cumsum(~program.equalities)])
-        make: Any = highspy.Highs  # its stubs know neither its constructor nor all its methods
-        self._solver = make()
-        for option, value in _OPTIONS.items():
-            self._solver.setOptionValue(option, value)
-        if len(program.bounds) > _MANY_ROWS:  # pays for itself only there; a correction has none
-            self._solver.setOptionValue("presolve", "on")
-        model = highspy.HighsLp()
-        model.num_row_, model.num_col_ = len(program.bounds), total
-        model.col_cost_ = np.concatenate([program.cost, np.zeros(count)])
-        model.col_lower_ = np.zeros(total)
-        model.col_upper_ = np.full(total, _LARGEST)
-        model.row_lower_ = model.row_upper_ = program.bounds
-        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        model.a_matrix_.start_ = starts
-        model.a_matrix_.index_ = np.insert(program.indices, ends, slacks)
-        model.a_matrix_.value_ = np.insert(program.values, ends, -1.0)
-        self._solver.passModel(model)
-
-    def run(self) -> Guess:
-        """Solve, and return point, multipliers and basis."""
-        import highspy
-        import numpy as np
-
-        for strategy in _STRATEGIES:
-            for option, value in strategy.items():
-                self._solver.setOptionValue(option, value)
-            self._solver.run()
-            status = self._solver.getModelStatus()
-            if status == highspy.HighsModelStatus.kInfeasible:
-                raise InfeasibleError("The constraints contradict each other.")
-            if status in (
-                highspy.HighsModelStatus.kOptimal,
-                highspy.HighsModelStatus.kUnknown,  # it did not meet its own tolerances
-            ):
-                break
-            self._solver.clearSolver()
-        else:
-            raise SolverError(f"HiGHS stopped with {self._solver.modelStatusToString(status)!r}.")
-        solution = self._solver.getSolution()
-        basis = self._solver.getBasis()
-        basic, loose = (
-            np.array([status == highspy.HighsBasisStatus.kBasic for status in statuses])
-            for statuses in (basis.col_status, basis.row_status)
-        )
-        loose[self._inequalities] |= basic[self._columns :]
-        return Guess(
-            np.array(solution.col_value)[: self._columns],
-            np.array(solution.row_dual),
-            np.flatnonzero(basic[: self._columns]).tolist(),
-            np.flatnonzero(~loose).tolist(),
-        )
+    columns, rows = len(program.column_exponents), len(program.bounds)
+    make: Any = highspy.Highs  # its stubs know neither its constructor nor all its methods
+    solver = make()
+    for option, value in _OPTIONS.items():
+        solver.setOptionValue(option, value)
+    if rows > _MANY_ROWS:
+        solver.setOptionValue("presolve", "on")
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = rows, columns
+    model.col_cost_ = program.cost
+    model.col_lower_, model.col_upper_ = np.zeros(columns), np.full(columns, _LARGEST)
+    model.row_lower_ = program.bounds
+    model.row_upper_ = np.where(program.equalities, program.bounds, highspy.kHighsInf)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = program.starts
+    model.a_matrix_.index_ = program.indices
+    model.a_matrix_.value_ = program.values
+    solver.passModel(model)
+    for strategy in _STRATEGIES:
+        for option, value in strategy.items():
+            solver.setOptionValue(option, value)
+        solver.run()
+        status = solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            raise InfeasibleError("The constraints contradict each other.")
+        if status in (
+            highspy.HighsModelStatus.kOptimal,
+            highspy.HighsModelStatus.kUnknown,  # it did not meet its own tolerances
+        ):
+            break
+        solver.clearSolver()
+    else:
+        raise SolverError(f"HiGHS stopped with {solver.modelStatusToString(status)!r}.")
+    basis, basic = solver.getBasis(), highspy.HighsBasisStatus.kBasic
+    return Guess(
+        np.array(solver.getSolution().col_value),
+        [index for index, own in enumerate(basis.col_status) if own == basic],
+        [index for index, own in enumerate(basis.row_status) if own != basic],
+    )
 
 
 _LARGEST = 1e6

@@ -28,8 +28,8 @@ Answer = TypeVar("Answer")
 _HOME = {
     "profile": ("delta", "delta_complement", "epsilon", "log_delta"),
     "tradeoff": ("beta", "power"),
-    "gaussian_bounds": ("gaussian_bounds",),
-    "guarantees": ("loss_cdf", "loss_survival", "mu", "renyi", "rho", "total_variation"),
+    "gaussian_bounds": ("gaussian_bounds", "mu"),
+    "guarantees": ("loss_cdf", "loss_survival", "renyi", "rho", "total_variation"),
     "accuracy": (
         "absolute_quantile",
         "maximum_quantile",

@@ -136,8 +136,7 @@ _OTHER_WORDS = {
     "steps": ("count",),
     "rng": ("seed",),
     "random_state": ("seed",),
-    "n": ("users", "count", "steps", "Gaussian"),
-    "k": ("selected", "candidates", "count"),
+    "n": ("users", "count", "dataset_size", "steps", "Gaussian"),
     "count": ("selected",),
     "t": ("steps", "count"),
     "sensitivity": ("l2_sensitivity", "l1_sensitivity", "sensitivity", "set"),
@@ -181,12 +180,27 @@ _OTHER_WORDS = {
     "prvaccountant": ("dpsgd",),
     "pldaccountant": ("dpsgd",),
     "dpsgd": ("PoissonSubsampled",),
-    "dp_sgd": ("PoissonSubsampled",),
+    "dp_sgd": ("dpsgd", "PoissonSubsampled"),
+    "compute_epsilon": ("epsilon",),
+    "target_epsilon": ("epsilon",),
+    "target_delta": ("delta",),
+    "k": ("selected", "candidates", "count"),
     "treeaggregation": ("BinaryTree",),
     "r1smg": ("RankOneGaussian",),
     "composition": ("Composed",),
 }
 """What others call an argument, a value or a mechanism, with the names that it may have here."""
+_LEFT_OUT = {
+    **dict.fromkeys(
+        ("max_grad_norm", "l2_norm_clip", "clipping_norm", "clip_norm", "clip"),
+        ("noise_multiplier", "Leave it out: the noise multiplier is noise over clipping norm."),
+    ),
+    **dict.fromkeys(
+        ("orders", "alphas", "accountant"),
+        ("noise_multiplier", "Leave it out: no accountant is chosen, the answer is proved."),
+    ),
+}
+"""What others ask for and is not needed: with the argument that it belongs to, and why."""
 _RATE = "the sampling probability times the dataset's size"
 _OTHER_NUMBERS = {
     ("sigma", "parameter"): "the square of sigma",
@@ -214,6 +228,9 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
         if name in known:
             number = _OTHER_NUMBERS.get((unknown.lower(), name))
             return f"Did you mean {name!r}{f', {number}' if number else ''}?"
+    beside, why = _LEFT_OUT.get(unknown.lower(), ("", ""))
+    if beside in known:
+        return why
     near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
     if not near:  # the same comparison without regard to case
         folded = {name.casefold(): name for name in known}

@@ -14,6 +14,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError, UndecidedError, forgiving
 from accountant.numbers.exact import Number
 from accountant.numbers.interval import Interval
+from accountant.questions import guarantees
 
 Numbers: TypeAlias = Any
 """One number, or a list or an array of them."""
@@ -129,7 +130,7 @@ def profile(
         Where to ask for δ(ε), ε(δ), β(α), the largest true positive rate of an attack at a false
         positive rate, and the Rényi divergence: numbers, or lists of them.
     total_variation, mu, rho, variance, mse
-        Whether to ask for δ(0), the exact μ, the least ρ of zCDP, the variances, the mean squared
+        Whether to ask for δ(0), the least μ, the least ρ of zCDP, the variances, the mean squared
         error.
     adjacency
         The neighbouring relation, required where the answers depend on it.
@@ -158,7 +159,7 @@ def profile(
         numbers = {"epsilon": _EPSILONS, "delta": _DELTAS}
         wanted = dict.fromkeys(("mu", "rho", "mse"), True)
     answers: list[Answer] = []
-    for found in _asked(about, relation, numbers, wanted):
+    for found in _asked(about, relation, numbers, wanted, usual=usual):
         try:
             answers += found()
         except (NotApplicableError, UndecidedError):
@@ -172,9 +173,14 @@ def _listed(value: Any) -> list[Number]:
 
 
 def _asked(
-    about: Mechanism, relation: Adjacency | None, numbers: dict[str, Any], wanted: dict[str, bool]
+    about: Mechanism,
+    relation: Adjacency | None,
+    numbers: dict[str, Any],
+    wanted: dict[str, bool],
+    *,
+    usual: bool,
 ) -> Iterator[Callable[[], list[Answer]]]:
-    """Yield the questions, to be asked one by one."""
+    """Yield the questions, to be asked one by one; the usual μ is an exact one."""
     named: dict[str, tuple[str, Callable[..., Interval]]] = {
         "epsilon": ("delta", ask.delta),
         "delta": ("epsilon", ask.epsilon),
@@ -196,7 +202,8 @@ def _asked(
             Answer("total_variation", "", ask.total_variation(about, adjacency=relation))
         ]
     if wanted.get("mu"):
-        yield lambda: [Answer("mu", "", ask.mu(about, adjacency=relation))]
+        least = guarantees.mu if usual else ask.mu
+        yield lambda: [Answer("mu", "", least(about, adjacency=relation))]
     if wanted.get("rho"):
         yield lambda: [Answer("rho", "", ask.rho(about, adjacency=relation))]
     if wanted.get("mse"):

@@ -46,6 +46,42 @@ class TestTheFiveMistakesOfTheFirstUsers:
                 named.true,
             )
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "(ε=4/5, δ=1e-5)-DP",
+            "(ε, δ) = (0.8, 1e-5)",
+            "(ε, δ)-DP with ε=0.8 and δ=1e-5",
+            "(0.8, 1e-5)-differentially private under add/remove",
+            "(δ, ε) = (1e-5, 0.8)",
+        ],
+    )
+    def test_a_claim_may_be_copied_from_a_paper(self, said: str) -> None:
+        found = dpassay.verify(f"Gaussian(5) is {said}")
+        assert found.verdict.value == "HOLDS"
+        assert found.claimed == {"epsilon": "0.8", "delta": "0.00001"}
+
+    def test_so_may_other_notions(self) -> None:
+        words = {
+            "rho-zCDP with rho=0.02": "HOLDS",
+            "ρ-zCDP for ρ = 0.0199": "REFUTED",
+            "(α, ε)-RDP with α=10 and ε=0.2": "HOLDS",
+            "μ-GDP with μ=1/5": "HOLDS",
+        }
+        for said, verdict in words.items():
+            assert dpassay.verify(f"Gaussian(5) is {said}").verdict.value == verdict
+        assert dpassay.verify("Gaussian(5)", order=10, renyi="0.2").verdict.value == "HOLDS"
+
+    def test_an_audit_reads_the_same_claims(self) -> None:
+        results = [
+            dpassay.audit("Laplace(1) is 0.5-DP", seed=1),
+            dpassay.audit("Laplace(1)", "0.5-DP", seed=1),
+            dpassay.audit("Laplace(1)", "ε=0.5", seed=1),
+            dpassay.audit("Laplace(1)", epsilon="0.5", seed=1),
+        ]
+        assert len({str(result) for result in results}) == 1
+        assert results[0].refuted
+
     def test_calibrate_and_compare_take_them_too(self) -> None:
         found = dpassay.calibrate("Gaussian", epsilon=1, delta="1e-5")
         assert repr(found.mechanism) == "Gaussian(standard_deviation='3.73063163482')"
@@ -57,6 +93,12 @@ class TestTheFiveMistakesOfTheFirstUsers:
         )
         assert len(repr(compared)) < 200
         assert compared.to_dict()["workload"] == "Count()"
+
+    def test_one_law_is_best_once(self) -> None:
+        found = dpassay.compare("Count()", epsilon=1, delta="1e-6", simulated=False)
+        (best,) = found.best("variance")
+        assert best.candidate.name == "optimal integer noise"
+        assert "functools" not in repr(best)
 
     def test_a_mechanism_may_be_a_text(self) -> None:
         assert dpassay.delta("Gaussian(1.1)", 1) == dpassay.delta(NOISE, 1)

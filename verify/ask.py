@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from accountant.ask import read_mechanism
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, forgiving, suggestion
-from accountant.numbers.exact import Number, exact
+from accountant.errors import InvalidInputError, expected, forgiving, suggestion
+from accountant.numbers.exact import Number, exact, floats_in_short
 from verify.claim import Claim
+from verify.sentence import read_guarantee, read_sentence
 
 if TYPE_CHECKING:
     from accountant.budget.calibrate import Calibration
@@ -29,65 +30,10 @@ if TYPE_CHECKING:
     from verify.compare import Budget, Comparison
     from verify.verdict import Finding
 
-_ONE_CLAIM = "Name one claim: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1 or rho=0.5."
-_ONE_TARGET = "Name one target: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1 or rho=0.5."
-
-
-_SENTENCE = re.compile(
-    r"(?P<mechanism>.+?)\s+(?:is|satisfies)\s+(?P<numbers>.+?)(?:-|\s+)(?P<kind>DP|GDP|zCDP|RDP)"
-    r"(?:,?\s+(?:under|for neighbours by) (?P<adjacency>[\w-]+))?\.?",
-    re.DOTALL,
+_ONE_CLAIM = (
+    "Name one claim: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1, rho=0.5, or in words "
+    '"(10, 0.6)-RDP".'
 )
-_VERB = re.compile(r"\b(?:is|are|satisfies)\s")
-_FORMS = (
-    'Write "Gaussian(3) is (1, 1e-5)-DP", "… is 0.1-zCDP", "… is 0.5-GDP" or "… is (10, 0.6)-RDP" '
-    '(order, divergence), and nothing after it but ", for neighbours by add-remove" (or "under '
-    'replace-one").'
-)
-_ELSEWHERE = {
-    "LDP": " Local privacy is written -DP: any two inputs of a local mechanism are neighbours.",
-    "are": ' Several releases are one mechanism: "Composed(Gaussian(3), 10) is …".',
-}
-"""Where what has no sentence is said."""
-_WORDS = {"DP": ("epsilon", "delta"), "GDP": ("mu",), "zCDP": ("rho",), "RDP": ("order", "renyi")}
-"""What the numbers before a kind of privacy are."""
-
-
-def read_sentence(text: str) -> tuple[str, dict[str, str]]:
-    """Return the mechanism and the words of a claim that is written as verdicts print it.
-
-    Text that is no such sentence is a mechanism without words.
-
-    >>> read_sentence("Gaussian(3) is (1, 1e-5)-DP")
-    ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
-    >>> read_sentence("Gaussian(3) is (1, 1e-5) DP")
-    ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
-    >>> read_sentence("Gaussian(3) is (10, 0.6)-RDP")
-    ('Gaussian(3)', {'order': '10', 'renyi': '0.6'})
-    >>> read_sentence("Laplace(2) is 0.5-DP, for neighbours by add-remove")
-    ('Laplace(2)', {'epsilon': '0.5', 'adjacency': 'add-remove'})
-    """
-    found = _SENTENCE.fullmatch(text.strip())
-    if found is None:
-        if verb := _VERB.search(text):
-            raise InvalidInputError(
-                f"Expected one guarantee after {verb[0].strip()!r}, not {text[verb.end() :]!r}. "
-                f"{_FORMS}{_ELSEWHERE.get(verb[0].strip(), '')}"
-                f"{_ELSEWHERE.get(text.rpartition('-')[2].rstrip(' .'), '')}"
-            )
-        return text, {}
-    numbers, kind = found["numbers"].strip(), found["kind"]
-    bracketed = numbers.startswith("(") and numbers.endswith(")")
-    parts = [part.strip() for part in (numbers[1:-1] if bracketed else numbers).split(",")]
-    words = dict(zip(_WORDS[kind], parts, strict=False))
-    if len(parts) > len(_WORDS[kind]) or (kind == "RDP" and len(parts) == 1):
-        raise InvalidInputError(
-            f"Expected one number before -{kind} (or (ε, δ) before -DP, (order, divergence) before "
-            f'-RDP), not {numbers!r}. Write a claim such as "Gaussian(3) is (1, 1e-5)-DP".'
-        )
-    if found["adjacency"]:
-        words["adjacency"] = found["adjacency"]
-    return found["mechanism"], words
 
 
 def claims_about(
@@ -117,8 +63,18 @@ def claims_about(
     found: list[Claim] = []
     if delta is not None and epsilon is None:
         raise InvalidInputError("delta needs epsilon: the claim is (epsilon, delta)-DP.")
+    if (order is None) != (renyi is None):
+        raise InvalidInputError("order needs renyi, its divergence: (order, renyi)-RDP.")
     if epsilon is not None:
         eps, most = str(exact(epsilon, "epsilon")), exact(delta or 0, "delta")
+        if most.rational == 1:
+            raise expected(
+                "delta",
+                delta,
+                "< 1",
+                "Everything is (epsilon, 1)-DP; epsilon comes first: "
+                f"(1, {floats_in_short(eps)})-DP is a claim.",
+            )
         if most.sign == 0:
             found.append(
                 claims.PureDP(id="pure-dp", statement=f"It is {eps}-DP.", epsilon=eps, **shared)
@@ -135,8 +91,8 @@ def claims_about(
         least = str(exact(rho, "rho"))
         said = f"It is {least}-zCDP."
         found.append(claims.ZeroConcentratedDP(id="zcdp", statement=said, rho=least, **shared))
-    if order is not None and renyi is not None:
-        at, least = str(exact(order, "order")), str(exact(renyi, "renyi"))
+    if order is not None:
+        at, least = str(exact(order, "order")), str(exact(renyi or 0, "renyi"))
         said = f"It is ({at}, {least})-RDP."
         found.append(
             claims.RenyiDP(id="renyi-dp", statement=said, order=at, epsilon=least, **shared)
@@ -181,10 +137,12 @@ def verify(
     delta: Number | None = None,
     mu: Number | None = None,
     rho: Number | None = None,
+    order: Number | None = None,
+    renyi: Number | None = None,
     adjacency: Adjacency | str | None = None,
     lemmas: Iterable[Claim] = (),
 ) -> Finding:
-    """Decide a claim, or what `epsilon` and `delta`, `mu` or `rho` claim about a mechanism.
+    """Decide a claim, or what the numbers claim about a mechanism.
 
     Parameters
     ----------
@@ -193,8 +151,9 @@ def verify(
         the following words are about.
     epsilon, delta
         The claim that it is (ε, δ)-DP; ε-DP where δ is left out.
-    mu, rho
-        The claim that it is μ-GDP, or ρ-zCDP.
+    mu, rho; order, renyi
+        The claim that it is μ-GDP, or ρ-zCDP; or that its Rényi divergence of an order is at most
+        `renyi`.
     adjacency
         The neighbouring relation, required where the guarantee depends on it.
     lemmas
@@ -214,7 +173,8 @@ def verify(
     """
     from verify.exact import verify as decide
 
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "adjacency": adjacency}
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "order": order}
+    words |= {"renyi": renyi, "adjacency": adjacency}
     return decide(_claim(claim, words), lemmas=lemmas)
 
 
@@ -227,12 +187,15 @@ def certify(
     delta: Number | None = None,
     mu: Number | None = None,
     rho: Number | None = None,
+    order: Number | None = None,
+    renyi: Number | None = None,
     adjacency: Adjacency | str | None = None,
 ) -> tuple[Finding, dict[str, Any] | None]:
     """Decide as `verify` does; return the finding and its certificate (None if undecided)."""
     from verify.certificate import certify as decide
 
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "adjacency": adjacency}
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "order": order}
+    words |= {"renyi": renyi, "adjacency": adjacency}
     return decide(_claim(claim, words), lemmas)
 
 
@@ -258,32 +221,6 @@ def check(certificate: Mapping[str, Any]) -> Checked:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"Expected a certificate as JSON has it: {error}.") from None
     return checker.check(plain)
-
-
-def _target(
-    target: Target | None,
-    epsilon: Number | None,
-    delta: Number | None,
-    mu: Number | None,
-    rho: Number | None,
-) -> Target:
-    """Return the one guarantee that the words name."""
-    from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
-
-    if target is not None and not isinstance(target, Target):
-        raise InvalidInputError(
-            f"Expected a target, not {type(target).__name__} {target!r}. {_ONE_TARGET}"
-        )
-    found: list[Target] = [] if target is None else [target]
-    if epsilon is not None:
-        found.append(EpsilonDelta(epsilon, 0 if delta is None else delta))
-    if mu is not None:
-        found.append(Mu(mu))
-    if rho is not None:
-        found.append(Rho(rho))
-    if len(found) != 1 or (delta is not None and epsilon is None):
-        raise InvalidInputError(f"Expected one target. {_ONE_TARGET}")
-    return found[0]
 
 
 @forgiving
@@ -321,14 +258,19 @@ def calibrate(
     Laplace(scale=10)
     """
     from accountant.budget.calibrate import calibrate as least_noise
+    from accountant.budget.target import Target, read_target
 
     words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     if target is None:
-        found = _target(None, **words)
+        for word in options:
+            if epsilon is mu is rho is None and (near := suggestion(word, words, listed=False)):
+                raise InvalidInputError(f"calibrate() has no argument {word!r}. {near}")
+        target = read_target(words)
     else:
-        found = _target(target, None, None, None, None)
         options.update((key, value) for key, value in words.items() if value is not None)
-    return least_noise(name, found, adjacency=adjacency, **options)
+    if not isinstance(target, Target):
+        raise expected("target", target, "to be a target", "Or name it: epsilon=1, delta=1e-5.")
+    return least_noise(name, target, adjacency=adjacency, **options)
 
 
 @forgiving
@@ -366,6 +308,7 @@ def compare(
     candidates, only, metrics, seed, simulated, published, progress
         As for `verify.compare.comparison.compare`; a candidate may be the text of a mechanism.
     """
+    from accountant.budget.target import read_target
     from accountant.geometry.workload import Workload
     from verify.compare import Budget
     from verify.compare.comparison import compare as judge
@@ -379,15 +322,9 @@ def compare(
             '"Counts(dimension=1000, sparsity=10)".'
         )
     if not isinstance(budget, Budget):
-        target = _target(
-            budget,  # type: ignore[arg-type]  # anything else is refused there
-            epsilon,
-            delta,
-            mu,
-            rho,
-        )
+        words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
         budget = Budget(
-            target,
+            read_target(words) if budget is None else budget,  # type: ignore[arg-type]  # checked
             adjacency=adjacency or Adjacency.ADD_REMOVE,
             releases=releases,
             sampling_prob=sampling_prob,
@@ -411,6 +348,25 @@ def compare(
     )
 
 
+def read_claim(text: str) -> Any:
+    """Read `1`, `1,1e-5`, `(1, 1e-5)-DP`, `epsilon=1,delta=1e-5`, `mu=0.5` or a mechanism.
+
+    >>> read_claim("1,1e-5"), read_claim("0.5-GDP")
+    ({'epsilon': '1', 'delta': '1e-5'}, {'mu': '0.5'})
+    """
+    from verify.audit.target import is_notation
+
+    if is_notation(text):
+        return read_mechanism(text)
+    bare = re.fullmatch(r"[^,=]+(,[^,=]+)?", text)
+    found = read_guarantee(text) or (bare and read_guarantee(f"{text}-DP"))
+    if not found:
+        raise InvalidInputError(
+            f"Expected a claim such as 1, 1,1e-5, mu=0.5 or a mechanism, not {text!r}."
+        )
+    return found
+
+
 def _in_words(name: str) -> Callable[..., Any]:
     """Return an audit that takes its claim in words too, and a mechanism as text."""
 
@@ -425,27 +381,30 @@ def _in_words(name: str) -> Callable[..., Any]:
         import verify.audit
         from verify.audit.target import named
 
-        claims: list[Any] = [] if epsilon is None else [(epsilon, 0 if delta is None else delta)]
-        claims += [{key: value} for key, value in (("mu", mu), ("rho", rho)) if value is not None]
-        if len(claims) > 1 or (delta is not None and epsilon is None):
-            raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
-        if claims:
-            options["claim"] = claims[0]
+        words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
         if given and isinstance(given[0], str):
-            given = (named(given[0]), *given[1:])
+            about, said = read_sentence(given[0])
+            given, words = (named(about), *given[1:]), said_once(said, words)
+        claim = {key: value for key, value in words.items() if value is not None}
+        if len(claim.keys() - {"delta", "renyi"}) > 1 or (
+            "delta" in claim and "epsilon" not in claim
+        ):
+            raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
+        if claim:
+            options["claim"] = claim
         audited = getattr(verify.audit, name)
         signature = inspect.signature(audited)
         try:
-            signature.bind(*given, **options)
+            bound = signature.bind(*given, **options)
         except TypeError as error:
             what = f"{name}(): {error}."
             if unknown := [word for word in options if word not in signature.parameters]:
-                known = [*signature.parameters, "epsilon", "delta", "mu", "rho"]
-                hint = suggestion(unknown[0], known)
+                hint = suggestion(unknown[0], [*signature.parameters, *words])
                 what = f"{name}() has no argument {unknown[0]!r}. {hint}"
-            claim = "" if claims else f" {_ONE_CLAIM}"
-            raise InvalidInputError(f"{what}{claim}") from None
-        return audited(*given, **options)
+            raise InvalidInputError(f"{what}{'' if claim else f' {_ONE_CLAIM}'}") from None
+        if isinstance(bound.arguments["claim"], str):
+            bound.arguments["claim"] = read_claim(bound.arguments["claim"])
+        return audited(*bound.args, **bound.kwargs)
 
     asked.__name__ = asked.__qualname__ = name
     asked.__doc__ = (

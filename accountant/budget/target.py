@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from flint import arb
 
@@ -16,7 +16,7 @@ from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.core.validate import Positive, Probability, Real
-from accountant.errors import NotApplicableError, UndecidedError, expected
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.numbers.dominance import largest_ratio
 from accountant.numbers.exact import ExactReal, Number, exact
@@ -456,3 +456,27 @@ def finite(value: arb) -> arb:
     if value > 0:
         return arb(_UNBOUNDED)
     return arb(-_UNBOUNDED) if value < 0 else arb(0, _UNBOUNDED)
+
+
+def read_target(given: Mapping[str, Any]) -> Target:
+    """Return the one guarantee that epsilon (and delta), mu, rho or profile name."""
+    names = [name for name in ("epsilon", "mu", "rho", "profile") if given.get(name) is not None]
+    if len(names) != 1 or (given.get("delta") is not None and names != ["epsilon"]):
+        raise InvalidInputError(
+            "Expected one target: epsilon (with delta, else 0), mu, rho or profile; "
+            f"given: {', '.join(names) or 'none'}. Write epsilon=1, delta=1e-5 (--epsilon 1 "
+            "--delta 1e-5)."
+        )
+    if given.get("up_to") is not None and names != ["profile"]:
+        raise InvalidInputError("Expected --up-to together with --profile only.")
+    match names[0]:
+        case "epsilon":
+            return EpsilonDelta(given["epsilon"], given.get("delta") or 0)
+        case "mu":
+            return Mu(given["mu"])
+        case "rho":
+            return Rho(given["rho"])
+    from accountant import notation  # knows every mechanism, which most targets need not
+
+    relation = Adjacency.read(given.get("adjacency"))
+    return ProfileBelow(notation.parse(str(given["profile"])), relation, given.get("up_to"))

@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -22,6 +22,7 @@ _FLOAT = re.compile(r"\s*float\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
 _POWER_OF_TEN = re.compile(r"(?:([0-9.]+)[·×*])?10(?:\^|\*\*)\{?(-?[0-9]+)\}?")
+_LOGARITHM = re.compile(r"(?:ln|log)\(([0-9]{1,9}(?:\.[0-9]{1,9})?)\)")
 _EXPONENT = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 """Exponents and minus signs as papers print them, in ASCII."""
@@ -278,7 +279,13 @@ def _meant(text: str) -> str:
 
     >>> _meant("10⁻⁵"), _meant("1%"), _meant("60,000"), _meant("one")
     ("Did you mean '1e-5'? ", "Did you mean '1/100'? ", "Did you mean '60000'? ", '')
+    >>> _meant("ln(3)")
+    "Did you mean '1.098612288669', which is ln(3) rounded up? "
     """
+    if (natural := _LOGARITHM.fullmatch(text)) and (of := Decimal(natural[1])) > 0:
+        value = Context(prec=_SHOWN_DIGITS).ln(of)
+        above = Context(prec=13, rounding=ROUND_CEILING).plus(value)
+        return f"Did you mean '{above}', which is {text} rounded up? "
     plain = _EXPONENT.sub(r"^\g<0>", "".join(text.split())).translate(_PLAIN)
     plain = re.sub(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))", "", plain)
     plain = re.sub(r"^([0-9]+)%$", r"\1/100", plain)

@@ -6,6 +6,7 @@ for everything that has the guarantee.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,6 +35,19 @@ class Given:
     """The names of its numbers."""
     answers: Callable[..., Answers]
     """What follows from its numbers."""
+
+    def numbers(self, given: object) -> list[Number]:
+        """Read its numbers, which may stand in one text, or raise InvalidInputError."""
+        if isinstance(given, str):
+            listed: object = re.split(r"[\s,]+", given.strip("() ,"))
+        else:
+            listed = [given] if len(self.parts) == 1 and not isinstance(given, Sequence) else given
+        if not isinstance(listed, Sequence) or len(listed) != len(self.parts):
+            raise InvalidInputError(
+                f"Expected {self.name}=({', '.join(self.parts)}), not {given!r} (on the command "
+                f"line: --{self.name} {','.join(self.parts)})."
+            )
+        return list(listed)
 
     def answer(self, numbers: Sequence[Number], asked: str, at: Number) -> Interval:
         """Answer one question; NotApplicableError where nothing finite follows."""
@@ -106,6 +120,8 @@ def convert(
         "rho": 0 if rho else None,
         "to_mu": 0 if to_mu else None,
     }
+    if not isinstance(rho, bool) or not isinstance(to_mu, bool):
+        raise InvalidInputError("rho=True and to_mu=True ask. To give them: zcdp=… and mu=….")
     known = [entry for entry in GIVEN if given[entry.name] is not None]
     wanted = [name for name, at in asked.items() if at is not None]
     if len(known) != 1 or len(wanted) != 1:
@@ -114,15 +130,7 @@ def convert(
             'Write convert(zcdp="0.1", delta="1e-5").'
         )
     (entry,), (name,) = known, wanted
-    numbers = given[entry.name]
-    listed = [numbers] if len(entry.parts) == 1 else numbers
-    if isinstance(listed, str) or not isinstance(listed, Sequence):
-        listed = ()
-    if len(listed) != len(entry.parts):
-        raise InvalidInputError(
-            f"Expected {entry.name}=({', '.join(entry.parts)}), not {numbers!r}."
-        )
-    return entry.answer(listed, ASKED[name], asked[name])  # type: ignore[arg-type]  # is not None
+    return entry.answer(entry.numbers(given[entry.name]), ASKED[name], asked[name])  # type: ignore[arg-type]  # is not None
 
 
 def _of_mechanism(mechanism: Mechanism) -> Answers:

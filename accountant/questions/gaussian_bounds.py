@@ -20,14 +20,14 @@ from accountant.composition import invert
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
-from accountant.core.validate import probability
-from accountant.errors import UndecidedError, expected
+from accountant.core.validate import probability, rational
+from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.numbers.dominance import Profile
 from accountant.numbers.exact import ExactReal, Number
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import GaussianPair
-from accountant.questions import profile
+from accountant.questions import guarantees, profile
 from accountant.questions.least_mu import least_mu
 from accountant.questions.least_mu.curve import needed, profile_of
 
@@ -63,6 +63,24 @@ class GaussianBounds:
         )
 
 
+def mu(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose the least μ for which the mechanism is μ-GDP: of exactly Gaussian ones, their μ."""
+    try:
+        return guarantees.mu(mechanism, adjacency=adjacency, relative_width=relative_width)
+    except NotApplicableError:
+        pairs = profile.worst_pairs(mechanism, Adjacency.read(adjacency), None)
+    if invert.most([pair.infinity_mass() for pair in pairs]) > 0:
+        return Interval.of_ball(arb.pos_inf())
+    width = MU_WIDTH if relative_width is None else rational("relative_width", relative_width)
+    with narrowed(_WIDTH):
+        return least_mu(pairs, width)
+
+
 def gaussian_bounds(
     mechanism: Mechanism,
     *,
@@ -89,9 +107,7 @@ def gaussian_bounds(
     relation = Adjacency.read(adjacency)
     pairs = profile.worst_pairs(mechanism, relation, None)
     if all(isinstance(pair, GaussianPair) for pair in pairs):
-        from accountant.questions.guarantees import mu
-
-        exact_mu = mu(mechanism, adjacency=relation)
+        exact_mu = guarantees.mu(mechanism, adjacency=relation)
         return GaussianBounds(exact_mu, exact_mu, Interval.of_exact(0))
     floor = probability("down_to", down_to)
     if floor.sign == 0:

@@ -155,9 +155,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _question(options: argparse.Namespace) -> Question:
     """Read the file, or the flags, not both."""
+    from accountant.budget.target import read_target
     from accountant.errors import InvalidInputError
     from verify.compare import Budget
-    from verify.compare.budget import read_target
     from verify.compare.document import Question, SweepTable, read_file, read_workload
 
     given = [name for name in _BY_FLAGS if getattr(options, name) is not None]

@@ -140,6 +140,7 @@ def run(options: argparse.Namespace) -> int:
 def _audited(
     options: argparse.Namespace, mechanism: Any, pairs: list[tuple[Any, Any]] | None
 ) -> AuditResult | SequentialResult:
+    from verify.ask import read_claim
     from verify.audit import audit, audit_until_refuted
     from verify.progress import Line
 
@@ -181,30 +182,6 @@ def _audited(
         raise
     finally:
         line.close()
-
-
-def read_claim(text: str) -> Any:
-    """Read `1`, `1,1e-5`, `(1, 1e-5)-DP`, `epsilon=1,delta=1e-5`, `mu=0.5` or a mechanism.
-
-    >>> read_claim("1,1e-5"), read_claim("(1, 1e-5)-DP"), read_claim("mu=0.5")
-    (('1', '1e-5'), ('1', '1e-5'), {'mu': '0.5'})
-    """
-    from accountant import notation
-    from accountant.errors import InvalidInputError
-    from verify.audit.target import is_notation
-
-    if is_notation(text):
-        return notation.parse(text)
-    numbers = text.strip().removesuffix("-DP")
-    bracketed = numbers.startswith("(") and numbers.endswith(")")
-    parts = [part.strip() for part in (numbers[1:-1] if bracketed else numbers).split(",")]
-    if all("=" in part for part in parts):
-        return dict(part.split("=", 1) for part in parts)
-    if any("=" in part for part in parts) or len(parts) > 2:
-        raise InvalidInputError(
-            f"Expected a claim such as 1, 1,1e-5, mu=0.5 or a mechanism, not {text!r}."
-        )
-    return tuple(parts) if len(parts) == 2 else parts[0]
 
 
 def _mechanism(options: argparse.Namespace) -> Any:

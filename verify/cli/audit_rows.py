@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.audit import read_claim, significance
+from verify.cli.audit import significance
 from verify.cli.shell import (
     Command,
     ExitCode,
@@ -102,7 +102,7 @@ def run_samples(options: argparse.Namespace) -> int:
     result = audit_samples(
         _read(options.first),
         _read(options.second),
-        read_claim(options.claim),
+        _claim(options),
         significance=significance(options.confidence),
         seed=options.seed,
         names=(options.first.name, options.second.name),
@@ -119,7 +119,7 @@ def run_scores(options: argparse.Namespace) -> int:
     result = audit_scores(
         _read(getattr(options, "in")),
         _read(options.out),
-        None if options.claim is None else read_claim(options.claim),
+        _claim(options),
         delta=options.delta,
         significance=significance(options.confidence),
         seed=options.seed,
@@ -149,13 +149,19 @@ def run_one_run(options: argparse.Namespace) -> int:
     result = audit_one_run(
         _read(options.scores),
         _read(options.included),
-        None if options.claim is None else read_claim(options.claim),
+        _claim(options),
         delta=options.delta,
         guesses=_whole_numbers(options.guesses),
         significance=level,
         seed=options.seed or 0,
     )
     return _told(result, options)
+
+
+def _claim(options: argparse.Namespace) -> Any:
+    from verify.ask import read_claim
+
+    return None if options.claim is None else read_claim(options.claim)
 
 
 def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> int:

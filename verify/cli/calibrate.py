@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verify.cli.allot import FOUND, allot
 from verify.cli.shell import Command, ExitCode, add_adjacency, add_output_options, say, say_json
-
-if TYPE_CHECKING:
-    from accountant.budget.calibrate import Target
 
 _DESCRIPTION = """\
 Find the least noise with which a mechanism has a guarantee, certified from above: the printed
@@ -72,16 +69,17 @@ def run(options: argparse.Namespace) -> int:
     """Calibrate and print."""
     from accountant import notation
     from accountant.budget.calibrate import calibrate
+    from accountant.budget.target import read_target
     from accountant.errors import InvalidInputError
     from accountant.mechanisms import DESCRIPTIONS
 
     if options.find != "noise":
-        return allot(options, target(options))
+        return allot(options, read_target(vars(options)))
     if options.shares:
         raise InvalidInputError("Expected --shares together with --find epsilon only.")
     if options.name is None:
         raise InvalidInputError("Expected the name of a mechanism, such as Gaussian.")
-    asked = target(options)
+    asked = read_target(vars(options))
     fixed = fixed_arguments([*options.fixed, *options.set])
     known = notation.argument_names(options.name) if options.name in DESCRIPTIONS else fixed
     for key in _TARGETS:
@@ -108,33 +106,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         say(str(found))
     return ExitCode.DONE
-
-
-def target(options: argparse.Namespace) -> Target:
-    """Return the one guarantee that the options name."""
-    from accountant import notation
-    from accountant.budget.calibrate import EpsilonDelta, Mu, ProfileBelow, Rho
-    from accountant.core.adjacency import Adjacency
-    from accountant.errors import InvalidInputError
-
-    given = [
-        name for name in ("epsilon", "mu", "rho", "profile") if getattr(options, name) is not None
-    ]
-    if len(given) != 1 or (options.delta is not None and given != ["epsilon"]):
-        raise InvalidInputError(
-            "Expected one target: --epsilon E [--delta D], --mu M, --rho R or --profile MECHANISM."
-        )
-    if options.up_to is not None and given != ["profile"]:
-        raise InvalidInputError("Expected --up-to together with --profile only.")
-    match given[0]:
-        case "epsilon":
-            return EpsilonDelta(options.epsilon, options.delta or "0")
-        case "mu":
-            return Mu(options.mu)
-        case "rho":
-            return Rho(options.rho)
-    relation = Adjacency.read(options.adjacency)
-    return ProfileBelow(notation.parse(options.profile), relation, options.up_to)
 
 
 def fixed_arguments(entries: list[str]) -> dict[str, Any]:

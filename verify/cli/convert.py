@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     given = parser.add_argument_group("what is given (one of)")
     for name, (numbers, meaning, _) in _GIVEN.items():
-        given.add_argument(f"--{name}", metavar=numbers, help=meaning)
+        given.add_argument(f"--{name}", metavar=numbers, nargs="+", help=meaning)
     asked = parser.add_argument_group("what is asked (any, repeated too)")
     for question in QUESTIONS:
         flags = [f"--{question.option}"] + (["--fpr"] if question.option == "tpr-at-fpr" else [])
@@ -94,6 +94,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="with --renyi and --delta: the two usual conversions too",
     )
     add_output_options(parser, quiet="print the enclosures only, one line each")
+    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
+        "--rho": "--rho asks for rho. To give rho-zCDP: --zcdp R",
+        "--to-mu": "--to-mu asks for mu. To give mu-GDP: --mu M",
+        "--mu": "--mu M gives mu-GDP. To ask for mu: --to-mu",
+        "--pure": "To ask for delta at an epsilon: --epsilon E",
+    }
 
 
 def run(options: argparse.Namespace) -> int:
@@ -121,15 +127,17 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
     named = [entry for entry in GIVEN if getattr(options, entry.name) is not None]
     if len(named) != 1:
         known = ", ".join(f"--{name} {numbers}" for name, (numbers, *_) in _GIVEN.items())
-        raise InvalidInputError(f"Expected one guarantee to convert: {known}.")
-    (entry,) = named
-    numbers = [part.strip() for part in getattr(options, entry.name).split(",")]
-    if len(numbers) != len(entry.parts):
-        raise InvalidInputError(
-            f"Expected --{entry.name} {','.join(entry.parts)}, not "
-            f"{getattr(options, entry.name)!r}."
+        asked = (
+            ""
+            if named or options.to_epsilon is None
+            else (
+                f" For (epsilon, delta)-DP: --approximate {options.to_epsilon[0]},"
+                f"{(options.to_delta or ['D'])[0]}."
+            )
         )
-    return entry, numbers
+        raise InvalidInputError(f"Expected one guarantee to convert: {known}.{asked}")
+    (entry,) = named
+    return entry, [str(n) for n in entry.numbers(" ".join(getattr(options, entry.name)))]
 
 
 def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[Row]:

@@ -115,7 +115,8 @@ class Answer:
     def to_json(self, *, with_argument: bool) -> Any:
         """Return the enclosure (or enclosures), beside the argument where there are several."""
         if isinstance(self.value, dict):
-            return {name: entry.to_json() for name, entry in self.value.items()}
+            named = {name: entry.to_json() for name, entry in self.value.items()}
+            return {**next(iter(named.values())), **named}
         if isinstance(self.value, list):
             return [entry.to_json() for entry in self.value]
         beside = {self.question.name: self.argument} if with_argument else {}

@@ -26,9 +26,26 @@ _LONGEST = 500
 _SUFFIXES = (".png", ".pdf", ".svg")
 """Of the files that a command draws into."""
 
-_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)")
-_OPTION = re.compile(r"unrecognized arguments: .*?(?P<given>--[\w-]+)")
+_CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)", re.DOTALL)
 """What argparse says of a name that it does not know."""
+_TYPED = {
+    "profile MECHANISM --delta D": "epsilon compute-epsilon get-epsilon",
+    "profile MECHANISM --epsilon E": "delta compute-delta get-delta privacy pld hockey-stick",
+    "profile MECHANISM --order R": "renyi rdp",
+    "profile MECHANISM --rho": "rho zcdp",
+    "profile MECHANISM --mu": "mu gdp",
+    "profile MECHANISM --alpha A": "beta tradeoff trade-off fdp roc",
+    "profile MECHANISM --plot FILE": "plot draw",
+    'verify "Gaussian(3) is (1, 1e-5)-DP"': "claim prove decide refute",
+    "training --help": "account accountant dpsgd dp-sgd train sgd opacus compute-dp-sgd-privacy",
+    "calibrate NAME --epsilon E --delta D": "noise sigma solve find",
+    "audit TARGET --claim E": "test attack",
+    "compare WORKLOAD --epsilon E --delta D": "best choose benchmark",
+    "--version": "version",
+    "--help": "help",
+}
+_COMMANDS = {word: typed for typed, words in _TYPED.items() for word in words.split()}
+"""What to type for a command that is none."""
 
 
 class ExitCode(IntEnum):
@@ -105,6 +122,8 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
         self._given: list[str] = []
+        self.hints: dict[str, str] = {}
+        """What to type in place of an option that is wrongly used."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and keep the words for `error`."""
@@ -112,36 +131,50 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong, what may have been meant, and where to find help; exit with 2.
+        """Print what is wrong, what to type instead, and where to find help; exit with 2.
 
-        An unknown option may be the reason why another is missing: it is named first.
+        Unknown options may be the reason why another is missing: they are named first.
         """
         given = [word.partition("=")[0] for word in self._given if word.startswith("--")]
         unknown = [word for word in given if word not in self._option_string_actions]
-        if " required" in message and unknown:
-            message = f"unrecognized arguments: {unknown[0]}"
-        hint = self._meant(message)
-        self.exit(ExitCode.USAGE, f"dpassay: error: {message}{hint}\nTry: {self.prog} --help\n")
-
-    def _meant(self, message: str) -> str:
-        """Suggest a command, a value or an option for one that does not exist."""
-        if choice := _CHOICE.search(message):
-            known = re.findall(r"[\w-]+", choice["known"])
-        elif choice := _OPTION.search(message):
-            known = [name[2:] for a in self._actions for name in a.option_strings if len(name) > 2]
-            given = choice["given"][2:].replace("-", "_")
-            near = suggestion(given, [name.replace("-", "_") for name in known if name != "help"])
-            near = re.sub(r"'(\w+)'", lambda name: f"'--{name[1].replace('_', '-')}'", near)
-            return f"\n{near}" if near.startswith("Did") else ""
+        if unknown and "argument COMMAND" not in message:
+            message = f"unrecognized arguments: {' '.join(unknown)}"
+            hints = [self._option_meant(word) for word in unknown]
+        elif choice := _CHOICE.search(message):
+            message, hints = self._choice_meant(message, choice)
         else:
+            named = [word for word in given if word in self.hints and word in message]
             stray = message.removeprefix("unrecognized arguments: ").split(" ")[0]
             for option, word in itertools.pairwise(self._given):
                 asked = self._option_string_actions.get(option)
                 if word == stray and asked is not None and asked.nargs == 0:
-                    return f"\n{option} takes no value here"
-            return ""
-        near = suggestion(choice["given"], known)
-        return f"\n{near}" if near.startswith("Did") else ""
+                    message = f"{option} takes no value here, not {word}"
+                    named.append(option)
+            hints = [self.hints[word] for word in named if word in self.hints]
+        said = "".join(f"\n{hint}" for hint in dict.fromkeys(hints) if hint)
+        self.exit(ExitCode.USAGE, f"dpassay: error: {message}{said}\nTry: {self.prog} --help\n")
+
+    def _option_meant(self, given: str) -> str:
+        """Suggest an option for one that does not exist."""
+        known = [name[2:] for a in self._actions for name in a.option_strings if len(name) > 2]
+        under = [name.replace("-", "_") for name in known if name != "help"]
+        near = suggestion(given[2:].replace("-", "_"), under, listed=False)
+        return re.sub(r"'(\w+)'", lambda name: f"'--{name[1].replace('_', '-')}'", near)
+
+    def _choice_meant(self, message: str, choice: re.Match[str]) -> tuple[str, list[str]]:
+        """Suggest a value, or a command, for one that does not exist."""
+        given, known = choice["given"], re.findall(r"[\w-]+", choice["known"])
+        near = suggestion(given, known, listed=False)
+        if "argument COMMAND" not in message:
+            return message, [near]
+        typed = _COMMANDS.get(given.lower().replace("_", "-"), "")
+        if "(" in given:
+            typed = f"{'verify' if ' is ' in given else 'profile'} {given!r}"
+        elif given.endswith((".toml", ".json")):
+            typed = f"{'verify' if given.endswith('toml') else 'check'} {given}"
+        elif not typed:
+            return f"invalid choice: {given!r}", [near or f"Commands: {', '.join(known)}"]
+        return f"invalid choice: {given!r}", [f"Write: {self.prog} {typed}"]
 
 
 def say(text: str = "") -> None:

@@ -88,6 +88,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         help="claim R-zCDP (to ask for rho: dpassay profile --rho)",
     )
+    add("--order", metavar="R", help="with --renyi: claim (R, V)-RDP")
+    add("--renyi", metavar="V", help="the most that the Renyi divergence of this order is")
     add("--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger")
     add("--all-papers", action="store_true", help="verify the ledgers of all papers")
     add(
@@ -166,7 +168,7 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
         )
     by_options = [
         name
-        for name in ("epsilon", "delta", "mu", "rho", "adjacency")
+        for name in ("epsilon", "delta", "mu", "rho", "order", "renyi", "adjacency")
         if getattr(options, name) is not None
     ]
     if options.target is not None and not _is_file(options.target):
@@ -230,7 +232,7 @@ def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     from verify.ask import claims_about, read_sentence, said_once
 
     mechanism, said = read_sentence(options.target)
-    names = ("epsilon", "delta", "mu", "rho", "adjacency")
+    names = ("epsilon", "delta", "mu", "rho", "order", "renyi", "adjacency")
     words = said_once(said, {name: getattr(options, name) for name in names})
     if words["delta"] is not None and words["epsilon"] is None:
         raise InvalidInputError("--delta D needs --epsilon E: the claim is (E, D)-DP.")

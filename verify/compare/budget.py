@@ -130,25 +130,3 @@ class Budget:
             "sampling_prob": str(self.sampling_prob),
             "schedule": [str(factor) for factor in self.schedule],
         }
-
-
-def read_target(given: dict[str, Any]) -> Target:
-    """Return the one guarantee that the fields epsilon (and delta), mu, rho or profile name."""
-    from accountant import notation
-
-    names = [name for name in ("epsilon", "mu", "rho", "profile") if given.get(name) is not None]
-    if len(names) != 1 or (given.get("delta") is not None and names != ["epsilon"]):
-        raise InvalidInputError(
-            "Expected a budget of one kind: epsilon (and delta, else 0), mu, rho or profile; "
-            f"given: {', '.join(names) or 'none'}."
-        )
-    match names[0]:
-        case "epsilon":
-            delta = given.get("delta")
-            return EpsilonDelta(given["epsilon"], "0" if delta is None else delta)
-        case "mu":
-            return Mu(given["mu"])
-        case "rho":
-            return Rho(given["rho"])
-    relation = Adjacency.read(given.get("adjacency"))
-    return ProfileBelow(notation.parse(str(given["profile"])), relation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, final
 
@@ -64,7 +64,7 @@ class Candidate:
     name: str
     why: str
     """What the law is and why it fits, in one line."""
-    make: Callable[[Budget], Calibrated]
+    make: Callable[[Budget], Calibrated] = field(repr=False)
     as_published: bool = False
     """Whether its noise is a published formula rather than calibrated."""
 

@@ -11,6 +11,7 @@ from typing import Any, final
 from accountant.budget.target import Mu
 from accountant.composition.invert import most
 from accountant.core.drawing import Drawable
+from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, suggestion
 from accountant.geometry.workload import Workload
 from accountant.numbers.exact import floats_in_short
@@ -150,6 +151,7 @@ class Comparison(Drawable):
     def best(self, name: str) -> tuple[Row, ...]:
         """Return the private rows that are not proved to be worse than another by a metric.
 
+        Of rows with one mechanism the first stands for all.
         None where the metric of a private row is unknown, for that row might be the best; and
         none where the best is a probability of 0.
         """
@@ -159,11 +161,11 @@ class Comparison(Drawable):
             return ()
         if measure.more_is_better and not any(value.upper > 0 for _, value in known):
             return ()
-        return tuple(
-            row
-            for row, value in known
-            if not any(measure.better(other, value) for _, other in known)
-        )
+        kept: dict[Mechanism, Row] = {}
+        for row, value in known:
+            if not any(measure.better(other, value) for _, other in known):
+                kept.setdefault(row.found.mechanism, row)
+        return tuple(kept.values())
 
     def ratio(self, row: Row, name: str) -> float | None:
         """Return about how many times the best a row's metric is; below 1 for p-exact."""

@@ -9,10 +9,11 @@ from typing import Any, final
 import msgspec
 
 from accountant import notation
+from accountant.budget.target import read_target
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError
 from accountant.geometry.workload import Workload
-from verify.compare.budget import Budget, read_target
+from verify.compare.budget import Budget
 
 Text = str | int
 _WORKLOADS = (

@@ -84,7 +84,7 @@ def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calib
         bound_for=(
             "integer noise"
             if solution.every_support
-            else f"integer noise of support at most {support}"
+            else f"integer noise of support at most {solution.problem.support}"
         ),
     )
 

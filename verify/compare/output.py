@@ -216,7 +216,7 @@ def best_lines(found: Comparison) -> list[str]:
         others = sorted(
             (ratio, row.candidate.name)
             for row in found.rows
-            if row.is_private and row not in best
+            if row.is_private and all(row.found.mechanism != b.found.mechanism for b in best)
             for ratio in [found.ratio(row, entry.name)]
             if ratio is not None and ratio > 0
         )

@@ -12,9 +12,9 @@ import pytest
 
 from accountant import notation
 from accountant.errors import AdjacencyError, InvalidInputError
+from verify.ask import read_claim
 from verify.audit import PrivacyError, assert_private, assertion, neighbours
 from verify.cli import main
-from verify.cli.audit import read_claim
 
 MODULE = """\
 import numpy as np

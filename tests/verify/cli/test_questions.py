@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
+import dpassay
 from accountant.budget.allotment import most_releases
 from accountant.budget.target import EpsilonDelta
 from accountant.mechanisms import Gaussian, PoissonSubsampled
@@ -174,8 +175,10 @@ def test_fewer_digits_where_no_more_are_reached(capsys: pytest.CaptureFixture[st
 def test_the_best_mu_where_none_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["mu"]
-    assert list(found) == ["best_upper", "best_lower", "regret"]
-    ends = {name: float(value["upper"]) for name, value in found.items()}
+    assert list(found) == ["lower", "upper", "best_upper", "best_lower", "regret"]
+    assert {end: found[end] for end in ("lower", "upper")} == found["best_upper"]
+    assert dpassay.mu("RandomizedResponse(1)").to_json() == found["best_upper"]
+    ends = {name: float(found[name]["upper"]) for name in ("best_upper", "best_lower", "regret")}
     assert 0 < ends["best_lower"] < ends["best_upper"]
     assert abs(ends["best_upper"] - 1.232035) < 1e-5  # 2Φ(μ/2) − 1 = tanh(1/2)
     assert 0 < ends["regret"] < 0.1

@@ -12,7 +12,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.drawing import Drawable
 from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError, UndecidedError, forgiving
-from accountant.numbers.exact import Number
+from accountant.numbers.exact import Number, in_short
 from accountant.numbers.interval import Interval
 from accountant.questions import guarantees
 
@@ -194,7 +194,7 @@ def _asked(
             yield functools.partial(
                 lambda name, at, answer: [Answer(name, at, answer())],
                 answered,
-                f"{argument}={value}",
+                f"{argument}={value if isinstance(value, str) else in_short(value)}",
                 functools.partial(ask_at, about, value, adjacency=relation),
             )
     if wanted.get("total_variation"):

@@ -18,7 +18,7 @@ from accountant.ask import read_mechanism
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected, forgiving, suggestion
-from accountant.numbers.exact import Number, exact, floats_in_short
+from accountant.numbers.exact import Number, exact, in_short
 from verify.claim import Claim
 from verify.sentence import read_guarantee, read_sentence
 
@@ -73,7 +73,7 @@ def claims_about(
                 delta,
                 "< 1",
                 "Everything is (epsilon, 1)-DP; epsilon comes first: "
-                f"(1, {floats_in_short(eps)})-DP is a claim.",
+                f"(1, {in_short(epsilon)})-DP is a claim.",
             )
         if most.sign == 0:
             found.append(
@@ -173,8 +173,8 @@ def verify(
     """
     from verify.exact import verify as decide
 
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "order": order}
-    words |= {"renyi": renyi, "adjacency": adjacency}
+    numbers = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    words = {**numbers, "order": order, "renyi": renyi, "adjacency": adjacency}
     return decide(_claim(claim, words), lemmas=lemmas)
 
 
@@ -194,8 +194,8 @@ def certify(
     """Decide as `verify` does; return the finding and its certificate (None if undecided)."""
     from verify.certificate import certify as decide
 
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho, "order": order}
-    words |= {"renyi": renyi, "adjacency": adjacency}
+    numbers = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    words = {**numbers, "order": order, "renyi": renyi, "adjacency": adjacency}
     return decide(_claim(claim, words), lemmas)
 
 

@@ -70,7 +70,8 @@ def read_guarantee(text: str) -> dict[str, str] | None:
     if relation := _NEIGHBOURS.search(text):
         text = text[: relation.start()]
         near = {"adjacency": re.sub(r"[-_/ ]+", "-", relation["relation"])}
-    kind, numbers, named = "", text, set()
+    named: set[str] = set()
+    kind, numbers = "", text
     if found := _KIND.fullmatch(text):
         kind, numbers = found["kind"] or "DP", found["rest"] or found["numbers"]
         named = {*_labels(found["numbers"], kind)} if found["rest"] and found["numbers"] else named

@@ -19,7 +19,7 @@ from accountant.core.validate import Positive, Probability, Real
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.numbers.dominance import largest_ratio
-from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.exact import ExactReal, Number, exact, in_short
 from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
 from accountant.numbers.precision import ctx
 from accountant.questions import guarantees, profile
@@ -190,7 +190,7 @@ class EpsilonDelta(Target):
 
     def __str__(self) -> str:
         only = f", {self.direction.value} only" if self.direction else ""
-        return f"epsilon={self.epsilon}, delta={self.delta}{only}"
+        return f"epsilon={in_short(self.epsilon)}, delta={in_short(self.delta)}{only}"
 
 
 @final
@@ -243,7 +243,7 @@ class Mu(Target):
         return ProfileBelow(Gaussian(standard_deviation=1, l2_sensitivity=self.mu))
 
     def __str__(self) -> str:
-        return f"mu={self.mu}"
+        return f"mu={in_short(self.mu)}"
 
 
 @final
@@ -278,7 +278,7 @@ class Rho(Target):
         return _cut(self.achieved(mechanism, adjacency), self.rho)
 
     def __str__(self) -> str:
-        return f"rho={self.rho}"
+        return f"rho={in_short(self.rho)}"
 
 
 @final

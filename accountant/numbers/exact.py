@@ -21,6 +21,8 @@ _ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
 _FLOAT = re.compile(r"\s*float\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
+_SMALL = re.compile(r"(?<![\w.])0\.0{4,}[1-9][0-9]{0,3}(?![\w.])")
+"""A decimal of few digits that has an exponent: the δ of a claim."""
 _POWER_OF_TEN = re.compile(r"(?:([0-9.]+)[·×*])?10(?:\^|\*\*)\{?(-?[0-9]+)\}?")
 _LOGARITHM = re.compile(r"(?:ln|log)\(([0-9]{1,9}(?:\.[0-9]{1,9})?)\)")
 _EXPONENT = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
@@ -149,10 +151,10 @@ Number: TypeAlias = ExactReal | Fraction | Decimal | str | int | float
 
 
 def floats_in_short(text: str) -> str:
-    """Write the long decimals of a text that are floats as such: no less exact, and readable.
+    """Write long decimals that are floats as such, and small ones with an exponent.
 
-    >>> floats_in_short(f"It is {exact(0.1)}-DP.")
-    'It is float(0.1)-DP.'
+    >>> floats_in_short(f"It is ({exact(0.1)}, 0.00001)-DP.")
+    'It is (float(0.1), 1e-5)-DP.'
     """
 
     def short(found: re.Match[str]) -> str:
@@ -160,7 +162,15 @@ def floats_in_short(text: str) -> str:
         nearest = float(digits)
         return f"float({nearest!r})" if Fraction(digits) == nearest else found[0]
 
-    return _LONG_BINARY.sub(short, text)
+    def small(found: re.Match[str]) -> str:
+        return f"{Decimal(found[0]).normalize():e}"
+
+    return _SMALL.sub(small, _LONG_BINARY.sub(short, text))
+
+
+def in_short(value: Number) -> str:
+    """Return how a number that was given is printed, whatever its type."""
+    return floats_in_short(str(exact(value)))
 
 
 def _rational_text(value: Fraction) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from accountant import ask
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import integer
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import InvalidInputError, UndecidedError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.numbers.precision import ctx
@@ -147,7 +148,16 @@ def least_epsilon(delta: ExactReal) -> Decimal:
     return enclose(lambda: arb.log1p(-delta.ball())).lower
 
 
-def enclosed(mechanism: Mechanism, adjacency: Adjacency, delta: ExactReal) -> Interval:
-    """Return ε(δ)."""
-    found: Interval = ask.epsilon(mechanism, delta, adjacency=adjacency)
+def enclosed(
+    mechanism: Mechanism,
+    adjacency: Adjacency,
+    delta: ExactReal,
+    relative_width: Fraction | None = None,
+) -> Interval:
+    """Return ε(δ), to a relative width where it is reached, else as it comes soon."""
+    found: Interval
+    with contextlib.suppress(UndecidedError):
+        found = ask.epsilon(mechanism, delta, adjacency=adjacency, relative_width=relative_width)
+        return found
+    found = ask.epsilon(mechanism, delta, adjacency=adjacency)
     return found

@@ -27,7 +27,7 @@ Of k records elsewhere the upper ends are those of the rule for groups, the lowe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -100,13 +100,21 @@ def in_words(relation: str, group: int) -> str:
     }[relation]
 
 
+def with_neighbours(assumptions: Sequence[str], relation: str, group: int) -> tuple[str, ...]:
+    """Return the assumptions of a run with other words for its neighbours."""
+    words = in_words(relation, group)
+    return tuple(words if text.startswith("Neighbours:") else text for text in assumptions)
+
+
+def lower_end(low: Decimal, delta: ExactReal, otherwise: str) -> str:
+    """Say what a lower end rests on: `otherwise`, unless every mechanism has it."""
+    every = low == least_epsilon(delta)
+    return f"Lower end: {'ln(1 - delta), which every mechanism has' if every else otherwise}."
+
+
 def other(base: Scheme, sampling: str, relation: str, sigma: ExactReal, loop: Loop) -> Scheme:
     """Return a scheme under a relation that is not its own, from what it is for one record."""
     known = _KNOWN[sampling, relation](sigma, loop)
-    words = tuple(
-        in_words(relation, loop.group) if text.startswith("Neighbours:") else text
-        for text in base.assumptions
-    )
     run, adjacency = known.most[0]
     k = loop.group
     if k > 1:  # one record moves the sum of a step by up to 2C, and a group by as much for each
@@ -117,19 +125,15 @@ def other(base: Scheme, sampling: str, relation: str, sigma: ExactReal, loop: Lo
         if k > 1:
             upper = min(by_rule(known.upper, k, delta), enclosed(run, adjacency, delta).upper)
         low = known.lower(delta)
-        least = "a dataset whose other gradients are 0, or all the same"
-        if low == least_epsilon(delta):
-            least = "ln(1 - delta), which every mechanism has"
-        return Interval(min(low, upper), upper), (
-            f"Lower end: {least}. Upper end: proved for every dataset."
-        )
+        least = lower_end(low, delta, "a dataset whose other gradients are 0, or all the same")
+        return Interval(min(low, upper), upper), f"{least} Upper end: proved for every dataset."
 
     exact = known.least == known.most and loop.group == 1
     return replace(
         base,
         mechanism=run,
         adjacency=adjacency,
-        assumptions=words,
+        assumptions=with_neighbours(base.assumptions, relation, loop.group),
         ends=None if exact else ends,
     )
 

@@ -24,7 +24,7 @@ from accountant.errors import (
     forgiving,
 )
 from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.numbers.exact import ExactReal, Number, exact, floats_in_short
+from accountant.numbers.exact import ExactReal, Number, exact, in_short
 from accountant.numbers.interval import Interval
 from accountant.training.loops import Loop
 from accountant.training.schemes import OWN, REPLACED, SCHEMES, TRUNCATED, scheme
@@ -64,8 +64,8 @@ class Training(Drawable):
     def __str__(self) -> str:
         """Return the answer, and below it what it rests on."""
         head = (
-            f"epsilon = {self.epsilon} at delta = {self.delta}, "
-            f"with noise_multiplier = {floats_in_short(str(self.noise_multiplier))}\n"
+            f"epsilon = {self.epsilon} at delta = {in_short(self.delta)}, "
+            f"with noise_multiplier = {in_short(self.noise_multiplier)}\n"
             f"neighbours: {self.neighbours}; sampling: {self.sampling}, "
             f"{float(self.sampling_prob):.6g} of the records in each of {self.steps} steps"
         )
@@ -75,8 +75,8 @@ class Training(Drawable):
     def __repr__(self) -> str:
         """Return the answer in one line."""
         return (
-            f"<Training: epsilon {self.epsilon} at delta {self.delta}, {self.neighbours}, "
-            f"{self.sampling} sampling, {self.steps} steps>"
+            f"<Training: epsilon {self.epsilon} at delta {in_short(self.delta)}, "
+            f"{self.neighbours}, {self.sampling} sampling, {self.steps} steps>"
         )
 
     def _repr_html_(self) -> str:
@@ -90,7 +90,7 @@ class Training(Drawable):
         return {
             "noise_multiplier": str(self.noise_multiplier),
             "epsilon": self.epsilon.to_dict(),
-            "delta": str(self.delta),
+            "delta": in_short(self.delta),
             "adjacency": self.neighbours,
             "sampling": self.sampling,
             "assumptions": list(self.assumptions),
@@ -119,7 +119,7 @@ class Schemes(Drawable):
         batch, size, delta = (
             self.settings[name] for name in ("batch_size", "dataset_size", "delta")
         )
-        return f"batches of {batch} of {size}{noise}, δ = {delta}"
+        return f"batches of {batch} of {size}{noise}, δ = {in_short(delta)}"
 
     def again(self, run: Training, epochs: Number) -> Training:
         """Return one of the runs with another number of epochs."""

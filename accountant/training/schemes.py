@@ -64,6 +64,8 @@ from accountant.training.relations import RELATIONS
 from accountant.training.truncated_batches import TruncatedBatches, sampled
 from accountant.training.with_replacement import WithReplacement
 
+_APART = Fraction(1, 1000)
+"""Relative width of ends that are some percent apart: more digits take many times as long."""
 TRUNCATED, REPLACED = "truncated-poisson", "with-replacement"
 """The sampling that needs a limit of its batches, and one that is named in several places."""
 
@@ -99,10 +101,9 @@ def scheme(sampling: str, sigma: ExactReal, loop: Loop, neighbours: str | None =
     replaced = neighbours == "replace-one"
     if sampling == "poisson" or (sampling == "random-allocation" and not replaced):
         own = SCHEMES[sampling](sigma, loop)  # a record adds its gradient or not
-        assumption, _, *rest = own.assumptions
-        words = relations.in_words(neighbours, loop.group)
+        words = relations.with_neighbours(own.assumptions, neighbours, loop.group)
         relation = Adjacency.REPLACE_ONE if replaced else Adjacency.ADD_REMOVE
-        return replace(own, adjacency=relation, assumptions=(assumption, words, *rest))
+        return replace(own, adjacency=relation, assumptions=words)
     one = SCHEMES[sampling](sigma, replace(loop, group=1))
     return relations.other(one, sampling, neighbours, sigma, loop)
 
@@ -139,9 +140,10 @@ def _truncated_poisson(sigma: ExactReal, loop: Loop) -> Scheme:
             if crowded
             else "no batch is cut"
         )
-        return Interval(cut.lower(delta), upper), (
-            f"Lower end: all other gradients are 0. Upper end: {how}; what is worse is so rare "
-            "that delta pays for it."
+        low = cut.lower(delta)
+        least = relations.lower_end(low, delta, "all other gradients are 0")
+        return Interval(low, upper), (
+            f"{least} Upper end: {how}; what is worse is so rare that delta pays for it."
         )
 
     assumption, *rest = whole.assumptions
@@ -192,8 +194,9 @@ def _with_replacement(sigma: ExactReal, loop: Loop, neighbours: str = "replace-o
     relation = Adjacency.ADD_REMOVE if added else Adjacency.REPLACE_ONE
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
-        upper = run.upper(delta, relation)
-        lower = run.lower(delta, 1 if neighbours == "zero-out" else 2)
+        width = None if added else _APART
+        upper = run.upper(delta, relation, width)
+        lower = run.lower(delta, 1 if neighbours == "zero-out" else 2, width)
         reason = (
             "Both ends: a person's records are in so many places of a batch, cut where more are "
             "so rare that delta pays for it."

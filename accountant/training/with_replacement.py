@@ -99,20 +99,24 @@ class WithReplacement:
             low = Interval.of_ball(found).lower if found.is_finite() else Decimal(0)
         return _rounded(max(Fraction(low), Fraction(0)), up=False)
 
-    def lower(self, delta: ExactReal, moves: int = 2) -> Decimal:
+    def lower(
+        self, delta: ExactReal, moves: int = 2, relative_width: Fraction | None = None
+    ) -> Decimal:
         """Return a lower bound of ε(δ): that of sensitivities `moves`·j."""
         if delta.sign == 0:
             return Decimal("Infinity")
         run = self.mixed(moves, self.cut(delta)[0], up=False)
-        return enclosed(run, Adjacency.ADD_REMOVE, delta).lower
+        return enclosed(run, Adjacency.ADD_REMOVE, delta, relative_width).lower
 
-    def upper(self, delta: ExactReal, relation: Adjacency) -> Decimal:
+    def upper(
+        self, delta: ExactReal, relation: Adjacency, relative_width: Fraction | None = None
+    ) -> Decimal:
         """Return an upper bound of ε(δ) for records that are added or removed, or replaced."""
         if delta.sign == 0:
             return Decimal("Infinity")
         most, beyond = self.cut(delta)
         left = ExactReal.of_rational(rational_below(delta) - beyond)
-        return enclosed(self.mixed(2, most, up=True), relation, left).upper
+        return enclosed(self.mixed(2, most, up=True), relation, left, relative_width).upper
 
 
 def _rounded(value: Fraction, *, up: bool) -> Fraction:

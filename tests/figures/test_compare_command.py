@@ -49,7 +49,7 @@ def test_the_table_marks_the_best_and_says_why_others_are_left_out() -> None:
     assert found.returncode == 0, found.stderr
     lines = found.stdout.splitlines()
     assert lines[0].startswith("Use `DiscreteLaplace(scale='0.999998632122')`: typical error ±1.4")
-    assert "budget    epsilon=1, delta=0.000001 under add-remove" in lines
+    assert "budget    epsilon=1, delta=1e-6 under add-remove" in lines
     (best,) = (line for line in lines if line.startswith("discrete Laplace "))
     assert "HOLDS    scale = 1" in best
     assert "1.357*" in best
@@ -169,7 +169,7 @@ def test_wrong_records_are_named(tmp_path: Path, text: str, message: str) -> Non
     ("arguments", "message"),
     [
         (["--epsilon", "1"], "Expected one workload and a budget"),
-        (["--workload", "Count()"], "Expected a budget of one kind"),
+        (["--workload", "Count()"], "Expected one target: epsilon"),
         (["--epsilon", "1", "--mu", "1", "--workload", "Count()"], "given: epsilon, mu"),
         (["--mu", "1", "--workload", "Gaussian(standard_deviation=1)"], "Expected a workload"),
         (["--mu", "1", "--workload", "Histogram"], "Histogram needs bins"),

@@ -240,8 +240,8 @@ def test_verify_shows_a_finding_in_words(capsys: pytest.CaptureFixture[str]) -> 
     text = capsys.readouterr().out
     for words in (
         "REFUTED",
-        "is (1, 0.00001)-DP",
-        "0.000207512202053 (0.00001 claimed, at epsilon 1): 20.75 times",
+        "is (1, 1e-5)-DP",
+        "0.000207512202053 (1e-5 claimed, at epsilon 1): 20.75 times",
         "1.27108776",
         "P(S) - e^1 Q(S) = 0.000207512202053",
         "because",

@@ -112,7 +112,7 @@ class TestRemedies:
         last = capsys.readouterr().out.strip().splitlines()[-1]
         assert last.split(maxsplit=1) == [
             "remedy",
-            "needs standard_deviation ≥ 3.7307; true at ε ≥ 1.2711 (δ = 0.00001) or "
+            "needs standard_deviation ≥ 3.7307; true at ε ≥ 1.2711 (δ = 1e-5) or "
             "δ ≥ 0.00020752 (ε = 1)",
         ]
 

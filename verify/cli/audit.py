@@ -153,6 +153,8 @@ def _audited(
         arguments[name] = getattr(options, name)
     claim = read_claim(options.claim)
     line = Line(sys.stderr, silent=options.quiet)
+    if pairs is not None and len(pairs) > 1 and not options.quiet:
+        note(f"trying {len(pairs)} pairs of datasets; --samples 1e4 is a first look")
     try:
         if options.until_refuted:
             return audit_until_refuted(

@@ -229,7 +229,8 @@ def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
     from accountant import notation
     from accountant.errors import InvalidInputError
-    from verify.ask import claims_about, read_sentence, said_once
+    from verify.ask import claims_about, said_once
+    from verify.sentence import read_sentence
 
     mechanism, said = read_sentence(options.target)
     names = ("epsilon", "delta", "mu", "rho", "order", "renyi", "adjacency")

@@ -138,6 +138,18 @@ def test_several_epochs_of_very_few_steps_lie_between_one_and_known_steps() -> N
 WHERE: dict[str, Any] = {"sampling": "truncated-poisson", "delta": "1e-5"}
 
 
+@pytest.mark.parametrize("delta", [Fraction(1, 100_000), "1e-5", "1/100000", "0.00001"])
+def test_delta_is_printed_in_one_way(delta: Any) -> None:
+    run = dpassay.dpsgd(1, 10, 1000, steps=10, delta=delta)
+    assert "at delta = 1e-5," in str(run)
+    assert "at delta 1e-5," in repr(run)
+
+
+def test_a_lower_end_that_every_mechanism_has_is_said_to_be_one() -> None:
+    run = dpassay.dpsgd(1, 90, 100, steps=1, truncated_batch_size=1, **WHERE)
+    assert "Lower end: ln(1 - delta), which every mechanism has." in run.ends
+
+
 def test_a_limit_that_is_never_reached_changes_nothing() -> None:
     cut = dpassay.dpsgd("1.1", 3, 30, epochs=2, truncated_batch_size=31, **WHERE)
     whole = dpassay.dpsgd("1.1", 3, 30, epochs=2, delta="1e-5")

@@ -186,7 +186,7 @@ def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "epsilon(1e-05) ≥ 0." in text
     bracketed = run(capsys, "audit-scores", *files, "--seed", 1, "--claim", "(0.5, 1e-5)-DP")
     assert bracketed[0] == 1
-    assert bracketed[1].startswith("REFUTED  (0.5, 0.00001)-DP")
+    assert bracketed[1].startswith("REFUTED  (0.5, 1e-5)-DP")
     coins = rng.random(900) < 0.5
     np.save(tmp_path / "scores.npy", np.where(coins, 2.0, 0.0))
     np.savez(tmp_path / "coins.npz", coins)

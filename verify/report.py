@@ -12,7 +12,6 @@ from accountant.numbers import reading
 from accountant.numbers.exact import exact, floats_in_short
 from accountant.numbers.interval import Interval, enclose
 from verify.remedy import remedy
-from verify.ruler import Ruler
 from verify.tables import Row, console, fitted, is_pretty
 from verify.tables import show as show_rows
 from verify.verdict import Finding, Verdict, distinct_errors
@@ -192,7 +191,7 @@ def plain(finding: Finding) -> str:
 
 
 def panel(finding: Finding) -> RenderableType:
-    """Return a finding as a panel: badge, claim, numbers on a scale, evidence, explanation."""
+    """Return a finding as a panel: badge, claim, numbers, evidence, explanation."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.panel import Panel
@@ -208,9 +207,6 @@ def panel(finding: Finding) -> RenderableType:
             strong = f"bold {style}" if label.startswith("true ") else ""
             grid.add_row(label, Text(text, style=strong))
     parts: list[RenderableType] = [Text(floats_in_short(finding.formal), style="bold")]
-    ruler = _ruler(finding)
-    if ruler is not None:
-        parts.append(Padding(Text("\n").join(ruler.lines(style)), (1, 0, 0, 0)))
     parts.append(Padding(grid, (1, 0, 0, 0)))
     return Panel(
         Group(*parts),
@@ -227,19 +223,6 @@ def _factor(finding: Finding) -> str:
     """Return the factor by which the worst case exceeds what is claimed: above 1 it fails."""
     value = finding.margin.get("factor")
     return "" if value is None else reading.ratio(middle(interval(value)))
-
-
-def _ruler(finding: Finding) -> Ruler | None:
-    """Return the scale for the first comparison of two positive numbers that are told apart."""
-    for entry in comparisons(finding):
-        if entry.other is not None:
-            return Ruler.of(
-                (f"true {entry.name}" if entry.other_name == "claimed" else entry.name),
-                middle(entry.true),
-                entry.other_name,
-                middle(entry.other),
-            )
-    return None
 
 
 def _in_words(entry: Comparison, finding: Finding) -> str:

@@ -29,6 +29,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import exact
 from accountant.questions import guarantees, profile
 from tests.peers.rows import FOLDER
+from verify.exact import verify
 from verify.foreign import events, reports
 
 BOTH = Adjacency.ADD_REMOVE
@@ -221,7 +222,7 @@ def test_the_upper_end_of_prv_is_no_estimate() -> None:
             "event": {"type": "Gaussian", "noise_multiplier": "1.5"},
         },
     }
-    judged = reports.judge(event, "6.777395712150674", "1e-5")
-    assert judged.is_upper_bound is True
-    assert 0.0015 < float(judged.excess.lower) < 0.0016
-    assert mpmath.almosteq(float(judged.epsilon.upper), 6.767044, abs_eps=1e-5)
+    (claim,) = reports.claims({"event": event, "epsilon": "6.777395712150674", "delta": "1e-5"})
+    found = verify(claim)
+    assert found.verdict.value == "HOLDS"
+    assert mpmath.almosteq(float(found.true["epsilon"]["upper"]), 6.767044, abs_eps=1e-5)

@@ -20,7 +20,7 @@ import pytest
 import dpassay
 from verify import certificate
 from verify.cli import main
-from verify.cli.demo import SHOWN, flip_a_digit
+from verify.cli.demo import SHOWN
 from verify.cli.verify import with_lemmas
 from verify.document import read_text
 
@@ -331,10 +331,10 @@ def test_certificate_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str
     data = json.loads(path.read_text())
     good = tmp_path / "good.json"
     good.write_bytes(path.read_bytes())
-    where = flip_a_digit(data["facts"])
+    data["facts"][0]["p"]["lower"] = "0.5"
     path.write_text(json.dumps(data))
     assert main(["check", str(path)]) == 1
-    assert f"  {where}: " in capsys.readouterr().out
+    assert "  facts[0].p.lower: " in capsys.readouterr().out
     assert main(["check", str(path), str(good), "--quiet"]) == 1  # the worst of both
     assert capsys.readouterr().out == ""
 
@@ -519,8 +519,7 @@ def test_doctor_finds_what_is_missing_or_too_old(
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--details", "--out", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert text.count("  VALID") + text.count("  CONDITIONAL") == len(SHOWN)
-    assert "INVALID" in text
-    assert ".lower: " in text
+    assert text.count("\nVALID") + text.count("\nCONDITIONAL") == len(SHOWN)
+    assert "INVALID" not in text
     assert "dpassay verify --all-papers" in text
-    assert len(list(tmp_path.glob("*.json"))) == len(SHOWN) + 1
+    assert len(list(tmp_path.glob("*.json"))) == len(SHOWN)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING
 
+from verify.cli.questions import Answer, Question, as_json, as_rows
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 from verify.tables import columns
 
@@ -40,23 +40,6 @@ _GIVEN = {
 """What can be given: its numbers, what it means, and how it is printed."""
 
 
-@final
-@dataclass(frozen=True)
-class Question:
-    """What can be asked of a guarantee."""
-
-    option: str
-    key: str
-    """What is asked for."""
-    metavar: str | None
-    help: str
-
-    @property
-    def name(self) -> str:
-        """The attribute of the parsed options."""
-        return "to_" + self.option.replace("-", "_")
-
-
 QUESTIONS = (
     Question("epsilon", "delta", "E", "delta at this epsilon"),
     Question("delta", "epsilon", "D", "least epsilon at this delta"),
@@ -75,19 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         given.add_argument(f"--{name}", metavar=numbers, nargs="+", help=meaning)
     asked = parser.add_argument_group("what is asked (any, repeated too)")
     for question in QUESTIONS:
-        flags = [f"--{question.option}"] + (["--fpr"] if question.option == "tpr-at-fpr" else [])
-        if question.metavar is None:
-            asked.add_argument(
-                *flags, dest=question.name, action="append_const", const="", help=question.help
-            )
-        else:
-            asked.add_argument(
-                *flags,
-                dest=question.name,
-                action="append",
-                metavar=question.metavar,
-                help=question.help,
-            )
+        question.add_to(asked)
     parser.add_argument(
         "--baselines",
         action="store_true",
@@ -108,16 +79,20 @@ def run(options: argparse.Namespace) -> int:
     rows = _ask(options, entry, numbers)
     others = _others(options, entry, numbers)
     if options.json:
-        say_json(_json(entry, numbers, rows, others))
+        beside = [
+            {"delta": delta, "name": name, "epsilon": value.to_json()}
+            for name, delta, value in others
+        ]
+        data = {"schema_version": 1, "given": {entry.name: numbers}, **as_json(rows)}
+        say_json({**data, "baselines": beside} if others else data)
     elif options.quiet:
-        for _, _, value in rows:
-            say(str(value))
+        for answer in rows:
+            say(str(answer.value))
     else:
-        _show(entry, numbers, rows, others)
+        say(f"from {_GIVEN[entry.name][2].format(*numbers)}")
+        shown = [(f"  epsilon, {name}", f"at delta {delta}", str(v)) for name, delta, v in others]
+        say(columns(as_rows(rows) + shown))
     return ExitCode.DONE
-
-
-Row: TypeAlias = "tuple[Question, str, Interval]"
 
 
 def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
@@ -129,10 +104,10 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
         known = ", ".join(f"--{name} {numbers}" for name, (numbers, *_) in _GIVEN.items())
         asked = (
             ""
-            if named or options.to_epsilon is None
+            if named or options.epsilon is None
             else (
-                f" For (epsilon, delta)-DP: --approximate {options.to_epsilon[0]},"
-                f"{(options.to_delta or ['D'])[0]}."
+                f" For (epsilon, delta)-DP: --approximate {options.epsilon[0]},"
+                f"{(options.delta or ['D'])[0]}."
             )
         )
         raise InvalidInputError(f"Expected one guarantee to convert: {known}.{asked}")
@@ -140,13 +115,13 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
     return entry, [str(n) for n in entry.numbers(" ".join(getattr(options, entry.name)))]
 
 
-def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[Row]:
+def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[Answer]:
     from accountant.errors import InvalidInputError
 
     rows = [
-        (question, at, entry.answer(numbers, question.key, at))
+        Answer(question, at, entry.answer(numbers, question.key, at))
         for question in QUESTIONS
-        for at in getattr(options, question.name) or ()
+        for at in question.asked(options)
     ]
     if not rows:
         asked = ", ".join(f"--{question.option}" for question in QUESTIONS)
@@ -162,48 +137,16 @@ def _others(
 
     if not options.baselines:
         return []
-    if entry.name != "renyi" or not options.to_delta:
+    if entry.name != "renyi" or not options.delta:
         raise InvalidInputError("Expected --renyi R,V and --delta D with --baselines.")
     return [
         (name, delta, conversion(numbers[0], numbers[1], delta))
-        for delta in options.to_delta
+        for delta in options.delta
         for name, conversion in (
             ("classic", notions.classic_epsilon_of_renyi),
             ("improved", notions.improved_epsilon_of_renyi),
         )
     ]
-
-
-def _json(
-    entry: Given, numbers: list[str], rows: list[Row], others: list[tuple[str, str, Interval]]
-) -> dict[str, Any]:
-    """Return one entry per kind of question, as `profile` does."""
-    result: dict[str, Any] = {"schema_version": 1, "given": {entry.name: numbers}}
-    for question in QUESTIONS:
-        mine = [row for row in rows if row[0] is question]
-        if len(mine) == 1 or (mine and question.metavar is None):
-            result[question.key] = mine[0][2].to_json()
-        elif mine:
-            name = question.option.replace("-", "_")
-            result[question.key] = [{name: at, **value.to_json()} for _, at, value in mine]
-    if others:
-        result["baselines"] = [
-            {"delta": delta, "name": name, "epsilon": value.to_json()}
-            for name, delta, value in others
-        ]
-    return result
-
-
-def _show(
-    entry: Given, numbers: list[str], rows: list[Row], others: list[tuple[str, str, Interval]]
-) -> None:
-    say(f"from {_GIVEN[entry.name][2].format(*numbers)}")
-    shown = [
-        (f"  {question.key}", f"at {question.option} {at}" if at else "", str(value))
-        for question, at, value in rows
-    ]
-    shown += [(f"  epsilon, {name}", f"at delta {delta}", str(v)) for name, delta, v in others]
-    say(columns(shown))
 
 
 COMMAND = Command(

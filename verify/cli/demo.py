@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -15,19 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
-from accountant.errors import UndecidedError
 from verify.cli.shell import Command, ExitCode, say
-from verify.tables import columns
 
 if TYPE_CHECKING:
-    from verify.verdict import Finding, Verdict
+    from verify.verdict import Verdict
 
 _DESCRIPTION = """\
 Decide six published guarantees, and tell one counterexample in plain words. With --details: show
-the evidence, write certificates, check them with the independent checker, and show that a changed
-digit is found.
+the evidence, write certificates, and check them with the independent checker.
 """
 _EPILOG = """\
 examples:
@@ -235,75 +231,25 @@ def _bar(law: Sequence[float], noise: int) -> str:
 
 
 def _in_full(out: Path) -> int:
-    """Decide, show, write, check."""
-    from verify import checker, report
+    """Decide, show the evidence, write it, and check it with the second program."""
+    from verify.cli import check, verify
 
     started = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
-    say("Published guarantees, decided now.\n")
-    found = _decide(out)
-    say("Each certificate is checked by a second program:")
-    checked = [entry for _, path in found for entry in checker.check_file(path)]
-    rows = [
-        (f"  {entry.outcome.value}", str(path), f"{entry.seconds:.2f} s")
-        for (_, path), entry in zip(found, checked, strict=True)
-    ]
-    say(columns(rows))
-    _tamper(found[-1][1])
-    say()
-    report.show_table([finding for finding, _ in found], sys.stdout)
-    more = _MORE.format(run=_command())
-    say(f"\n{time.monotonic() - started:.1f} s. Certificates are in {out}.\n\n{more}")
-    return ExitCode.REFUTED if any(entry.problems for entry in checked) else ExitCode.DONE
-
-
-def _decide(folder: Path) -> list[tuple[Finding, Path]]:
-    """Decide the claims, show each finding, and write its certificate."""
-    from verify import batch, certificate, report
-    from verify.cli.verify import ledger, with_lemmas
-
-    found = []
+    code: int = ExitCode.DONE
     for name in SHOWN:
-        everything = ledger(name.partition("/")[0])
-        claims = with_lemmas(everything, [name])
-        outcomes = batch.concluded(claims, dict(batch.decide_all(claims, lemmas=everything)))
-        outcome = next(o for i, o in outcomes.items() if claims[i].id == name)
-        if outcome.finding is None or outcome.certificate is None:
-            raise UndecidedError(outcome.error or f"{name} has no certificate.")
-        report.show(outcome.finding, sys.stdout)
-        sys.stdout.flush()
-        path = folder / f"{name.replace('/', '-')}.json"
-        certificate.write(path, [outcome.certificate])
-        found.append((outcome.finding, path))
-    return found
-
-
-def _tamper(path: Path) -> None:
-    """Change one digit of a certificate and show that the checker names the field."""
-    from verify import checker
-
-    changed = path.with_name(f"{path.stem}-tampered.json")
-    data = json.loads(path.read_text("utf-8"))
-    where = flip_a_digit(data["facts"])
-    changed.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    say(f"With one digit of {where} changed:")
-    for entry in checker.check_file(changed):
-        say(f"  {entry.outcome.value}")
-        for field, message in entry.problems:
-            say(f"    {field}: {message}")
-
-
-def flip_a_digit(facts: Sequence[dict[str, Any]]) -> str:
-    """Change the third digit of an enclosure's lower end in place; return its path."""
-    for index, fact in enumerate(facts):
-        for name, value in fact.items():
-            text = value["lower"] if isinstance(value, dict) and "lower" in value else ""
-            at = [i for i, character in enumerate(text) if character in "123456789"]
-            if len(at) > 2:
-                other = "8" if text[at[2]] == "9" else "9"
-                value["lower"] = text[: at[2]] + other + text[at[2] + 1 :]
-                return f"facts[{index}].{name}.lower"
-    raise UndecidedError("The certificate has no enclosure in which a digit could be changed.")
+        paper, path = name.partition("/")[0], out / f"{name.replace('/', '-')}.json"
+        decide, again = argparse.ArgumentParser(), argparse.ArgumentParser()
+        verify.configure(decide)
+        check.configure(again)
+        words = ["--paper", paper, "--only", name, "--certificate", str(path)]
+        verify.run(decide.parse_args(words))
+        if check.run(again.parse_args([str(path)])) == ExitCode.REFUTED:
+            code = ExitCode.REFUTED
+        say()
+    more = _MORE.format(run=_command())
+    say(f"{time.monotonic() - started:.1f} s. Certificates are in {out}.\n\n{more}")
+    return code
 
 
 COMMAND = Command(

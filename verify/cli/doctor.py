@@ -63,7 +63,6 @@ def examine() -> Iterator[Examined]:
     yield from _libraries(["dpassay>=0", *_requirements()])
     yield _attempt("enclosure of erfc(10)", _enclosure)
     yield _attempt("two routes to a delta", _two_routes)
-    yield _attempt("exact rounding", _rounding)
     yield Examined("terminal", _terminal())
 
 
@@ -148,17 +147,6 @@ def _two_routes() -> tuple[str, bool]:
         lower, upper = mpmath.mpf(str(interval.lower)), mpmath.mpf(str(interval.upper))
         agree = lower * (1 - mpmath.mpf("1e-29")) <= other <= upper * (1 + mpmath.mpf("1e-29"))
     return f"{interval} by balls and by quadrature", bool(agree)
-
-
-def _rounding() -> tuple[str, bool]:
-    """Round a third outward: it has no finite decimal and must lie strictly inside."""
-    from fractions import Fraction
-
-    from accountant.numbers.interval import Interval
-
-    third = Interval.of_exact(Fraction(1, 3), 20)
-    inside = Fraction(third.lower) < Fraction(1, 3) < Fraction(third.upper)
-    return f"1/3 in [{third.lower}, {third.upper}]", inside
 
 
 def _terminal() -> str:

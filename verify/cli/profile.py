@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+import inspect
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Protocol
 
+from verify.cli.questions import Answer, Question, Value, as_json, as_rows, named
 from verify.cli.shell import (
     Command,
     ExitCode,
@@ -48,9 +48,6 @@ examples:
   dpassay profile "Composed(PoissonSubsampled(Gaussian(1), 0.01), 1000)" \\
       --delta 1e-5 --adjacency add-remove --estimate
 """
-Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
-"""One enclosure, one for each coordinate, or several by name."""
-Ask: TypeAlias = "Callable[[Mechanism, str, How], Value]"
 
 
 class Plot(Protocol):
@@ -68,182 +65,78 @@ class Plot(Protocol):
         """Draw δ(ε); `marks` are the points (ε, δ) that were asked for."""
 
 
-@final
-@dataclass(frozen=True)
-class How:
-    """The neighbouring relation, the engine of δ, ε, trade-offs and total variation, the width."""
-
-    adjacency: str | None
-    method: str = "auto"
-    relative_width: str | None = None
-
-    def words(self, *, engine: bool = True) -> dict[str, Any]:
-        """Return the arguments of a question, of one without engines as well."""
-        given = {"adjacency": self.adjacency, "relative_width": self.relative_width}
-        return {**given, "method": self.method} if engine else given
-
-
-@final
-@dataclass(frozen=True)
-class Question:
-    """One kind of question."""
-
-    option: str
-    """The option without its dashes; also the name of the argument of the question."""
-    key: str
-    """The name of the answer."""
-    ask: Ask
-    metavar: str | None
-    """Stands for the argument; None for a question without one."""
-    help: str
-
-    @property
-    def name(self) -> str:
-        """The attribute of the parsed options."""
-        return self.option.replace("-", "_")
-
-
-@final
-@dataclass(frozen=True)
-class Answer:
-    """What was asked and what came out."""
-
-    question: Question
-    argument: str
-    value: Value
-
-    def to_json(self, *, with_argument: bool) -> Any:
-        """Return the enclosure (or enclosures), beside the argument where there are several."""
-        if isinstance(self.value, dict):
-            named = {name: entry.to_json() for name, entry in self.value.items()}
-            return {**next(iter(named.values())), **named}
-        if isinstance(self.value, list):
-            return [entry.to_json() for entry in self.value]
-        beside = {self.question.name: self.argument} if with_argument else {}
-        return {**beside, **self.value.to_json()}
-
-
-def _asked(module: str, name: str, *, argument: bool = False, engine: bool = False) -> Ask:
-    """Return how to ask a function of `accountant.questions`, which is imported when it is asked.
-
-    `argument` and `engine` say whether it takes an argument, and an engine.
-    """
-
-    def ask(mechanism: Mechanism, given: str, how: How) -> Any:
-        question = getattr(import_module(f"accountant.questions.{module}"), name)
-        return question(mechanism, *[given] * argument, **how.words(engine=engine))
-
-    return ask
-
-
-_EXACT_MU = _asked("guarantees", "mu")
-
-
-def _mu(mechanism: Mechanism, _: str, how: How) -> Value:
-    """Return the exact μ, or else the best ones above and below, and what the former loses."""
-    from accountant.errors import NotApplicableError
-    from accountant.questions.gaussian_bounds import gaussian_bounds
-
-    try:
-        return _EXACT_MU(mechanism, _, how)
-    except NotApplicableError:
-        found = gaussian_bounds(mechanism, adjacency=how.adjacency)
-    return {"best_upper": found.upper, "best_lower": found.lower, "regret": found.regret}
-
-
-def _error(module: str, name: str, *, argument: bool = False) -> Ask:
-    """Return how to ask how far an answer is off: no neighbours and no engine have a part in it."""
-
-    def ask(mechanism: Mechanism, given: str, _: How) -> Any:
-        question = getattr(import_module(f"accountant.questions.{module}"), name)
-        return question(mechanism, *[given] * argument)
-
-    return ask
-
-
-def _variance(mechanism: Mechanism, _: str, __: How) -> Interval | list[Interval]:
-    from accountant.questions.utility import variance
-
-    values = variance(mechanism)
-    return values[0] if len(set(values)) == 1 else values
-
-
-_profile = partial(_asked, "profile", argument=True, engine=True)
-_tradeoff = partial(_asked, "tradeoff", argument=True, engine=True)
-_guarantee = partial(_asked, "guarantees")
-
 QUESTIONS = (
-    Question("epsilon", "delta", _profile("delta"), "E", "delta at this epsilon (any real number)"),
-    Question("delta", "epsilon", _profile("epsilon"), "D", "least epsilon at this delta"),
-    Question("alpha", "beta", _tradeoff("beta"), "A", "least type II error at this type I error"),
+    Question("epsilon", "delta", "E", "delta at this epsilon (any real number)", "profile.delta"),
+    Question("delta", "epsilon", "D", "least epsilon at this delta", "profile.epsilon"),
+    Question("alpha", "beta", "A", "least type II error at this type I error", "tradeoff.beta"),
     Question(
         "tpr-at-fpr",
         "true_positive_rate",
-        _tradeoff("power"),
         "A",
         "largest true positive rate of an attack at this false positive rate",
+        "tradeoff.power",
     ),
-    Question(
-        "order", "renyi", _guarantee("renyi", argument=True), "R", "Renyi divergence of this order"
-    ),
+    Question("order", "renyi", "R", "Renyi divergence of this order", "guarantees.renyi"),
     Question(
         "total-variation",
         "total_variation",
-        _guarantee("total_variation", engine=True),
         None,
         "delta at epsilon 0",
+        "guarantees.total_variation",
     ),
     Question(
         "mu",
         "mu",
-        _mu,
         None,
         "ask for mu of Gaussian DP: exact, or the best above and below (to claim a mu: dpassay "
         "verify --mu M)",
+        "guarantees.mu",
     ),
     Question(
         "rho",
         "rho",
-        _guarantee("rho"),
         None,
         "ask for the least rho of zCDP (to claim one: dpassay verify --rho R)",
+        "guarantees.rho",
     ),
     Question(
         "loss-cdf",
         "loss_cdf",
-        _guarantee("loss_cdf", argument=True, engine=True),
         "L",
         "least probability that the privacy loss is at most this",
+        "guarantees.loss_cdf",
     ),
     Question(
         "mse",
         "mse",
-        _error("utility", "mean_squared_error"),
         None,
         "mean squared error, averaged over the outputs",
+        "utility.mean_squared_error",
     ),
     Question(
         "mean-absolute-error",
         "mean_absolute_error",
-        _error("accuracy", "mean_absolute_error"),
         None,
         "mean absolute error, averaged over the outputs",
+        "accuracy.mean_absolute_error",
     ),
     Question(
         "quantile",
         "quantile",
-        _error("utility", "quantile", argument=True),
         "P",
         "least number that the noise is below with this probability",
+        "utility.quantile",
     ),
     Question(
         "absolute-quantile",
         "absolute_quantile",
-        _error("accuracy", "absolute_quantile", argument=True),
         "P",
         "least error that is not exceeded with this probability",
+        "accuracy.absolute_quantile",
     ),
-    Question("variance", "variance", _variance, None, "variance of each released coordinate"),
+    Question(
+        "variance", "variance", None, "variance of each released coordinate", "utility.variance"
+    ),
 )
 _DEFAULT = {
     "epsilon": ("0", "0.1", "0.5", "1", "2", "4", "8"),
@@ -271,16 +164,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("mechanism", metavar="MECHANISM", help="such as 'Laplace(scale=2)'")
     for question in QUESTIONS:
-        if question.metavar is None:
-            add(
-                f"--{question.option}",
-                action="append_const",
-                const="",
-                help=question.help,
-            )
-        else:
-            flags = [f"--{question.option}"] + ["--fpr"] * (question.option == "tpr-at-fpr")
-            add(*flags, action="append", metavar=question.metavar, help=question.help)
+        question.add_to(parser)
     add("--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)")
     add(
         "--export",
@@ -326,7 +210,8 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     tables = _baselines(mechanism, options)
     answers, refused = _answers(mechanism, options)
     if options.json:
-        result = _json(mechanism, options.adjacency, answers)
+        head = {"mechanism": repr(mechanism), "adjacency": options.adjacency}
+        result = {"schema_version": 1, **head, **as_json(answers)}
         if tables:
             result["baselines"] = [
                 {"delta": delta, **row.to_json()} for delta, rows in tables for row in rows
@@ -334,9 +219,11 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         say_json(result)
     elif options.quiet:
         for answer in answers:
-            say("  ".join(str(value) for _, value in _named(answer.value)))
+            values = answer.value if isinstance(answer.value, list) else None
+            say("  ".join(str(v) for v in values or [v for _, v in named(answer.value)]))
     else:
-        _show(mechanism, options.adjacency, answers)
+        say(repr(mechanism) + (f"  ({options.adjacency})" if options.adjacency else ""))
+        say(columns(as_rows(answers)))
         for delta, rows in tables:
             _show_baselines(delta, rows)
     if table is not None:
@@ -412,15 +299,13 @@ def _answers(
     """
     from accountant.errors import NotApplicableError, UndecidedError
 
-    asked = {q.name: getattr(options, q.name) for q in QUESTIONS if getattr(options, q.name)}
-    how = How(options.adjacency, options.method, options.relative_width)
+    asked = {q.name: q.asked(options) for q in QUESTIONS if q.asked(options)}
     answers: list[Answer] = []
     refused: list[DpassayError] = []
     for question in QUESTIONS:
         for argument in (asked or _DEFAULT).get(question.name, ()):
             try:
-                ask = _EXACT_MU if question.key == "mu" and not asked else question.ask
-                value = ask(mechanism, argument, how)
+                value = _ask(question, mechanism, argument, options, exact=not asked)
             except (NotApplicableError, UndecidedError) as refusal:
                 if asked:
                     refused.append(refusal)
@@ -435,50 +320,32 @@ def _answers(
     return answers, refused
 
 
-def _json(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return one entry per kind of question: an object, or a list where it was repeated."""
-    result: dict[str, Any] = {
-        "schema_version": 1,
-        "mechanism": repr(mechanism),
-        "adjacency": adjacency,
+def _ask(
+    question: Question,
+    mechanism: Mechanism,
+    argument: str,
+    options: argparse.Namespace,
+    *,
+    exact: bool,
+) -> Value:
+    """Ask one question, with as many of the neighbours, the engine and the width as it takes.
+
+    μ is the exact one, or where it is named the best ones above and below.
+    """
+    from accountant.errors import NotApplicableError
+    from accountant.questions.gaussian_bounds import gaussian_bounds
+
+    module, _, name = question.function.partition(".")
+    function = getattr(import_module(f"accountant.questions.{module}"), name)
+    known = inspect.signature(function).parameters
+    words = {
+        n: getattr(options, n) for n in ("adjacency", "method", "relative_width") if n in known
     }
-    for question in QUESTIONS:
-        mine = [answer for answer in answers if answer.question is question]
-        if len(mine) == 1 or (mine and question.metavar is None):
-            result[question.key] = mine[0].to_json(with_argument=False)
-        elif mine:
-            result[question.key] = [answer.to_json(with_argument=True) for answer in mine]
-    return result
-
-
-def _show(mechanism: Mechanism, adjacency: str | None, answers: Sequence[Answer]) -> None:
-    say(repr(mechanism) + (f"  ({adjacency})" if adjacency else ""))
-    rows = []
-    for answer in answers:
-        at = f"at {answer.question.option} {answer.argument}" if answer.argument else ""
-        for which, value in _runs(answer.value):
-            rows.append((f"  {answer.question.key}{which}", at, str(value)))
-    say(columns(rows))
-
-
-def _named(value: Value) -> list[tuple[str, Interval]]:
-    if isinstance(value, dict):
-        return [(f" {name.replace('_', ' ')}", entry) for name, entry in value.items()]
-    return [("", entry) for entry in (value if isinstance(value, list) else [value])]
-
-
-def _runs(value: Value) -> list[tuple[str, Interval]]:
-    """Return one entry for each run of equal values, with its coordinates: [0..99]."""
-    from itertools import groupby
-
-    if isinstance(value, dict):
-        return _named(value)
-    if not isinstance(value, list):
-        return [("", value)]
-    found, first = [], 0
-    for entry, run in groupby(value):
-        last = first + len(list(run)) - 1
-        which = f" [{first}]" if first == last else f" [{first}..{last}]"
-        found.append((which, entry))
-        first = last + 1
-    return found
+    try:
+        value: Value = function(mechanism, *[argument] * (question.metavar is not None), **words)
+    except NotApplicableError:
+        if question.key != "mu" or exact:
+            raise
+        found = gaussian_bounds(mechanism, adjacency=options.adjacency)
+        return {"best_upper": found.upper, "best_lower": found.lower, "regret": found.regret}
+    return value[0] if isinstance(value, list) and len(set(value)) == 1 else value

@@ -156,6 +156,8 @@ class Parser(argparse.ArgumentParser):
 
     def _option_meant(self, given: str) -> str:
         """Suggest an option for one that does not exist."""
+        if given in self.hints:
+            return self.hints[given]
         known = [name[2:] for a in self._actions for name in a.option_strings if len(name) > 2]
         under = [name.replace("-", "_") for name in known if name != "help"]
         near = suggestion(given[2:].replace("-", "_"), under, listed=False)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast, final
 
 from verify.cli.shell import Command, ExitCode, add_output_options, note
+from verify.progress import Line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,10 +48,6 @@ examples:
   dpassay stream --epsilon 1 --steps 99 --json --insecure-seed 7 < bits
   dpassay stream --mechanism "KaryTree(steps=999, arity=19, epsilon=1)" --state s < bits >> counts
 """
-_SHOW_SECONDS = 1.0
-"""Seconds between two values on a terminal: as often as one reads."""
-_LINE_SECONDS = 10.0
-"""The same in a file, where every one is a line."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,21 +67,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="simulate in floating point: the last bits of outputs reveal inputs",
     )
     add("--insecure-seed", type=int, metavar="N", help="draw noise from a seed: for tests")
-    add("--seed", action=_Renamed, help=argparse.SUPPRESS)
-    add("--lattice", action=_Renamed, nargs=0, help=argparse.SUPPRESS)
     add_output_options(parser, quiet="no progress and no notes")
-
-
-@final
-class _Renamed(argparse.Action):
-    """Says what an option of earlier versions is now."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        parser.error(
-            "--seed is --insecure-seed now: whoever knows it can take the noise away"
-            if self.dest == "seed"
-            else "every output is on the lattice; leave --lattice out"
-        )
+    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
+        "--seed": "--seed is --insecure-seed now: whoever knows it can take the noise away",
+        "--lattice": "Leave it out: every output is on the lattice",
+    }
 
 
 def run(options: argparse.Namespace) -> int:
@@ -326,9 +313,8 @@ class _Output:
 
     def __init__(self, stream: TextIO, *, as_json: bool, quiet: bool) -> None:
         self._stream, self._json, self._quiet = stream, as_json, quiet
-        self._began = self._shown = time.monotonic()
-        self._live = sys.stderr.isatty()
-        self._line_open = False
+        self._began = time.monotonic()
+        self._line = Line(sys.stderr, silent=quiet)
 
     def head(self, insecure: tuple[str, ...]) -> None:
         """Say first of all that the output is not private: a line that is no estimate."""
@@ -352,23 +338,11 @@ class _Output:
             lines = list(map(repr, numbers))
         self._stream.write("\n".join(lines) + "\n")
         self._stream.flush()
-        self._progress(before + len(numbers))
-
-    def _progress(self, counted: int) -> None:
-        now = time.monotonic()
-        pause = _SHOW_SECONDS if self._live else _LINE_SECONDS
-        if self._quiet or now - self._shown < pause:
-            return
-        self._shown = now
-        text = f"dpassay: {counted} numbers counted, {now - self._began:.0f} s"
-        sys.stderr.write(f"\r\x1b[2K{text}" if self._live else text + "\n")
-        sys.stderr.flush()
-        self._line_open = self._live
+        self._line.say(f"{before + len(numbers)} numbers counted")
 
     def close(self, counted: int, steps: int) -> None:
         """Say what was done."""
-        if self._line_open:
-            sys.stderr.write("\r\x1b[2K")
+        self._line.close()
         if not self._quiet:
             note(f"{counted} of {steps} numbers counted, {time.monotonic() - self._began:.1f} s")
 

@@ -2,8 +2,8 @@
 
 dp-accounting's distribution has masses on the multiples of a step and at infinity, and asks it for
 δ(ε) = P(∞) + Σ p(l) (1 − e^{ε−l})⁺, which never falls when a mass, or the loss that it is at, is
-raised. Above, the dots of the proved profile are connected; below, outcomes are merged and lowered
-(`verify.foreign.discretised`). The balls are rounded to floats, up or down. What
+raised. Above, the dots of the proved profile are connected; below, losses are lowered onto
+the grid (`verify.foreign.discretised`). The balls are rounded to floats, up or down. What
 dp-accounting computes from them is in floats of its own.
 """
 
@@ -22,10 +22,9 @@ from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, expected
 from accountant.numbers.exact import Number, exact
-from accountant.numbers.interval import ball
 from verify.claim import Claim
 from verify.claims import ApproximateDP
-from verify.foreign.discretised import Law, discretise, reach
+from verify.foreign.discretised import discretise, reach
 from verify.foreign.events import neighbours
 from verify.foreign.numbers import attribute, number
 
@@ -33,7 +32,6 @@ _MOST = 1_000_000
 """Cells of a table."""
 _FEWEST = 4
 """Cells at least, so that its readers find a range."""
-_NUDGE = Fraction(1, 10**9)  # of a step, by which losses below stand above the grid they go to
 
 
 @final
@@ -167,19 +165,9 @@ def _of_pair(pair: Pair, step: float, log_tail: float, *, above: bool) -> Masses
             f"The losses from {float(low):.4g} to {float(high):.4g} take {last - first} points at "
             f"step={step}; {_MOST} are the most. Take a larger step."
         )
-    if above:
-        law = discretise(pair, Fraction(0), exactly, first, last).above
-        return _rounded(law, step, law.first, above=True)
-    origin = exactly * _NUDGE
-    law = discretise(pair, origin, exactly, first, last).below
-    lowered = (ball(origin) + law.shift) / ball(exactly)
-    whole = math.floor(float(lowered.lower()) - 1e-12)
-    return _rounded(law, step, law.first + whole, above=False)
-
-
-def _rounded(law: Law, step: float, first: int, *, above: bool) -> Masses:
-    to = _up if above else _down
-    return Masses(step, first, tuple(to(mass) for mass in law.masses), to(law.infinity), above)
+    laws = discretise(pair, Fraction(0), exactly, first, last)
+    law, to = (laws.above, _up) if above else (laws.below, _down)
+    return Masses(step, law.first, tuple(to(mass) for mass in law.masses), to(law.infinity), above)
 
 
 def _up(value: arb) -> float:

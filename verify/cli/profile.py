@@ -338,9 +338,8 @@ def _ask(
     module, _, name = question.function.partition(".")
     function = getattr(import_module(f"accountant.questions.{module}"), name)
     known = inspect.signature(function).parameters
-    words = {
-        n: getattr(options, n) for n in ("adjacency", "method", "relative_width") if n in known
-    }
+    given = ("adjacency", "method", "relative_width") if "adjacency" in known else ()
+    words = {name: getattr(options, name) for name in given if name in known}
     try:
         value: Value = function(mechanism, *[argument] * (question.metavar is not None), **words)
     except NotApplicableError:

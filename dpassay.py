@@ -16,144 +16,38 @@ from typing import Any
 
 from accountant.core.drawing import Drawable
 
-_MECHANISMS = "accountant.mechanisms"  # all of its own list is public here too
-_HOME = {
-    "Adjacency": "accountant.core.adjacency",
-    "Direction": "accountant.core.adjacency",
-    "BestCounter": "accountant.counting.best_counter",
-    "best_counter": "accountant.counting.best_counter",
-    "Calibration": "accountant.budget.calibrate",
-    "EpsilonDelta": "accountant.budget.calibrate",
-    "Mu": "accountant.budget.calibrate",
-    "ProfileBelow": "accountant.budget.calibrate",
-    "Rho": "accountant.budget.calibrate",
-    "AdjacencyError": "accountant.errors",
-    "DpassayError": "accountant.errors",
-    "InvalidInputError": "accountant.errors",
-    "NotApplicableError": "accountant.errors",
-    "UndecidedError": "accountant.errors",
-    **dict.fromkeys(
-        (
-            "absolute_quantile",
-            "beta",
-            "covariance",
-            "delta",
-            "delta_complement",
-            "epsilon",
-            "estimate_beta",
-            "estimate_delta",
-            "estimate_epsilon",
-            "estimate_log_delta",
-            "estimate_log_loss_cdf",
-            "estimate_log_loss_survival",
-            "estimate_power",
-            "estimate_slope",
-            "gaussian_bounds",
-            "log_delta",
-            "loss_cdf",
-            "loss_survival",
-            "maximum_quantile",
-            "mean_absolute_error",
-            "mean_squared_error",
-            "mu",
-            "power",
-            "probability_exact",
-            "quantile",
-            "renyi",
-            "rho",
-            "total_variation",
-            "variance",
-        ),
-        "accountant.ask",
-    ),
-    "CountNoiseProblem": "lp.problem",
-    "GaussianShapeProblem": "lp.shape_problem",
-    "IntegerNoiseProblem": "lp.integer_problem",
-    "optimal_count_noise": "lp.count_noise",
-    "optimal_free_noise": "lp.integer_noise",
-    "optimal_gaussian_shape": "lp.shapes",
-    "optimal_integer_noise": "lp.integer_noise",
-    "convert": "accountant.questions.convert",
-    "Interval": "accountant.numbers.interval",
-    "parse": "accountant.notation",
-    "exact": "accountant.numbers.exact",
-    **dict.fromkeys(
-        (
-            "BoundedSum",
-            "Count",
-            "Counts",
-            "GroupedCounts",
-            "Histogram",
-            "LinearQueries",
-            "MatrixRelease",
-            "Mean",
-            "PrefixSums",
-            "VectorSum",
-        ),
-        "accountant.geometry.workload",
-    ),
-    **dict.fromkeys(
-        (
-            "AuditResult",
-            "OneRunResult",
-            "PrivacyError",
-            "SequentialResult",
-            "audit_one_run",
-            "audit_scores",
-            "audit_step",
-            "canaries_needed",
-        ),
-        "verify.audit",
-    ),
-    "Profile": "accountant.summary",
-    "profile": "accountant.summary",
-    "Training": "accountant.training",
-    "dpsgd": "accountant.training",
-    "dpsgd_noise": "accountant.training",
-    "training": "accountant.training",
-    "training_schemes": "accountant.training",
-    "Budget": "verify.compare",
-    "sweep": "verify.compare",
-    **dict.fromkeys(
-        (
-            "assert_private",
-            "audit",
-            "audit_samples",
-            "audit_until_refuted",
-            "calibrate",
-            "certify",
-            "check",
-            "compare",
-            "verify",
-        ),
-        "verify.ask",
-    ),
-    **dict.fromkeys(
-        (
-            "ApproximateDP",
-            "GaussianDP",
-            "Limit",
-            "Minimiser",
-            "Monotone",
-            "Optimality",
-            "Pending",
-            "PrintedNumber",
-            "ProfileBound",
-            "PureDP",
-            "Relation",
-            "RenyiDP",
-            "TradeoffBound",
-            "ZeroConcentratedDP",
-        ),
-        "verify.claims",
-    ),
-    "plot": "figures.plot",
-    "read_file": "verify.document",
-    "read_paper": "verify.document",
-    "Finding": "verify.verdict",
-    "Rigour": "verify.verdict",
-    "Verdict": "verify.verdict",
+_WHOLE = ("accountant.ask", "accountant.mechanisms", "verify.claims")
+"""Modules of which all that they list is public here."""
+_PUBLIC = {
+    "accountant.core.adjacency": "Adjacency Direction",
+    "accountant.counting.best_counter": "BestCounter best_counter",
+    "accountant.budget.calibrate": "Calibration EpsilonDelta Mu ProfileBelow Rho",
+    "accountant.errors": "AdjacencyError DpassayError InvalidInputError NotApplicableError "
+    "UndecidedError",
+    "lp.problem": "CountNoiseProblem",
+    "lp.shape_problem": "GaussianShapeProblem",
+    "lp.integer_problem": "IntegerNoiseProblem",
+    "lp.count_noise": "optimal_count_noise",
+    "lp.integer_noise": "optimal_free_noise optimal_integer_noise",
+    "lp.shapes": "optimal_gaussian_shape",
+    "accountant.questions.convert": "convert",
+    "accountant.numbers.interval": "Interval",
+    "accountant.notation": "parse",
+    "accountant.numbers.exact": "exact",
+    "accountant.geometry.workload": "BoundedSum Count Counts GroupedCounts Histogram LinearQueries "
+    "MatrixRelease Mean PrefixSums VectorSum",
+    "verify.audit": "AuditResult OneRunResult PrivacyError SequentialResult audit_one_run "
+    "audit_scores audit_step canaries_needed",
+    "accountant.summary": "Profile profile",
+    "accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
+    "verify.compare": "Budget sweep",
+    "verify.ask": "assert_private audit audit_samples audit_until_refuted calibrate certify check "
+    "compare verify",
+    "figures.plot": "plot",
+    "verify.document": "read_file read_paper",
+    "verify.verdict": "Finding Rigour Verdict",
 }
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -162,15 +56,22 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         value = import_module("importlib.metadata").version("dpassay")
     elif name == "__all__":
-        value = sorted({*_HOME, *import_module(_MECHANISMS).__all__})
+        value = sorted({*_HOME, *(each for module in _WHOLE for each in _listed(module))})
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
-    elif not name.startswith("_") and name in import_module(_MECHANISMS).__all__:
-        value = getattr(import_module(_MECHANISMS), name)
     else:
-        raise AttributeError(f"module 'dpassay' has no attribute {name!r}{_hint(name)}")
+        homes = () if name.startswith("_") else _WHOLE
+        home = next((module for module in homes if name in _listed(module)), None)
+        if home is None:
+            raise AttributeError(f"module 'dpassay' has no attribute {name!r}{_hint(name)}")
+        value = getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+def _listed(module: str) -> list[str]:
+    names: list[str] = import_module(module).__all__
+    return names
 
 
 def _hint(name: str) -> str:

@@ -48,7 +48,7 @@ _HOME = {
         "estimate_slope",
     ),
 }
-QUESTIONS = frozenset(name for names in _HOME.values() for name in names)
+__all__ = [name for names in _HOME.values() for name in names]
 """All questions, loaded when they are first asked."""
 _ASKED_AT = frozenset({"epsilon", "delta", "alpha", "order", "loss", "level"})
 """The second arguments that may be lists: each entry is asked by itself."""

@@ -187,10 +187,10 @@ def test_python_has_the_commands_of_the_command_line() -> None:
 
 
 def test_every_question_takes_a_text() -> None:
-    from accountant.ask import QUESTIONS
+    from accountant.ask import __all__ as questions
 
     arguments = {"maximum_quantile": {"coordinates": 3}}
-    for name in QUESTIONS:
+    for name in questions:
         ask = getattr(dpassay, name)
         for at in ((), ("0.5",), (2,)):
             with contextlib.suppress(dpassay.DpassayError):  # no AttributeError, nor TypeError

@@ -52,52 +52,30 @@ def claims_about(
 
     (ε, δ)-DP, μ-GDP, ρ-zCDP, or a Rényi divergence of an order.
     """
-    from verify import claims
+    from verify.claims.guarantee import guarantee
 
-    relation = Adjacency.read(adjacency)
-    shared: dict[str, Any] = {
-        "mechanism": repr(mechanism),
-        "adjacency": None if relation is None else relation.value,
-        "source": source,
-    }
-    found: list[Claim] = []
     if delta is not None and epsilon is None:
         raise InvalidInputError("delta needs epsilon: the claim is (epsilon, delta)-DP.")
     if (order is None) != (renyi is None):
         raise InvalidInputError("order needs renyi, its divergence: (order, renyi)-RDP.")
-    if epsilon is not None:
-        eps, most = str(exact(epsilon, "epsilon")), exact(delta or 0, "delta")
-        if most.rational == 1:
-            raise expected(
-                "delta",
-                delta,
-                "< 1",
-                "Everything is (epsilon, 1)-DP; epsilon comes first: "
-                f"(1, {in_short(epsilon)})-DP is a claim.",
-            )
-        if most.sign == 0:
-            found.append(
-                claims.PureDP(id="pure-dp", statement=f"It is {eps}-DP.", epsilon=eps, **shared)
-            )
-        else:
-            shared_claim = {"epsilon": eps, "delta": str(most), **shared}
-            said = f"It is ({eps}, {most})-DP."
-            found.append(claims.ApproximateDP(id="approximate-dp", statement=said, **shared_claim))
-    if mu is not None:
-        least = str(exact(mu, "mu"))
-        said = f"It is {least}-GDP."
-        found.append(claims.GaussianDP(id="gaussian-dp", statement=said, mu=least, **shared))
-    if rho is not None:
-        least = str(exact(rho, "rho"))
-        said = f"It is {least}-zCDP."
-        found.append(claims.ZeroConcentratedDP(id="zcdp", statement=said, rho=least, **shared))
-    if order is not None:
-        at, least = str(exact(order, "order")), str(exact(renyi or 0, "renyi"))
-        said = f"It is ({at}, {least})-RDP."
-        found.append(
-            claims.RenyiDP(id="renyi-dp", statement=said, order=at, epsilon=least, **shared)
+    if epsilon is not None and exact(delta or 0, "delta").rational == 1:
+        raise expected(
+            "delta",
+            delta,
+            "< 1",
+            "Everything is (epsilon, 1)-DP; epsilon comes first: "
+            f"(1, {in_short(epsilon)})-DP is a claim.",
         )
-    return found
+    relation = Adjacency.read(adjacency)
+    near = None if relation is None else relation.value
+    together = ({"epsilon": epsilon, "delta": delta}, {"mu": mu}, {"rho": rho})
+    words = [*together, {"order": order, "renyi": renyi}]
+    given = [{name: value for name, value in each.items() if value is not None} for each in words]
+    return [
+        guarantee(each, mechanism=repr(mechanism), adjacency=near, source=source)
+        for each in given
+        if each
+    ]
 
 
 def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:

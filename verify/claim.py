@@ -44,7 +44,8 @@ class Claim(
     which a listed comparison is false.
     """
 
-    kind: ClassVar[str]
+    written: ClassVar[tuple[str, ...]] = ()
+    """The fields that are expressions, besides `let`."""
     id: str
     statement: str = ""
     source: str = ""
@@ -94,9 +95,14 @@ class Claim(
         """Add what is worth knowing about the case that is reported (default: nothing)."""
         return decision
 
+    @property
+    def kind(self) -> str:
+        """The kind in a claim file."""
+        return str(self.__struct_config__.tag)
+
     def expressions(self) -> dict[str, str]:
         """Return every field that is an expression, by name (for checks on reading)."""
-        return dict(self.let)
+        return {**{name: getattr(self, name) for name in self.written}, **self.let}
 
     def relation(self) -> Adjacency | None:
         """Return the adjacency."""

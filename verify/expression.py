@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
@@ -238,26 +239,6 @@ def _argument(value: Value, name: str) -> object:
     return value
 
 
-@final
-class _Bound(Mapping[str, Value]):
-    """Variables with one more; the others are looked up (and evaluated) only when they occur."""
-
-    def __init__(self, outer: Environment, name: str, value: Value) -> None:
-        self._outer, self._name, self._value = outer, name, value
-
-    def __getitem__(self, name: str) -> Value:
-        return self._value if name == self._name else self._outer[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name == self._name or name in self._outer
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({self._name, *self._outer})
-
-    def __len__(self) -> int:
-        return len({self._name, *self._outer})
-
-
 def _fold(
     start: Value, op: ast.operator, node: ast.Call, variables: Environment, source: str
 ) -> Value:
@@ -275,7 +256,8 @@ def _fold(
             raise InvalidInputError(f"Expected sum(i, low, high, term) in {source[:80]!r}.")
     total = start
     for index in range(first, last + 1):
-        value = _evaluate(term, _Bound(variables, name, Fraction(index)), source)
+        inner = ChainMap({name: Fraction(index)}, variables)  # type: ignore[arg-type]  # never written
+        value = _evaluate(term, inner, source)
         total = _arithmetic(op, number(total, source), number(value, source), source)
     return total
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TextIO, final
 
+from accountant.errors import InvalidInputError
 from accountant.numbers import reading
 from accountant.numbers.exact import exact, floats_in_short
 from accountant.numbers.interval import Interval, enclose
@@ -289,10 +290,6 @@ def interval(value: Mapping[str, str]) -> Interval:
 
 def _number(text: str | None) -> Interval | None:
     """Return a claimed number, None for a claim in words."""
-    from accountant.errors import InvalidInputError
-    from accountant.numbers.exact import exact
-    from accountant.numbers.interval import enclose
-
     if text is None:
         return None
     try:

@@ -155,21 +155,12 @@ def _wrapped(text: str, width: int) -> list[str]:
 def _broken(line: str, width: int) -> list[tuple[int, str]]:
     """Break a line after blanks, slashes and hyphens only."""
     parts, current = [], ""
-    for piece in _pieces(line):
+    for piece in re.findall(r"[^ /-]*[ /-]|[^ /-]+", line):
         if current.strip() and len((current + piece).rstrip()) > width:
             parts.append(current.rstrip())
             current = _INDENT
         current += piece
     return list(enumerate([*parts, current.rstrip()]))
-
-
-def _pieces(line: str) -> list[str]:
-    found, start = [], 0
-    for at, character in enumerate(line, start=1):
-        if character in " /-":
-            found.append(line[start:at])
-            start = at
-    return [*found, line[start:]]
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:

@@ -291,12 +291,12 @@ def dpsgd_noise(
     least = getattr(found.mechanism, found.argument)
     aim = float(budget.ball().mid())
     own = neighbours in {None, OWN[sampling]}
-    if own and group == 1 and sampling in {"poisson", "shuffle"}:
+    if own and loop.group == 1 and sampling in {"poisson", "shuffle"}:
         return run(least)
-    start = group * (_near(float(least), loop) if allocated else float(least))
+    start = loop.group * (_near(float(least), loop) if allocated else float(least))
     if sampling in {"without-replacement", REPLACED} or not own:
         start *= 2  # what a replaced record moves
-    return _between(run, start, aim, _CLOSEST if own and allocated and group == 1 else _CLOSE)
+    return _between(run, start, aim, _CLOSEST if own and allocated and loop.group == 1 else _CLOSE)
 
 
 @forgiving

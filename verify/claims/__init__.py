@@ -8,32 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from verify.claim import Claim
-    from verify.claims.approximate_dp import ApproximateDP
-    from verify.claims.behaviour import Limit, Minimiser, Monotone
-    from verify.claims.curve import ProfileBound, TradeoffBound
-    from verify.claims.divergence import RenyiDP, ZeroConcentratedDP
-    from verify.claims.gaussian_dp import GaussianDP
-    from verify.claims.optimality import Optimality
-    from verify.claims.pending import Pending
-    from verify.claims.pure_dp import PureDP
-    from verify.claims.relation import PrintedNumber, Relation
-
-__all__ = [
-    "ApproximateDP",
-    "GaussianDP",
-    "Limit",
-    "Minimiser",
-    "Monotone",
-    "Optimality",
-    "Pending",
-    "PrintedNumber",
-    "ProfileBound",
-    "PureDP",
-    "Relation",
-    "RenyiDP",
-    "TradeoffBound",
-    "ZeroConcentratedDP",
-]
+    from verify.claims.approximate_dp import ApproximateDP as ApproximateDP
+    from verify.claims.behaviour import Limit as Limit
+    from verify.claims.behaviour import Minimiser as Minimiser
+    from verify.claims.behaviour import Monotone as Monotone
+    from verify.claims.curve import ProfileBound as ProfileBound
+    from verify.claims.curve import TradeoffBound as TradeoffBound
+    from verify.claims.divergence import RenyiDP as RenyiDP
+    from verify.claims.divergence import ZeroConcentratedDP as ZeroConcentratedDP
+    from verify.claims.gaussian_dp import GaussianDP as GaussianDP
+    from verify.claims.optimality import Optimality as Optimality
+    from verify.claims.pending import Pending as Pending
+    from verify.claims.pure_dp import PureDP as PureDP
+    from verify.claims.relation import PrintedNumber as PrintedNumber
+    from verify.claims.relation import Relation as Relation
 
 _CLASS = {
     "approximate-dp": ("approximate_dp", "ApproximateDP"),
@@ -53,6 +41,7 @@ _CLASS = {
 }
 """Kind in a claim file → the module of its class, and the class."""
 _HOME = {name: f"verify.claims.{module}" for module, name in _CLASS.values()}
+__all__ = list(_HOME)
 
 
 class _Kinds(Mapping[str, "type[Claim]"]):

@@ -31,13 +31,9 @@ from verify.verdict import Verdict
 class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp"):
     """The mechanism is (ε, δ)-DP: P(S) ≤ e^ε Q(S) + δ for every neighbouring pair and event S."""
 
-    kind: ClassVar[str] = "approximate-dp"
+    written: ClassVar = ("mechanism", "epsilon", "delta")
     epsilon: str
     delta: str
-
-    def expressions(self) -> dict[str, str]:
-        """Return the claimed numbers and the mechanism."""
-        return {**super().expressions(), "epsilon": self.epsilon, "delta": self.delta}
 
     def numbers(self, scope: Scope) -> tuple[ExactReal, ExactReal]:
         """Return ε and δ of a case, exactly."""

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Literal, final
+from typing import Any, Literal, final
 
 from flint import arb
 
@@ -111,7 +111,6 @@ class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
     range (integers between two ends); else they support, and only a proof proves.
     """
 
-    kind: ClassVar[str] = "monotone"
     direction: Literal["decreasing", "increasing"]
 
     def assertion(self) -> str:
@@ -169,7 +168,6 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
     a point at which the rate fails refute it. A proof of another `limit`, named in it, refutes.
     """
 
-    kind: ClassVar[str] = "limit"
     limit: str
     rate: str = ""
 
@@ -261,7 +259,6 @@ class Minimiser(Behaviour, frozen=True, kw_only=True, tag="minimiser"):
     range (integers between two ends); else they support, and only a proof proves.
     """
 
-    kind: ClassVar[str] = "minimiser"
     claimed: str
     tail: str = ""
     """What there is beyond the points, in words."""

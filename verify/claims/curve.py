@@ -36,13 +36,10 @@ _CHORD = Fraction(1, 1 << 24)
 class CurveClaim(PrivacyClaim, frozen=True, kw_only=True):
     """Shared by bounds on curves: `bound` is an expression, `low` and `high` its range."""
 
+    written: ClassVar = ("mechanism", "low", "high")
     bound: str
     low: str
     high: str
-
-    def expressions(self) -> dict[str, str]:
-        """Return the range and the mechanism (`bound` has its own free variable)."""
-        return {**super().expressions(), "low": self.low, "high": self.high}
 
     def has_range(self) -> bool:
         """Return True: the claim is about a whole curve."""
@@ -101,8 +98,6 @@ class Falling(Bound):
 class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
     """δ(ε) ≤ bound(ε) for every ε in [low, high]."""
 
-    kind: ClassVar[str] = "profile"
-
     def assertion(self) -> str:
         """Say what the profile is bounded by."""
         return (
@@ -141,8 +136,6 @@ class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
 @final
 class TradeoffBound(CurveClaim, frozen=True, kw_only=True, tag="tradeoff"):
     """β(α) ≥ bound(α) for every α in [low, high]."""
-
-    kind: ClassVar[str] = "tradeoff"
 
     def assertion(self) -> str:
         """Say what the trade-off function is bounded by."""

@@ -107,13 +107,9 @@ def _size(pair: Pair, order: ExactReal) -> Fraction:
 class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
     """The Rényi divergence of the given order, in both directions, is at most ε."""
 
-    kind: ClassVar[str] = "renyi-dp"
+    written: ClassVar = ("mechanism", "order", "epsilon")
     order: str
     epsilon: str
-
-    def expressions(self) -> dict[str, str]:
-        """Return order, ε and the mechanism."""
-        return {**super().expressions(), "order": self.order, "epsilon": self.epsilon}
 
     def assertion(self) -> str:
         """Say what the Rényi divergence is bounded by."""
@@ -148,12 +144,8 @@ class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
 class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp"):
     """The mechanism is ρ-zCDP: D_a ≤ ρ·a for every order a > 1, in both directions."""
 
-    kind: ClassVar[str] = "zcdp"
+    written: ClassVar = ("mechanism", "rho")
     rho: str
-
-    def expressions(self) -> dict[str, str]:
-        """Return ρ and the mechanism."""
-        return {**super().expressions(), "rho": self.rho}
 
     def assertion(self) -> str:
         """Say ρ-zCDP of the mechanism."""

@@ -46,12 +46,8 @@ _ROUGH = Fraction(1, 1000)
 class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
     """Every pair of neighbours is at least as hard to tell apart as N(μ, 1) from N(0, 1)."""
 
-    kind: ClassVar[str] = "gaussian-dp"
+    written: ClassVar = ("mechanism", "mu")
     mu: str
-
-    def expressions(self) -> dict[str, str]:
-        """Return μ and the mechanism."""
-        return {**super().expressions(), "mu": self.mu}
 
     def assertion(self) -> str:
         """Say μ-GDP of the mechanism."""

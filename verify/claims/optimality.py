@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 
@@ -32,7 +32,6 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     claim is then at best argued.
     """
 
-    kind: ClassVar[str] = "optimality"
     value: str
     among: dict[str, Any] = msgspec.field(default_factory=dict)
     dual: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, final
+from typing import Literal, final
 
 from verify.claim import Claim, Decision, Scope
 from verify.verdict import Rigour, Verdict
@@ -12,7 +12,6 @@ from verify.verdict import Rigour, Verdict
 class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
     """A statement that needs more than one release; `needs` says what, `reason` why."""
 
-    kind: ClassVar[str] = "pending"
     needs: Literal["lp", "composition", "audit", "stream", "data", "training", "proof"]
     reason: str
 

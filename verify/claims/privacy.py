@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from flint import arb
 
@@ -50,11 +50,8 @@ _WIDE = Context(prec=12, Emax=MAX_EMAX, Emin=MIN_EMIN)
 class PrivacyClaim(Claim, frozen=True, kw_only=True):
     """A claim about one mechanism; `mechanism` is its notation, with expressions as arguments."""
 
+    written: ClassVar[tuple[str, ...]] = ("mechanism",)
     mechanism: str
-
-    def expressions(self) -> dict[str, str]:
-        """Return the mechanism and the named sub-expressions."""
-        return {"mechanism": self.mechanism, **super().expressions()}
 
     def built(self, scope: Scope) -> Mechanism:
         """Return the mechanism of a case."""

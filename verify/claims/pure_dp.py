@@ -31,12 +31,8 @@ from verify.verdict import Verdict
 class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
     """The mechanism is ε-DP: the privacy loss never exceeds ε. The δ of the claim is 0."""
 
-    kind: ClassVar[str] = "pure-dp"
+    written: ClassVar = ("mechanism", "epsilon")
     epsilon: str
-
-    def expressions(self) -> dict[str, str]:
-        """Return ε and the mechanism."""
-        return {**super().expressions(), "epsilon": self.epsilon}
 
     def assertion(self) -> str:
         """Say ε-DP of the mechanism."""

@@ -36,7 +36,6 @@ class Relation(Claim, frozen=True, kw_only=True, tag="relation"):
     never prove it: that takes an identity of the kernel.
     """
 
-    kind: ClassVar[str] = "relation"
     claim: str
 
     def __post_init__(self) -> None:
@@ -133,7 +132,7 @@ def _reason(truth: bool | None, relation: str) -> str:
 class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
     """A printed decimal is the value of an expression, rounded to the digits that are printed."""
 
-    kind: ClassVar[str] = "printed-number"
+    written: ClassVar = ("expression",)
     expression: str
     printed: str
 
@@ -153,10 +152,6 @@ class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
                 f"Expected printed={self.printed[:60]!r} to have an exponent of at most "
                 f"{_LARGEST_EXPONENT}."
             )
-
-    def expressions(self) -> dict[str, str]:
-        """Return the expression."""
-        return {**super().expressions(), "expression": self.expression}
 
     def assertion(self) -> str:
         """Say the printed decimal."""

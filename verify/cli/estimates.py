@@ -23,20 +23,6 @@ KEYS = {
 """The options that have estimates, and the keys of their answers."""
 _DIGITS_OF_LOGARITHMS = 6
 """Digits of a number of which a logarithm down to −1e6 is known in floats."""
-_REFUSED = (
-    "order",
-    "total_variation",
-    "mu",
-    "rho",
-    "loss_cdf",
-    "mse",
-    "mean_absolute_error",
-    "quantile",
-    "absolute_quantile",
-    "variance",
-    "export",
-    "baselines",
-)
 
 
 @final
@@ -73,8 +59,10 @@ def _json(value: float | Decimal) -> float | str:
 def require_estimates(options: argparse.Namespace) -> None:
     """Raise InvalidInputError for what has no estimate, or is about enclosures."""
     from accountant.errors import InvalidInputError
+    from verify.cli.profile import QUESTIONS
 
-    refused = [name for name in _REFUSED if getattr(options, name)]
+    others = [question.name for question in QUESTIONS if question.name not in KEYS]
+    refused = [name for name in (*others, "export", "baselines") if getattr(options, name)]
     refused += ["relative_width"] * (options.relative_width is not None)
     refused += ["method"] * (options.method != "auto")
     if refused:

@@ -42,11 +42,10 @@ def command(draw: DrawLaws | None) -> Command:
             own.set_defaults(run_kind=kind.run)
 
     return Command(
-        "optimal", "the least noise of a kind, with proof", _DESCRIPTION, _EPILOG, configure, run
+        "optimal",
+        "the least noise of a kind, with proof",
+        _DESCRIPTION,
+        _EPILOG,
+        configure,
+        lambda options: int(options.run_kind(options)),
     )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the kind that was asked for."""
-    code: int = options.run_kind(options)
-    return code

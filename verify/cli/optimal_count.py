@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from accountant.errors import InvalidInputError
@@ -185,26 +186,14 @@ def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
     return entries if len(entries) <= _MOST_SHOWN else [*entries[: _MOST_SHOWN - 1], entries[-1]]
 
 
-def _certificate(solution: Solution) -> dict[str, Any]:
-    from lp import report
-
-    return report.certificate(solution)
-
-
-def _to_json(solution: Solution) -> dict[str, Any]:
-    from lp import report
-
-    return report.to_json(solution)
-
-
 _KIND = Kind(
     name="count-noise",
     axes=("epsilon", "ratio", "eta", "support"),
     fixed=("objective", "max_count", "min_count", "relative_width"),
     kept=("delta", "exact", "seconds"),
     solve=_solve,
-    certificate=_certificate,
-    to_json=_to_json,
+    certificate=lambda solution: import_module("lp.report").certificate(solution),
+    to_json=lambda solution: import_module("lp.report").to_json(solution),
     line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
     quiet=lambda solution: str(solution.delta),
     show=_show,

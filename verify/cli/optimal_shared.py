@@ -80,9 +80,7 @@ class Kind:
                 )
             fixed = {"kind": self.name, **{name: getattr(options, name) for name in self.fixed}}
             used = {name: entries for name, entries in axes.items() if entries != [None]}
-            return Sweep(used, lambda cell: self._cell(options, cell), self.line).run(
-                options, fixed
-            )
+            return _sweep(used, lambda cell: self._cell(options, cell), self.line, options, fixed)
         solution = self.solve(options, {name: entries[0] for name, entries in axes.items()})
         if options.certificate is not None:
             write_certificate(options.certificate, self.certificate(solution))
@@ -123,70 +121,53 @@ def add_files(parser: argparse.ArgumentParser, *, evidence: str) -> None:
     )
 
 
-@final
-@dataclass(frozen=True)
-class Sweep:
-    """All combinations of the values that some options have.
+def _sweep(
+    axes: Mapping[str, Sequence[str | None]],
+    solve: Callable[[dict[str, str | None]], dict[str, Any]],
+    shown: Callable[[Mapping[str, Any]], str],
+    options: argparse.Namespace,
+    fixed: Mapping[str, object],
+) -> int:
+    """Solve every combination of the values that the file of finished ones does not hold.
 
-    Parameters
-    ----------
-    axes
-        Option → its values.
-    solve
-        Makes the answer of a cell, as plain data with "seconds".
-    shown
-        Makes the line of an answer.
+    A cell without an answer (an infeasible one) carries its "error". An interrupt leaves what was
+    finished in the file.
     """
+    from importlib.metadata import version
 
-    axes: Mapping[str, Sequence[str | None]]
-    solve: Callable[[dict[str, str | None]], dict[str, Any]]
-    shown: Callable[[Mapping[str, Any]], str]
+    from verify.progress import Progress
 
-    def run(self, options: argparse.Namespace, fixed: Mapping[str, object]) -> int:
-        """Solve every cell that the file of finished ones does not hold; say what was found.
-
-        A cell without an answer (an infeasible one) carries its "error". An interrupt leaves
-        what was finished in the file.
-        """
-        from importlib.metadata import version
-
-        from verify.progress import Progress
-
-        stamp = {"version": version("dpassay"), "fixed": dict(fixed)}
-        known = _finished(options.out, stamp)
-        names = list(self.axes)
-        cells = [
-            dict(zip(names, entry, strict=True)) for entry in itertools.product(*self.axes.values())
-        ]
-        progress = Progress(len(cells), sys.stderr, silent=options.quiet, unit="cells")
-        found: list[dict[str, Any]] = []
-        failed = interrupted = False
-        try:
-            for cell in cells:
-                answer = known.get(_key(cell))
-                if answer is None:
-                    try:
-                        answer = self.solve(cell)
-                    except DpassayError as error:
-                        answer = {"error": str(error)}
-                    _keep(options.out, stamp, cell, answer)
-                failed = failed or "error" in answer
-                found.append({"cell": cell, **answer})
-                if not options.json:
-                    said = answer["error"] if "error" in answer else self.shown(answer)
-                    say("  ".join([*(f"{k}={v}" for k, v in cell.items()), said]))
-                progress.advance(_key(cell))
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            progress.close()
-        if options.json:
-            say_json({"schema_version": 1, "cells": found})
-        if interrupted:
-            kept = "" if options.out is None else f"; kept in {options.out}"
-            note(f"interrupted: {len(found)} of {len(cells)} cells are finished{kept}")
-            return ExitCode.INTERRUPTED
-        return ExitCode.USAGE if failed else ExitCode.DONE
+    stamp = {"version": version("dpassay"), "fixed": dict(fixed)}
+    known = _finished(options.out, stamp)
+    cells = [dict(zip(axes, entry, strict=True)) for entry in itertools.product(*axes.values())]
+    progress = Progress(len(cells), sys.stderr, silent=options.quiet, unit="cells")
+    found: list[dict[str, Any]] = []
+    interrupted = False
+    try:
+        for cell in cells:
+            answer = known.get(_key(cell))
+            if answer is None:
+                try:
+                    answer = solve(cell)
+                except DpassayError as error:
+                    answer = {"error": str(error)}
+                _keep(options.out, stamp, cell, answer)
+            found.append({"cell": cell, **answer})
+            if not options.json:
+                said = answer["error"] if "error" in answer else shown(answer)
+                say("  ".join([*(f"{k}={v}" for k, v in cell.items()), said]))
+            progress.advance(_key(cell))
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        progress.close()
+    if options.json:
+        say_json({"schema_version": 1, "cells": found})
+    if interrupted:
+        kept = "" if options.out is None else f"; kept in {options.out}"
+        note(f"interrupted: {len(found)} of {len(cells)} cells are finished{kept}")
+        return ExitCode.INTERRUPTED
+    return ExitCode.USAGE if any("error" in each for each in found) else ExitCode.DONE
 
 
 def _key(cell: Mapping[str, str | None]) -> str:

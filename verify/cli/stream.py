@@ -6,10 +6,11 @@ import argparse
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast, final
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from accountant.core.mechanism import Mechanism
     from accountant.core.randomness import Randomness
-    from accountant.counting.streams import Saved, StateFile, StreamCounter
+    from accountant.counting.streams import Saved, StreamCounter
 
 _DESCRIPTION = """\
 Read numbers in [0, 1] from stdin, one on a line, and print after each the private estimate of the
@@ -76,7 +77,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, count and print until the end of stdin."""
-    from accountant.counting.streams import StateFile
+    import numpy as np
+
+    from accountant.counting.streams import Saved, StateFile
     from accountant.errors import InvalidInputError, expected
     from verify.cli.stream_items import Items
 
@@ -103,13 +106,21 @@ def run(options: argparse.Namespace) -> int:
                     f"{saved.delivered + 1}"
                 )
             output.write(saved.delivered, saved.outputs)
-        store = None if state is None else _Store(state, insecure)
+
+        def commit(delivered: int, outputs: NDArray[np.float64]) -> None:
+            """Write down the counter before its outputs, those behind the delivered ones."""
+            if state is not None:
+                record = counter.record()
+                state.commit(Saved(record, digest.hexdigest(), delivered, outputs, insecure))
+
+        bad: InvalidInputError | None = None
         try:
-            _count(blocks, counter, digest, store, output)
-        except InvalidInputError:  # a bad line: all before it are out
-            _finish(store, counter, digest)
-            raise
-        _finish(store, counter, digest)
+            _count(blocks, counter, digest, commit, output)
+        except InvalidInputError as error:  # a bad line: all before it are out
+            bad = error
+        commit(counter.counted, np.empty(0))
+        if bad is not None:
+            raise bad
         output.close(counter.counted, counter.mechanism.steps)
     return ExitCode.DONE
 
@@ -240,22 +251,14 @@ def _known(
             "Another stream with the same noise would show the difference of the two. Give the "
             "same stream from its beginning, or begin without the state file."
         )
-    return _chained(rest, blocks)
-
-
-def _chained(
-    first: NDArray[np.float64] | None, others: Iterator[NDArray[np.float64]]
-) -> Iterator[NDArray[np.float64]]:
-    if first is not None and len(first):
-        yield first
-    yield from others
+    return itertools.chain(() if rest is None or not len(rest) else (rest,), blocks)
 
 
 def _count(
     blocks: Iterator[NDArray[np.float64]],
     counter: StreamCounter,
     digest: hashlib.blake2b,
-    store: _Store | None,
+    commit: Callable[[int, NDArray[np.float64]], None],
     output: _Output,
 ) -> None:
     """Count and release block after block, each only after it is committed."""
@@ -268,43 +271,13 @@ def _count(
         if len(served):
             digest.update(served.tobytes())
             estimates = counter.extend(served)
-            if store is not None:
-                store.commit(counter, digest, before, estimates)
+            commit(before, estimates)
             output.write(before, estimates)
         if len(served) < len(block):
             raise InvalidInputError(
                 f"Line {steps + 1}: expected at most {steps} numbers. The mechanism was built for "
                 f"steps={steps}, and these are out; build it for more before the stream begins."
             )
-
-
-def _finish(store: _Store | None, counter: StreamCounter, digest: hashlib.blake2b) -> None:
-    """Write down that everything counted is out."""
-    import numpy as np
-
-    if store is not None:
-        store.commit(counter, digest, counter.counted, np.empty(0))
-
-
-@final
-class _Store:
-    """Writes down a counter before its outputs are released."""
-
-    def __init__(self, state: StateFile, insecure: tuple[str, ...]) -> None:
-        self._state, self._insecure = state, insecure
-
-    def commit(
-        self,
-        counter: StreamCounter,
-        digest: hashlib.blake2b,
-        delivered: int,
-        outputs: NDArray[np.float64],
-    ) -> None:
-        """Commit the outputs behind the delivered ones."""
-        from accountant.counting.streams import Saved
-
-        saved = Saved(counter.record(), digest.hexdigest(), delivered, outputs, self._insecure)
-        self._state.commit(saved)
 
 
 @final

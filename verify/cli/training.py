@@ -79,28 +79,23 @@ def run(options: argparse.Namespace) -> int:
 
     if options.plot is not None and not options.schemes:
         raise InvalidInputError("Expected --schemes with --plot: it draws one curve for each.")
-    wants_noise, most = options.noise_multiplier is None, options.truncated_batch
-    shared: dict[str, Any] = {
-        "steps": None if options.steps is None else _whole("--steps", options.steps),
-        "group": _whole("--group", options.group),
-        "truncated_batch_size": None if most is None else _whole("--truncated-batch", most),
+    counts = {
+        "batch_size": options.batch,
+        "dataset_size": options.size,
+        "steps": options.steps,
+        "group": options.group,
+        "truncated_batch_size": options.truncated_batch,
     }
+    shared: dict[str, Any] = {"delta": options.delta, "epochs": options.epochs}
+    shared |= {name: text and text.replace("_", "") for name, text in counts.items()}
     if options.schemes:
-        if options.neighbours is not None:
+        if options.neighbours is not None or options.sampling != "poisson":
             raise InvalidInputError(
-                "Expected --schemes without --neighbours: each row names its own."
+                "Expected --schemes without --sampling and --neighbours: it answers for all "
+                "samplings, each with its own."
             )
-        if options.sampling != "poisson":
-            raise InvalidInputError("Expected --schemes without --sampling: it answers for all.")
-        table = training_schemes(
-            _whole("--batch", options.batch),
-            _whole("--size", options.size),
-            delta=options.delta,
-            noise_multiplier=options.noise_multiplier,
-            epsilon=options.epsilon,
-            epochs=options.epochs,
-            **shared,
-        )
+        noise, epsilon = options.noise_multiplier, options.epsilon
+        table = training_schemes(noise_multiplier=noise, epsilon=epsilon, **shared)
         if options.plot is not None:
             table.plot(options.plot)
         if options.json:
@@ -108,34 +103,17 @@ def run(options: argparse.Namespace) -> int:
         else:
             say(str(table))
         return ExitCode.DONE
-    ask = dpsgd_noise if wants_noise else dpsgd
-    found = ask(
-        options.epsilon if wants_noise else options.noise_multiplier,
-        _whole("--batch", options.batch),
-        _whole("--size", options.size),
-        delta=options.delta,
-        epochs=options.epochs,
-        sampling=options.sampling,
-        neighbours=options.neighbours,
-        **shared,
+    wants_noise = options.noise_multiplier is None
+    ask, given = (
+        (dpsgd_noise, options.epsilon) if wants_noise else (dpsgd, options.noise_multiplier)
     )
+    found = ask(given, sampling=options.sampling, neighbours=options.neighbours, **shared)
     if options.json:
         say_json({"schema_version": 1, **found.to_dict()})
     else:
         answer = found.noise_multiplier if wants_noise else found.epsilon
         say(str(answer) if options.quiet else str(found))
     return ExitCode.DONE
-
-
-def _whole(option: str, text: str) -> int:
-    """Read a whole number, such as 60000, 60_000 or 6e4."""
-    from accountant.errors import InvalidInputError
-    from accountant.numbers.exact import exact
-
-    number = exact(text.replace("_", ""), option).rational
-    if number is None or number.denominator != 1:
-        raise InvalidInputError(f"Expected {option} {text} to be a whole number.")
-    return number.numerator
 
 
 COMMAND = Command(

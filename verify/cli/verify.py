@@ -43,6 +43,8 @@ exit code: 2 after a bad claim; else 1 if a claim is refuted (unless the file sa
 expected = "REFUTED"; then 1 if it holds); else 3 if any is undecided, argued or only supported by
 a grid, or all are pending; else 0: everything holds, or is refuted as expected
 """
+_WORDS = ("epsilon", "delta", "mu", "rho", "order", "renyi", "adjacency")
+"""The options that claim something of a mechanism."""
 _DETAILS = 3
 """So many findings are shown in full; more are shown in a table."""
 
@@ -155,22 +157,13 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
     from accountant.errors import InvalidInputError
     from verify import document
 
-    sources = [
-        options.target is not None,
-        bool(options.paper),
-        options.all_papers,
-        options.event is not None,
-    ]
-    if sum(sources) != 1:
+    sources = (options.target, options.paper or None, options.all_papers or None, options.event)
+    if sum(source is not None for source in sources) != 1:
         raise InvalidInputError(
             "Expected one of: a mechanism with a claim (--epsilon E --delta D, --mu M or --rho R), "
             "a claim file, --paper NAME, --all-papers, --event FILE."
         )
-    by_options = [
-        name
-        for name in ("epsilon", "delta", "mu", "rho", "order", "renyi", "adjacency")
-        if getattr(options, name) is not None
-    ]
+    by_options = [name for name in _WORDS if getattr(options, name) is not None]
     if options.target is not None and not _is_file(options.target):
         return _about_mechanism(options)
     if by_options:
@@ -233,10 +226,7 @@ def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     from verify.sentence import read_sentence
 
     mechanism, said = read_sentence(options.target)
-    names = ("epsilon", "delta", "mu", "rho", "order", "renyi", "adjacency")
-    words = said_once(said, {name: getattr(options, name) for name in names})
-    if words["delta"] is not None and words["epsilon"] is None:
-        raise InvalidInputError("--delta D needs --epsilon E: the claim is (E, D)-DP.")
+    words = said_once(said, {name: getattr(options, name) for name in _WORDS})
     found = claims_about(notation.parse(mechanism), source="command line", **words)
     if not found:
         raise InvalidInputError(

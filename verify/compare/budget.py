@@ -14,7 +14,7 @@ from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import Number
 from verify.claim import Claim
-from verify.claims import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
+from verify.claims.guarantee import guarantee
 
 
 @final
@@ -89,28 +89,17 @@ class Budget:
 
         It is for the budget's neighbouring relation unless another is given.
         """
-        shared: dict[str, Any] = {
-            "id": name,
-            "source": "comparison",
-            "mechanism": repr(whole),
-            "adjacency": (adjacency or self.adjacency).value,
-        }
-        match self.target:
-            case EpsilonDelta(epsilon=epsilon, delta=delta) if delta.sign == 0:
-                return PureDP(statement=f"It is {epsilon}-DP.", epsilon=str(epsilon), **shared)
-            case EpsilonDelta(epsilon=epsilon, delta=delta):
-                return ApproximateDP(
-                    statement=f"It is ({epsilon}, {delta})-DP.",
-                    epsilon=str(epsilon),
-                    delta=str(delta),
-                    **shared,
-                )
-            case Mu(mu=mu):
-                return GaussianDP(statement=f"It is {mu}-GDP.", mu=str(mu), **shared)
-            case Rho(rho=rho):
-                said = f"It is {rho}-zCDP."
-                return ZeroConcentratedDP(statement=said, rho=str(rho), **shared)
-        return None
+        kinds = {EpsilonDelta: ("epsilon", "delta"), Mu: ("mu",), Rho: ("rho",)}
+        names = kinds.get(type(self.target))
+        if names is None:
+            return None
+        return guarantee(
+            {part: getattr(self.target, part) for part in names},
+            id=name,
+            source="comparison",
+            mechanism=repr(whole),
+            adjacency=(adjacency or self.adjacency).value,
+        )
 
     def __str__(self) -> str:
         relation = self.adjacency.value

@@ -32,7 +32,7 @@ from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.exact import ExactReal
 from accountant.training.truncated_batches import TruncatedBatches
 from verify.claim import Claim
-from verify.claims import ApproximateDP, PureDP
+from verify.claims.guarantee import guarantee
 from verify.foreign.numbers import attribute, count, number
 
 
@@ -115,18 +115,14 @@ def claim(
     """Return the claim that an event is (epsilon, delta)-DP, as a library reported it."""
     eps, d = number("epsilon", epsilon), number("delta", delta)
     known = neighbours(relation)
-    statement = f"({eps}, {d})-DP under {known.name}, as reported."
-    mechanism = repr(mechanism_of(event, known.name))
-    adjacency = known.adjacency.value
-    if d.sign == 0:
-        return PureDP(
-            id=name, source=_kind(event), statement=statement, mechanism=mechanism,
-            adjacency=adjacency, epsilon=str(eps),
-        )  # fmt: skip
-    return ApproximateDP(
-        id=name, source=_kind(event), statement=statement, mechanism=mechanism,
-        adjacency=adjacency, epsilon=str(eps), delta=str(d),
-    )  # fmt: skip
+    return guarantee(
+        {"epsilon": eps, "delta": d},
+        id=name,
+        source=_kind(event),
+        statement=f"({eps}, {d})-DP under {known.name}, as reported.",
+        mechanism=repr(mechanism_of(event, known.name)),
+        adjacency=known.adjacency.value,
+    )
 
 
 def _kind(thing: object) -> str:

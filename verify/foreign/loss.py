@@ -23,7 +23,7 @@ from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, expected
 from accountant.numbers.exact import Number, exact
 from verify.claim import Claim
-from verify.claims import ApproximateDP
+from verify.claims.guarantee import guarantee
 from verify.foreign.discretised import discretise, reach
 from verify.foreign.events import neighbours
 from verify.foreign.numbers import attribute, number
@@ -140,14 +140,13 @@ def claims(
         epsilon = exact(value, "epsilon")
         said = number("delta", ask(float(epsilon)))
         found.append(
-            ApproximateDP(
+            guarantee(
+                {"epsilon": epsilon, "delta": said},
                 id=f"at-{float(epsilon):g}",
                 source=type(distribution).__name__,
                 statement=f"({epsilon}, {said})-DP, by the distribution.",
                 mechanism=repr(mechanism),
                 adjacency=adjacency,
-                epsilon=str(epsilon),
-                delta=str(said),
             )
         )
     return found

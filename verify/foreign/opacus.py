@@ -15,7 +15,7 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from verify.claim import Claim
-from verify.claims import ApproximateDP
+from verify.claims.guarantee import guarantee
 from verify.foreign.events import NOTHING, reported
 from verify.foreign.numbers import count, number
 
@@ -50,14 +50,13 @@ def claim(
     """
     value = reported(accountant, delta) if epsilon is None else epsilon
     eps, d = number("epsilon", value), number("delta", delta)
-    return ApproximateDP(
+    return guarantee(
+        {"epsilon": eps, "delta": d},
         id=name,
         source=type(accountant).__name__,
         statement=f"({eps}, {d})-DP, as reported.",
         mechanism=repr(mechanism_of(accountant)),
         adjacency=Adjacency.ADD_REMOVE.value,
-        epsilon=str(eps),
-        delta=str(d),
     )
 
 

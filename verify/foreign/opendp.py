@@ -21,7 +21,8 @@ from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.exact import ExactReal
 from verify.claim import Claim
-from verify.claims import ApproximateDP, Pending, PureDP, ZeroConcentratedDP
+from verify.claims import Pending
+from verify.claims.guarantee import guarantee
 from verify.foreign.numbers import attribute, number
 
 _SAME_LAW = ("make_zCDP_to_approxDP", "make_pureDP_to_zCDP", "make_fix_delta", "make_approximate")
@@ -85,12 +86,7 @@ def claim(
             mechanism = mechanism_of(measurement, d_in)
         except NotApplicableError as error:
             return Pending(needs="proof", reason=str(error), **shared)
-    shared["mechanism"] = repr(mechanism)
-    if "rho" in said:
-        return ZeroConcentratedDP(rho=said["rho"], **shared)
-    if said.get("delta", "0") == "0":
-        return PureDP(epsilon=said["epsilon"], **shared)
-    return ApproximateDP(epsilon=said["epsilon"], delta=said["delta"], **shared)
+    return guarantee(said, mechanism=repr(mechanism), **shared)
 
 
 def _said(measurement: object, d_in: object, delta: object) -> dict[str, str]:

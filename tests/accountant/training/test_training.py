@@ -145,6 +145,12 @@ def test_delta_is_printed_in_one_way(delta: Any) -> None:
     assert "at delta 1e-5," in repr(run)
 
 
+def test_settings_may_be_text_as_on_the_command_line() -> None:
+    found = dpassay.dpsgd_noise(3, "10", "1e2", epochs=1, delta="1e-5", group="2")  # type: ignore[arg-type]
+    same = dpassay.dpsgd_noise(3, 10, 100, epochs=1, delta="1e-5", group=2)
+    assert str(found) == str(same)
+
+
 def test_a_lower_end_that_every_mechanism_has_is_said_to_be_one() -> None:
     run = dpassay.dpsgd(1, 90, 100, steps=1, truncated_batch_size=1, **WHERE)
     assert "Lower end: ln(1 - delta), which every mechanism has." in run.ends

@@ -124,6 +124,7 @@ _OTHER_WORDS = {
     "rho": ("zcdp",),
     "gdp": ("mu",),
     "rdp": ("renyi", "order"),
+    "renyi": ("order",),
     "alpha": ("order",),
     "fdp": ("beta",),
     "tradeoff": ("beta",),
@@ -188,6 +189,12 @@ _OTHER_WORDS = {
     "treeaggregation": ("BinaryTree",),
     "r1smg": ("RankOneGaussian",),
     "composition": ("Composed",),
+    "neighbors": ("neighbours", "adjacency"),
+    "neighbours": ("adjacency",),
+    "neighboring_relation": ("neighbours", "adjacency"),
+    "opacus": ("dpsgd",),
+    "get_privacy_spent": ("epsilon",),
+    "privacy_loss": ("loss_cdf",),
 }
 """What others call an argument, a value or a mechanism, with the names that it may have here."""
 _LEFT_OUT = {

@@ -27,7 +27,7 @@ _KNOWN: Mapping[str, type] = ChainMap(dict(WORKLOADS), DESCRIPTIONS)  # type: ig
 _NOUNS = ("mechanism", "workload")
 _MAX_LENGTH = 1_000_000
 """Characters of one text that is read: a longer one is no mechanism, and fills the memory."""
-_REMEDY = 'Write a mechanism such as Gaussian(standard_deviation="1.1").'
+_REMEDY = 'Write a mechanism such as Gaussian("1.1"), or Composed(Gaussian("1.1"), 10).'
 
 
 def parse(text: str) -> Mechanism:

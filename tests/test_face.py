@@ -100,6 +100,13 @@ class TestTheFiveMistakesOfTheFirstUsers:
         assert best.candidate.name == "optimal integer noise"
         assert "functools" not in repr(best)
 
+    def test_a_method_of_another_library_is_a_function_here(self) -> None:
+        with pytest.raises(AttributeError, match=r"Ask dpassay\.epsilon\(mechanism, …\)"):
+            _ = NOISE.epsilon  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match="Composed"):
+            _ = NOISE.compose  # type: ignore[attr-defined]
+        assert not hasattr(NOISE, "other")
+
     def test_a_mechanism_may_be_a_text(self) -> None:
         assert dpassay.delta("Gaussian(1.1)", 1) == dpassay.delta(NOISE, 1)
         assert dpassay.mean_squared_error("Laplace(2)") == 8

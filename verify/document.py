@@ -38,7 +38,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     claims: tuple[Claim, ...]
 
 
-def read_file(path: Path) -> Document:
+def read_file(path: Path | str) -> Document:
     """Read a claim file.
 
     Raises
@@ -48,7 +48,7 @@ def read_file(path: Path) -> Document:
         with its path, such as `claims[3].delta: …`.
     """
     try:
-        data = path.read_bytes()
+        data = Path(path).read_bytes()
     except OSError as error:
         raise InvalidInputError(f"Cannot read {path}: {error.strerror or error}.") from None
     if len(data) > _MAX_BYTES:

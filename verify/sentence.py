@@ -13,11 +13,13 @@ _LABELS |= dict.fromkeys("μµ", "mu")
 _NAMES = {name: name for names in _WORDS.values() for name in names}
 _OF_RENYI = {**_NAMES, "alpha": "order", "epsilon": "renyi"}
 """What the names of numbers mean here, and before RDP."""
-_SENTENCE = re.compile(r"(?P<mechanism>.+?)\s+(?:is|satisfies|has)\s+(?P<guarantee>.+)", re.DOTALL)
-_VERB = re.compile(r"\b(?:is|are|satisfies|has)\s")
+_SENTENCE = re.compile(
+    r"(?P<mechanism>.+?)\s+(?:is|satisfies|has|provides)\s+(?P<guarantee>.+)", re.DOTALL
+)
+_VERB = re.compile(r"\b(?:is|are|satisfies|has|provides)\s")
 _NEIGHBOURS = re.compile(
-    r",?\s+(?:under|for neighbou?rs by)\s+(?P<relation>\w+(?:[-_/ ]+\w+)?)"
-    r"(?:\s+(?:adjacency|neighbou?rs|neighbou?ring))?$"
+    r",?\s+(?:under|for neighbou?rs by)\s+(?P<relation>\w+(?:[-_/ ]+\w+)??)"
+    r"(?:\s+(?:adjacency|neighbou?rs|neighbou?ring|DP))?$"
 )
 _KIND = re.compile(
     r"(?P<numbers>.*?)(?:^|-|\s+)"
@@ -47,6 +49,8 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
     """
     verb, found = _VERB.search(text), _SENTENCE.fullmatch(text.strip())
     if verb is None:
+        if re.search(r"DP[.?]?$", text.strip()):
+            raise InvalidInputError(f"Expected a mechanism, 'is' and a guarantee. {_FORMS}")
         return text, {}
     words = None if found is None else read_guarantee(found["guarantee"])
     if found is None or words is None:
@@ -66,7 +70,7 @@ def read_guarantee(text: str) -> dict[str, str] | None:
     >>> read_guarantee("rho-zCDP with rho=0.1"), read_guarantee("(ε=1, δ=1e-5)-DP")
     ({'rho': '0.1'}, {'epsilon': '1', 'delta': '1e-5'})
     """
-    text, near = text.strip().removesuffix("."), {}
+    text, near = text.strip().rstrip(".? "), {}
     if relation := _NEIGHBOURS.search(text):
         text = text[: relation.start()]
         near = {"adjacency": re.sub(r"[-_/ ]+", "-", relation["relation"])}
@@ -82,7 +86,7 @@ def read_guarantee(text: str) -> dict[str, str] | None:
         split = [part.rpartition("=") for part in _parts(numbers)]
         labels = _labels(",".join(name for name, _, _ in split), kind)
         said = [value.strip() for _, _, value in split]
-    elif kind:
+    elif kind and not re.search(r"[^\W\d]\s", numbers):  # no words, such as "not"
         said = _parts(numbers)
         labels = list(_WORDS[kind][: len(said)])
         if len(said) != len(labels) or (kind == "RDP" and len(said) == 1):

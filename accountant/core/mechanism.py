@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from accountant.release.lattice import LatticeSampler
 
 
+_ASK = {
+    name: f" Ask dpassay.{name}(mechanism, …)."
+    for name in ("epsilon", "delta", "beta", "renyi", "profile", "verify", "calibrate", "audit")
+}
+_ASK["compose"] = " Write Composed(mechanism, count)."
+"""What to write for a method that other libraries have."""
+
+
 class Mechanism(Drawable, Description, ABC):
     """A randomised algorithm with a known law: frozen data that functions compute on.
 
@@ -44,6 +52,12 @@ class Mechanism(Drawable, Description, ABC):
     example: ClassVar[str] = ""
     """One mechanism of this class in the notation, which its page and the table of capabilities
     show."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Say how to ask what is a function here, and a method elsewhere."""
+            raise AttributeError(f"{type(self).__name__} has no {name!r}.{_ASK.get(name, '')}")
 
     no_variance: ClassVar[str] = ""
     """Why an output has no variance, and what to ask, where it has none."""

@@ -235,7 +235,13 @@ def named(text: str, expected: str = "TARGET to be a mechanism or package.module
         return notation.parse(text)
     module, colon, name = text.partition(":")
     if not colon:
-        raise InvalidInputError(f"Expected {expected}, not {text!r}.")
+        package, _, last = text.rpartition(".")
+        hint = (
+            f" Did you mean {package}:{last}?"
+            if package and text.replace(".", "").isidentifier()
+            else ""
+        )
+        raise InvalidInputError(f"Expected {expected}, not {text!r}.{hint}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verify.cli.shell import (
+    OF_MECHANISMS,
     Command,
     ExitCode,
     add_adjacency,
@@ -55,6 +56,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
     add("target", metavar="TARGET", help="what is audited")
+    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
+        **OF_MECHANISMS,
+        **dict.fromkeys(("--epsilon", "--eps", "--delta"), "Write the claim as --claim 1,1e-5"),
+    }
     add("--claim", metavar="CLAIM", help="what is claimed of it")
     add(
         "--lattice",
@@ -107,16 +112,24 @@ def run(options: argparse.Namespace) -> int:
     """Audit and print."""
     from accountant.errors import InvalidInputError
     from verify import seal
+    from verify.ask import read_claim
     from verify.audit import lattice_datasets, one_lattice
+    from verify.sentence import read_sentence
 
-    if options.claim is None and not options.lattice:
+    claim = None if options.claim is None else read_claim(options.claim)
+    if not options.command:
+        options.target, said = read_sentence(options.target)
+        if said and claim is not None:
+            raise InvalidInputError("TARGET states its own claim; leave --claim out.")
+        claim = said or claim
+    if claim is None and not options.lattice:
         raise InvalidInputError("Expected --claim CLAIM, or --lattice.")
     mechanism, pairs = _mechanism(options), _pairs(options)
     shown: list[str] = []
     data: dict[str, Any] = {}
     code = ExitCode.DONE
-    if options.claim is not None:
-        result = _audited(options, mechanism, pairs)
+    if claim is not None:
+        result = _audited(options, mechanism, claim, pairs)
         code = ExitCode.REFUTED if result.refuted else ExitCode.DONE
         shown, data = [str(result)], result.to_json()
         if options.certificate is not None:
@@ -138,9 +151,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _audited(
-    options: argparse.Namespace, mechanism: Any, pairs: list[tuple[Any, Any]] | None
+    options: argparse.Namespace, mechanism: Any, claim: Any, pairs: list[tuple[Any, Any]] | None
 ) -> AuditResult | SequentialResult:
-    from verify.ask import read_claim
     from verify.audit import audit, audit_until_refuted
     from verify.progress import Line
 
@@ -151,7 +163,6 @@ def _audited(
     }
     for name in ("seed", "adjacency", "timeout", "checkpoint", "device", "errors_are_outputs"):
         arguments[name] = getattr(options, name)
-    claim = read_claim(options.claim)
     line = Line(sys.stderr, silent=options.quiet)
     if pairs is not None and len(pairs) > 1 and not options.quiet:
         note(f"trying {len(pairs)} pairs of datasets; --samples 1e4 is a first look")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, final
@@ -56,12 +56,11 @@ def _json(value: float | Decimal) -> float | str:
     return float(value) if finite else str(value)
 
 
-def require_estimates(options: argparse.Namespace) -> None:
+def require_estimates(options: argparse.Namespace, questions: Iterable[str]) -> None:
     """Raise InvalidInputError for what has no estimate, or is about enclosures."""
     from accountant.errors import InvalidInputError
-    from verify.cli.profile import QUESTIONS
 
-    others = [question.name for question in QUESTIONS if question.name not in KEYS]
+    others = [name for name in questions if name not in KEYS]
     refused = [name for name in (*others, "export", "baselines") if getattr(options, name)]
     refused += ["relative_width"] * (options.relative_width is not None)
     refused += ["method"] * (options.method != "auto")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from verify.cli.questions import Answer, Question, Value, as_json, as_rows, named
 from verify.cli.shell import (
+    OF_MECHANISMS,
     Command,
     ExitCode,
     add_adjacency,
@@ -165,6 +166,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("mechanism", metavar="MECHANISM", help="such as 'Laplace(scale=2)'")
     for question in QUESTIONS:
         question.add_to(parser)
+    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
+        **OF_MECHANISMS,
+        "--mu": "To claim a mu: dpassay verify MECHANISM --mu M",
+        "--rho": "To claim a rho: dpassay verify MECHANISM --rho R",
+    }
     add("--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)")
     add(
         "--export",
@@ -244,7 +250,7 @@ def _run_estimates(mechanism: Mechanism, options: argparse.Namespace, draw: Plot
     """Ask and print without proof."""
     from verify.cli.estimates import require_estimates, show_estimates
 
-    require_estimates(options)
+    require_estimates(options, [question.name for question in QUESTIONS])
     show_estimates(mechanism, options)
     if draw is not None:
         draw(mechanism, options.plot, adjacency=options.adjacency, marks=(), estimated=True)

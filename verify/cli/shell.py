@@ -179,6 +179,25 @@ class Parser(argparse.ArgumentParser):
         return f"invalid choice: {given!r}", [f"Write: {self.prog} {typed}"]
 
 
+OF_MECHANISMS = {
+    **dict.fromkeys(
+        ("--sigma", "--scale", "--std", "--noise-multiplier", "--standard-deviation"),
+        'A mechanism states its noise: "Gaussian(3)" or "Laplace(2)"',
+    ),
+    **dict.fromkeys(
+        ("--count", "--steps", "--compositions", "--n"),
+        'Several releases are one mechanism: "Composed(Gaussian(3), 10)"',
+    ),
+    **dict.fromkeys(
+        ("--sampling-prob", "--sampling-probability", "--sample-rate", "--q"),
+        'A sample is a mechanism: "PoissonSubsampled(Gaussian(1.1), 0.01)"',
+    ),
+    "--sensitivity": 'A mechanism states its sensitivity: "Gaussian(3, l2_sensitivity=2)"',
+    "--mechanism": 'The mechanism stands without an option: "Gaussian(3)"',
+}
+"""What to type for an option that is an argument of the mechanism."""
+
+
 def say(text: str = "") -> None:
     """Print lines of the result, which fit the terminal where there is one."""
     sys.stdout.write(fitted(text, sys.stdout) + "\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from verify.cli.shell import (
+    OF_MECHANISMS,
     Command,
     ExitCode,
     add_adjacency,
@@ -90,6 +91,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         help="claim R-zCDP (to ask for rho: dpassay profile --rho)",
     )
+    parser.hints = OF_MECHANISMS  # type: ignore[attr-defined]  # is a `Parser`
     add("--order", metavar="R", help="with --renyi: claim (R, V)-RDP")
     add("--renyi", metavar="V", help="the most that the Renyi divergence of this order is")
     add("--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger")

@@ -34,7 +34,7 @@ _PUBLISHED = (
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """One candidate, judged."""
 
@@ -47,6 +47,10 @@ class Row:
     """The exact value, or why there is none."""
     simulation: Simulation | None
     seconds: float
+
+    def __repr__(self) -> str:
+        """Return the name, the verdict and the mechanism."""
+        return f"<Row {self.candidate.name}: {self.verdict.value}, {self.found.mechanism!r:.200}>"
 
     @property
     def verdict(self) -> Verdict:

@@ -20,16 +20,8 @@ def conclude(claims: Sequence[Claim], findings: Sequence[Finding]) -> list[Findi
     verdict is not HOLDS, whatever the lemmas are. A slip is REFUTED unless its correction names
     a claim that HOLDS.
 
-    Parameters
-    ----------
-    claims, findings
-        The claims of one file and their findings, in the same order. A lemma may itself be
-        argued; claims that rest on each other in a circle are never accepted.
-
-    Returns
-    -------
-    list of Finding
-        The same findings, the argued ones with the text and its lemmas in their reason.
+    Claims and findings are those of one file, in the same order. A lemma may itself be argued;
+    claims that rest on each other in a circle are never accepted.
     """
     result = list(findings)
     standing = {f.id for f in result if f.verdict in _ENOUGH}

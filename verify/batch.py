@@ -67,24 +67,12 @@ def decide_all(
 ) -> Iterator[tuple[int, Outcome]]:
     """Decide claims and yield (index, outcome) in the order in which they are finished.
 
-    Parameters
-    ----------
-    claims
-        What to decide.
-    lemmas
-        Further claims that a proof may name; every one of `claims` is one already.
-    jobs
-        Number of processes. They are stopped when the iteration is left, for whatever reason.
-    certified
-        Whether the outcomes carry certificates, which take most of their memory.
-    keep
-        A file of JSON lines. Outcomes that it has are taken from it; others are added as soon as
-        they are known.
+    `lemmas` are further claims that a proof may name. The `jobs` processes are stopped when the
+    iteration is left, for whatever reason. `certified` outcomes carry certificates, which take
+    most of their memory. Outcomes that the file `keep` has (JSON lines) are taken from it; others
+    are added as soon as they are known.
 
-    Raises
-    ------
-    InvalidInputError
-        If `keep` exists and is not such a file.
+    Raises InvalidInputError if `keep` exists and is not such a file.
     """
     kept = _read(keep) if keep is not None else {}
     by_id = {claim.id: claim for claim in (*lemmas, *claims)}

@@ -41,11 +41,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 def read_file(path: Path | str) -> Document:
     """Read a claim file.
 
-    Raises
-    ------
-    InvalidInputError
-        If the file cannot be read or is not a valid claim file; the message lists every error
-        with its path, such as `claims[3].delta: …`.
+    Raises InvalidInputError if it cannot be read or is no valid claim file; the message lists
+    every error with its path, such as `claims[3].delta: …`.
     """
     try:
         data = Path(path).read_bytes()

@@ -35,17 +35,10 @@ def verify(claim: Claim, *, lemmas: Iterable[Claim] = ()) -> Finding:
     Every listed case is decided; the worst one (largest true/claimed) is reported with its
     witness. A claim over whole domains is at best SUPPORTED, unless its proof is accepted.
 
-    Parameters
-    ----------
-    claim
-        What to decide.
-    lemmas
-        The claims that its proof may name: those of the same file.
+    Its proof may name the `lemmas`: the claims of the same file.
 
-    Raises
-    ------
-    InvalidInputError
-        If the claim cannot be evaluated (a bad argument, an unknown variable, no case left).
+    Raises InvalidInputError if the claim cannot be evaluated (a bad argument, an unknown variable,
+    no case left).
     """
     finding, _ = verify_with_evidence(claim, lemmas)
     return finding

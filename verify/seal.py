@@ -190,12 +190,8 @@ class Twice(dict[str, Any]):
 def read(path: Path) -> list[dict[str, Any]]:
     """Read a certificate file, or the standard input for the path `-`.
 
-    Raises
-    ------
-    TooLargeError
-        If it is longer than `MOST_BYTES`.
-    InvalidInputError
-        If it cannot be read, is not JSON, or holds no certificate.
+    Raises TooLargeError if it is longer than `MOST_BYTES`, and InvalidInputError if it cannot be
+    read, is not JSON, or holds no certificate.
     """
     name = "The standard input" if str(path) == "-" else str(path)
     try:

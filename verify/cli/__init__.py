@@ -75,19 +75,9 @@ def main(
 ) -> int:
     """Run one command and return its exit code.
 
-    Parameters
-    ----------
-    argv
-        The arguments, without the program's name; None takes those of the process.
-    plot
-        What `profile --plot` draws with. Drawing lives on a floor above this one, so whoever
-        starts the program hands it down.
-    laws
-        What `optimal --plot` draws with.
-    page
-        What `verify --html` writes with.
-    commands
-        Further commands, from floors above.
+    `argv` are the arguments without the program's name; None takes those of the process. What lies
+    on floors above is handed down: what `profile` and `optimal` draw with (`plot`, `laws`), what
+    `verify --html` writes with (`page`), and further `commands`.
     """
     ready_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)

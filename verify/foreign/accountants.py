@@ -189,21 +189,12 @@ def check_accountant(
 ) -> list[Row]:
     """Ask an accountant about every setting, and enclose the truth.
 
-    Parameters
-    ----------
-    accountant
-        A function of noise_multiplier, sampling_prob, steps and delta (or the usual other names)
-        that returns ε; or the class, or an instance without releases, of an accountant: with
-        `compose` and `get_epsilon` (dp-accounting), or `history` and `get_epsilon` (Opacus).
-    settings
-        What is asked.
-    progress
-        Called with the noise of every setting that is done.
+    The accountant is a function of noise_multiplier, sampling_prob, steps and delta (or the usual
+    other names) that returns ε; or the class, or an instance without releases, of an accountant:
+    with `compose` and `get_epsilon` (dp-accounting), or `history` and `get_epsilon` (Opacus).
+    `progress` is called with the noise of every setting that is done.
 
-    Raises
-    ------
-    InvalidInputError
-        If the accountant is nothing that can be asked.
+    Raises InvalidInputError if the accountant is nothing that can be asked.
     """
     said = asker(accountant)
     rows = []

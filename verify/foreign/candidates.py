@@ -13,12 +13,8 @@ def as_mechanism(thing: object, adjacency: object = "add-remove") -> Mechanism:
     An accountant of dp-accounting (which has a `ledger`) is read under its own relation, a
     measurement at distance 1. What a thing claims about itself is not looked at.
 
-    Raises
-    ------
-    InvalidInputError
-        For what is not recognised.
-    NotApplicableError
-        For what is recognised, but whose law is not known.
+    Raises InvalidInputError for what is not recognised, and NotApplicableError for what is, but
+    whose law is not known.
     """
     if isinstance(thing, Mechanism):
         return thing

@@ -89,12 +89,8 @@ def is_event(thing: object) -> bool:
 def mechanism_of(event: object, relation: object = "ADD_OR_REMOVE_ONE") -> Mechanism:
     """Return the mechanism that an event stands for.
 
-    Raises
-    ------
-    NotApplicableError
-        For an event whose exact law is not known here, or which promises nothing.
-    AdjacencyError
-        For an event that is not about the relation.
+    Raises NotApplicableError for an event whose exact law is not known here, or which promises
+    nothing, and AdjacencyError for one that is not about the relation.
     """
     known = neighbours(relation)
     kind = _kind(event)

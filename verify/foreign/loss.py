@@ -104,12 +104,7 @@ def privacy_loss_distribution(
 ) -> Any:
     """Return a `PrivacyLossDistribution` of dp-accounting.
 
-    Parameters
-    ----------
-    step, pessimistic, adjacency
-        As for `masses`.
-    library
-        The module `dp_accounting`; None imports it.
+    The arguments are those of `masses`; `library` is the module `dp_accounting`, None imports it.
     """
     from importlib import import_module
 

@@ -43,10 +43,7 @@ def claim(
 ) -> Claim:
     """Return the claim that what was run is (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon
-        What was reported. None asks the accountant itself.
+    `epsilon` is what was reported; None asks the accountant itself.
     """
     value = reported(accountant, delta) if epsilon is None else epsilon
     eps, d = number("epsilon", value), number("delta", delta)

@@ -72,12 +72,8 @@ def claim(
 ) -> Claim:
     """Return what the privacy map says at d_in, as a claim.
 
-    Parameters
-    ----------
-    delta
-        Where the map gives a whole profile, the δ at which its ε is claimed.
-    mechanism
-        The law, where it is not recognised. It is taken for the law at distance d_in.
+    `delta` is where an ε is claimed of a map that gives a whole profile. `mechanism` is the law at
+    distance d_in, where it is not recognised.
     """
     said = _said(measurement, d_in, delta)
     shared: dict[str, Any] = {"id": name, "source": f"map({d_in})", "statement": _text(said)}

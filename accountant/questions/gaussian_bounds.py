@@ -77,8 +77,7 @@ def mu(
     if invert.most([pair.infinity_mass() for pair in pairs]) > 0:
         return Interval.of_ball(arb.pos_inf())
     width = MU_WIDTH if relative_width is None else rational("relative_width", relative_width)
-    with narrowed(_WIDTH):
-        return least_mu(pairs, width)
+    return least_mu(pairs, width)
 
 
 def gaussian_bounds(

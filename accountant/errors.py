@@ -181,6 +181,7 @@ _OTHER_WORDS = {
     "prvaccountant": ("dpsgd",),
     "pldaccountant": ("dpsgd",),
     "dpsgd": ("PoissonSubsampled",),
+    "dp-sgd": ("dpsgd", "PoissonSubsampled"),
     "dp_sgd": ("dpsgd", "PoissonSubsampled"),
     "compute_epsilon": ("epsilon",),
     "target_epsilon": ("epsilon",),

@@ -133,6 +133,8 @@ def _value(node: ast.expr, source: str) -> object:
     match node:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant() | ast.UnaryOp() as read]):
             return f"float({_value(read, source)})"
+        case ast.Call(func=ast.Name(id="ln" | "log"), args=[ast.Constant()]):
+            return _segment(node, source)  # a number that is refused with what to write
         case ast.Call():
             return _build(node, source)
         case ast.List(elts=entries):

@@ -245,11 +245,10 @@ def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
     if not issubclass(name, Mechanism):
         raise InvalidInputError(f"{name.__name__} is not a mechanism; it has no noise.")
     if name.noise_argument is None:
-        mechanisms = {n: kind for n, kind in DESCRIPTIONS.items() if issubclass(kind, Mechanism)}
-        adjustable = sorted(n for n, kind in mechanisms.items() if kind.noise_argument is not None)
         raise NotApplicableError(
             f"{name.__name__} has no single argument that sets its noise, so there is nothing to "
-            f"calibrate. Mechanisms that have one: {', '.join(adjustable)}."
+            "calibrate. For several releases, or samples, name what is inside, such as Gaussian, "
+            "with count=… and sampling_prob=… (--count, --sampling-prob)."
         )
     return name
 

@@ -137,7 +137,7 @@ class Parser(argparse.ArgumentParser):
         """
         given = [word.partition("=")[0] for word in self._given if word.startswith("--")]
         unknown = [word for word in given if word not in self._option_string_actions]
-        if unknown and "argument COMMAND" not in message:
+        if unknown and self._subparsers is None:
             message = f"unrecognized arguments: {' '.join(unknown)}"
             hints = [self._option_meant(word) for word in unknown]
         elif choice := _CHOICE.search(message):
@@ -151,6 +151,8 @@ class Parser(argparse.ArgumentParser):
                     message = f"{option} takes no value here, not {word}"
                     named.append(option)
             hints = [self.hints[word] for word in named if word in self.hints]
+            if message.startswith("unrecognized") and not hints:
+                hints = [self.hints.get("", "")]
         said = "".join(f"\n{hint}" for hint in dict.fromkeys(hints) if hint)
         self.exit(ExitCode.USAGE, f"dpassay: error: {message}{said}\nTry: {self.prog} --help\n")
 
@@ -180,6 +182,8 @@ class Parser(argparse.ArgumentParser):
 
 
 OF_MECHANISMS = {
+    "": "Numbers stand behind options (--epsilon 1 --delta 1e-5), and a claim in one pair of "
+    'quotation marks: "Gaussian(3) is (1, 1e-5)-DP"',
     **dict.fromkeys(
         ("--sigma", "--scale", "--std", "--noise-multiplier", "--standard-deviation"),
         'A mechanism states its noise: "Gaussian(3)" or "Laplace(2)"',

@@ -183,7 +183,7 @@ def test_largest_ratio_is_narrow_and_right() -> None:
         ("Gaussian", Mu(1), {"l2_sensitivty": 1}, "Did you mean 'l2_sensitivity'"),
         ("Gaussian", Mu(1), {"standard_deviation": 1}, "leave it out"),
         ("EllipticalGaussian", Mu(1), {}, "needs sensitivities"),
-        ("IntegerNoise", Mu(1), {}, "no single argument.*Laplace"),
+        ("IntegerNoise", Mu(1), {}, "no single argument.*name what is inside"),
         ("CountEllipse", Mu(1), {"dimension": 4, "sparsity": 2}, "adjacency"),
         ("Gaussian", ProfileBelow(Laplace(scale=1)), {}, "unbounded"),
     ],

@@ -20,7 +20,7 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
-from accountant.questions import profile, tradeoff
+from accountant.questions import guarantees, profile, tradeoff
 from accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.near import narrow
 
@@ -115,8 +115,10 @@ def test_a_mixture_has_the_mu_of_its_largest_shift() -> None:
         assert own.lower <= profile.delta(Gaussian("2/3"), Fraction(i, 20)).upper
 
 
-def test_whoever_asks_for_the_mu_of_other_noise_is_told_where_the_least_one_is() -> None:
+def test_mu_of_other_noise_is_the_least_one() -> None:
     with pytest.raises(NotApplicableError, match="Ask gaussian_bounds for the least mu"):
-        dpassay.mu("Laplace(1)")
+        guarantees.mu(dpassay.parse("Laplace(1)"))
+    assert dpassay.mu("Laplace(1)") == dpassay.gaussian_bounds("Laplace(1)").upper
+    assert str(dpassay.mu("Tabulated([1, 0], [0, 1])")) == "Infinity"
     said = str(dpassay.gaussian_bounds("Laplace(1)"))
     assert said.startswith("mu-GDP for every mu ≥ 1.030064, with regret 0.037")

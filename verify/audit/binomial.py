@@ -37,8 +37,7 @@ _TIGHT = 0.99
 
 def masses(k: Array, n: int, p: Array) -> Array:
     """Return P(Bin(n, p) = k), one row per p."""
-    found: Array = stats.binom.pmf(k, n, np.asarray(p)[:, np.newaxis])
-    return found
+    return np.asarray(stats.binom.pmf(k, n, np.asarray(p)[:, np.newaxis]))
 
 
 def divergence(k: Array, n: int, p: Array) -> Array:

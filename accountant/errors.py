@@ -63,13 +63,14 @@ class UndecidedError(DpassayError):
         self.interval = interval
         """The best enclosure that was found, where one is known."""
 
-    def say_interval(self, found: Enclosure) -> None:
-        """Add an enclosure that was reached, with its width, to the message."""
+    def say_interval(self, found: Enclosure, name: str = "") -> None:
+        """Add an enclosure that was reached, of a number with a name, with its width."""
         self.interval, width = found, found.relative_width
         own = math.inf if width is None else float(width)
         self.reached = min(self.reached, own)
         size = "" if width is None else f", of relative width {own:.1e}"
-        reached = "" if "Reached" in str(self) else f" Reached {found}{size}."
+        words = f"Reached {name} in" if name else "Reached"
+        reached = "" if words in str(self) else f" {words} {found}{size}."
         self.args = (f"{self}{reached} Without relative_width you get what is reached.",)
 
 

@@ -127,7 +127,7 @@ def _say_quickly(refusal: UndecidedError, pairs: Sequence[Pair], target: ExactRe
         found = [each for each in known if each is not None]
         if len(found) == len(pairs):
             ends = max(each.lower for each in found), max(each.upper for each in found)
-            refusal.say_interval(Interval(*ends))
+            refusal.say_interval(Interval(*ends), "epsilon")
 
 
 def _cannot_matter(pair: Pair, found: Sequence[Interval]) -> bool:

@@ -205,7 +205,7 @@ class Refusing(MirroredPair, ProfileOnly):
     refusal = "Nothing else is known."
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        raise UndecidedError(f"The values of {self.name} are too long.")
+        raise UndecidedError(f"Reached delta in [0, 1]: the sums of {self.name} are too long.")
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         coarse = relative_width >= Fraction(1, 10**6)
@@ -214,7 +214,9 @@ class Refusing(MirroredPair, ProfileOnly):
 
 def test_a_refusal_of_several_pairs_says_why_and_what_is_known() -> None:
     pairs = [Refusing("one"), Refusing("other")]
-    with pytest.raises(UndecidedError, match=r"The values of one are too long\. Reached") as caught:
+    with pytest.raises(
+        UndecidedError, match=r"of one are too long\. Reached epsilon in 1\."
+    ) as caught:
         inverse(pairs, exact("1/10"), Fraction(1, 10**9))
     assert caught.value.interval is not None
     assert caught.value.interval.lower <= 1 <= caught.value.interval.upper

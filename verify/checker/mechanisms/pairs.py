@@ -39,6 +39,7 @@ from verify.checker.reals import UnknownError, exp, sqrt
 BY_PARTS = (
     *(name for name in WRAPPERS if name != "RandomAllocation"),
     *KEYS,
+    *COUNTERS,
     "DiscreteCorrelatedGaussian",
     "DiscreteKaryTree",
     "MatrixMechanism",

@@ -1,10 +1,9 @@
 """Binomial probabilities that keep their relative accuracy up to 10¹⁵ runs.
 
-Masses and tails are the library's: a saddle-point form, and the regularised incomplete beta
-function. (The difference of ln n!, ln k! and ln (n − k)! is off by a few thousandths at n = 10¹².)
-Rates: the ends of the exact intervals of Clopper and Pearson. The library's inverse of the beta
-function is only a first guess (at 10¹² runs it can be wrong by a factor of ten); what is returned
-has been put into the tail.
+Masses are scipy's; tails are the regularised incomplete beta function. (The difference of ln n!,
+ln k! and ln (n − k)! is off by a few thousandths at n = 10¹².) Rates: the ends of the exact
+intervals of Clopper and Pearson. The library's inverse of the beta function is only a first guess
+(at 10¹² runs it can be wrong by a factor of ten); what is returned has been put into the tail.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ ROUNDING = 1e-6
 """Relative allowance for rounding in masses, tails and the probabilities put into them.
 
 A relative error of 2⁻⁵³ in p is one of z√n 2⁻⁵³ in the tail z standard deviations out: 4e-7 for
-z = 38, where tails leave the range of floats, and n = 10¹⁵. (Against 50 digits: below 1e-7 there,
+z = 38, where tails leave the range of floats, and n = 10¹⁵. (Against 50 digits: below 2e-7 there,
 and below 3e-9 up to 10¹² runs.)
 """
 _HALVINGS = 80

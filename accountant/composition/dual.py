@@ -71,7 +71,11 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
     try:
         return tradeoff(pair, level, width, power=power)
     except UndecidedError as refusal:
-        if choose.grid(pair, width) is not None and refusal.interval is not None:
+        if (
+            choose.is_numerical(pair)
+            and choose.grid(pair, width) is not None
+            and refusal.interval is not None
+        ):
             raise
         return None
 
@@ -80,7 +84,8 @@ def applies(pair: Pair, width: Fraction) -> bool:
     """Whether values of H to a width are what the engine of a pair has soonest."""
     first = choose.first(pair)
     on_lines = first is not None and first.engine == FOURIER
-    return width >= (FINEST_ON_LINES if on_lines else FINEST) and choose.is_numerical(pair)
+    known = choose.is_numerical(pair) or choose.grid(pair, width) is not None
+    return width >= (FINEST_ON_LINES if on_lines else FINEST) and known
 
 
 def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval:

@@ -45,6 +45,12 @@ _MOST_LOSS = 8.0
 """How far ln of an integral may lie below that of its terms: e^8 units of rounding are 1e-12."""
 _AHEAD = 1.2
 """Factor by which a line is made longer than its terms are expected to count."""
+_AWAY = 3.0
+"""The most that a line is moved off the saddle, in widths of the saddle as a normal law has it."""
+_SHORTER = 0.8
+"""Share of the period below which a line beside the saddle is taken instead."""
+_MOST_RISE = 1.5
+"""The most that the terms may be larger there, as a logarithm."""
 _MOST_GROWTH = 5.0
 """Largest factor by which a line that is too short is made longer."""
 _LEAST_GROWTH = 1.02
@@ -129,13 +135,21 @@ class Estimator:
         return self._line(strip, c, epsilon)(epsilon)
 
     def _line(self, strip: Strip, c: float, epsilon: float) -> Line:
-        """Return a line at or near the saddle c, with a step that is good at and near ε."""
+        """Return a line at or near the saddle c, with a step that is good at and near ε.
+
+        Where the moments explode beside c, a line a little further away needs a shorter period.
+        """
         size, mean, spread = self.cumulants(c)
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
         top = size - c * epsilon + _log_kernel(strip, c)
         level = top - 0.5 * math.log(2 * math.pi * curvature)
         bounds = [nearest_bound(self, strip, epsilon, c, side, level, TARGET) for side in (-1, 1)]
         period = max(bounds)[0]
+        at, shorter = _balanced(c, bounds, _AWAY / math.sqrt(curvature))
+        if shorter < _SHORTER * period:
+            there = self.cumulants(at)
+            if there[0] - at * epsilon + _log_kernel(strip, at) < top + _MOST_RISE:
+                c, period, (size, mean, spread) = at, shorter, there
         step = 2 * math.pi / period
         spread += sum((c - pole) ** -2 for pole in strip.poles)
         terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
@@ -240,6 +254,18 @@ def _log_move(value: float, wanted: float) -> float:
 
 def _log_kernel(strip: Strip, c: float) -> float:
     return -sum(math.log(abs(c - pole)) for pole in strip.poles)
+
+
+def _balanced(c: float, bounds: Sequence[tuple[float, float]], most: float) -> tuple[float, float]:
+    """Return a point where the periods of two bounds are more alike, and the longer one there.
+
+    Each is (size/|c − s|, s), with a size that hardly depends on c.
+    """
+    (left, low), (right, high) = bounds
+    left, right = left * (c - low), right * (high - c)
+    even = (left * high + right * low) / (left + right)
+    at = min(max(even, c - most), c + most)
+    return at, max(left / (at - low), right / (high - at))
 
 
 @final

@@ -136,6 +136,9 @@ _NEAR = 16.0
 """Shift of the tilted law up to which one table of nodes serves all tilts s ≥ 0."""
 _UNSEEN = 1e-22
 """Share of the largest term below which terms are left out."""
+_NEVER = 80.0
+"""−ln of the error with which a tilted law is taken for a shifted normal one, and its least
+ln M."""
 _SHARES = 1.6 ** -np.arange(0.0, 9.0)
 """Heights that are tried, as shares of the largest."""
 _PLACES = 40
@@ -169,12 +172,18 @@ class FloatMixture:
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
         s = c + 1 if self._mixed_first else -c
+        if self._is_shifted(s):
+            log_share, square = self._floats.log_share, self._floats.mu**2
+            size, mean = s * (log_share + 0.5 * (s - 1) * square), log_share + (s - 0.5) * square
+            return size, mean if self._mixed_first else -mean, square
         size, mean, variance = self._moments(s)
         return size, mean if self._mixed_first else -mean, variance
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
         s = c + 1 if self._mixed_first else -c
+        if self._is_shifted(s):
+            return -0.5 * (self._floats.mu * t) ** 2, np.zeros_like(t)
         assert not self._floats.is_cut  # lines of laws that are cut are summed in balls alone
         if (last := self._last) is not None and last[0] == s:
             _, mass, away = last
@@ -187,6 +196,19 @@ class FloatMixture:
             value = kernels.line(mass, away, t)
         log_size, angle = log_one_plus(value)
         return log_size, angle if self._mixed_first else -angle
+
+    def _is_shifted(self, s: float) -> bool:
+        """Whether w is q e^l under the tilt s, but for what floats do not see.
+
+        The law ∝ φ (q e^l)^s is N(sμ, 1), of mass q^s e^{s(s − 1)μ²/2}; under it s(1 − q)/(q e^l)
+        has the mean s e^{−(s − 1)μ²} (1 − q)/q.
+        """
+        if s < 1 or self._floats.is_cut:
+            return False
+        law = self._floats
+        fall = (s - 1) * law.mu**2
+        beside = math.log(s) + law.log_rest - law.log_share - fall
+        return beside < -_NEVER and s * (law.log_share + 0.5 * fall) > _NEVER
 
     def _moments(self, s: float) -> tuple[float, float, float]:
         nodes, (low, high) = self._panels, self._range(s)

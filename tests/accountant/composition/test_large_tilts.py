@@ -61,6 +61,7 @@ def bounds(releases: Releases, epsilon: int) -> tuple[mpmath.mpf, mpmath.mpf]:
     ("releases", "epsilon"),
     [
         ([("0.8", "0.01")] * 2, 1000),
+        ([("2", "0.001")] * 5, 10_000),
         ([("0.8", "0.01")] * 10, 10_000),
         ([("0.8", "0.01"), ("2", "0.2"), ("0.6", "1e-4")], 3000),
     ],

@@ -17,6 +17,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import GRID_WIDTH, RELATIVE_WIDTH, Interval
 
 if TYPE_CHECKING:
+    from accountant.composition.losses.transform import Transform
     from accountant.numbers.reference import Reference
 
 
@@ -161,6 +162,13 @@ class Pair(ABC):
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta in floats, without proof; None where unknown."""
+        return None
+
+    def loss_transform(self) -> Transform | None:
+        """Return the moment generating function of the loss on vertical lines, for compositions.
+
+        None for a pair without one: a composition is then enclosed on a grid.
+        """
         return None
 
     def at_most(self, epsilon: ExactReal) -> arb:

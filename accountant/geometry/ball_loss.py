@@ -16,13 +16,17 @@ where ∫(1 − u²)^{ν−½} e^{zu} du = √π Γ(ν + ½)(2/z)^ν I_ν(z) and
 
 from __future__ import annotations
 
-from flint import arb
+import math
+
+from flint import acb, arb
 
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 
 _LOST_BITS = 64
 """Bits that Bessel functions lose where they are computed as differences."""
+_LOST_EACH = 1.5
+"""Bits more for each unit of |Im y|: the terms of j_ν grow like e^{|y|}, and the sum does not."""
 
 
 def bessel_k(z: arb, dimension: int) -> tuple[arb, arb]:
@@ -39,16 +43,24 @@ def shape(distance: ExactReal, dimension: int) -> tuple[arb, arb]:
     return (dimension - 1) * more / (less * z), whole
 
 
-def moment(distance: ExactReal, dimension: int, tilt: arb) -> arb:
-    """Return E_P[e^{cL}] at c = tilt − ½, with y = (c + ½)t and j_ν(y) = y^{−ν} I_ν(y).
+def moment(distance: ExactReal, dimension: int, tilt: acb) -> acb:
+    """Return E_P[e^{cL}] at c = tilt − ½."""
+    first, second = terms(distance, dimension, tilt)
+    return first + second
+
+
+def terms(distance: ExactReal, dimension: int, tilt: acb) -> tuple[acb, acb]:
+    """Return the terms of the moment, with y = (c + ½)t and j_ν(y) = y^{−ν} I_ν(y).
 
     It is z^{d/2} (z K_{d/2−1}(z) j_{d/2}(y) + K_{d/2}(z) j_{d/2−1}(y)).
     """
-    with ctx.workprec(ctx.prec + _LOST_BITS):
+    turned = abs(float((distance.ball() * tilt.imag).mid()))
+    with ctx.workprec(ctx.prec + _LOST_BITS + math.ceil(_LOST_EACH * turned)):
         z, nu = distance.ball() / 2, arb(dimension) / 2
         y = 2 * z * tilt
         less, more = bessel_k(z, dimension)
         first, second = (
-            (y * y / 4).hypgeom_0f1(n + 1, regularized=True) / arb(2) ** n for n in (nu, nu - 1)
+            (y * y / 4).hypgeom_0f1(acb(n + 1), regularized=True) / arb(2) ** n
+            for n in (nu, nu - 1)
         )
-        return z ** (nu + 1) * less * first + z**nu * more * second
+        return z ** (nu + 1) * less * first, z**nu * more * second

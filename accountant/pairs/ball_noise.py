@@ -7,7 +7,7 @@ P is at a point v of length t, Q at 0. The loss L = t sin φ has the density w(�
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 from flint import acb, arb
 
@@ -15,6 +15,9 @@ from accountant.core.pair import MirroredPair, Tails
 from accountant.geometry.ball_loss import bessel_k, moment, shape
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
+
+if TYPE_CHECKING:
+    from accountant.composition.losses.transform import Transform
 
 _SPARE_BITS = 8
 """Bits of the precision that an integral is not asked for."""
@@ -76,7 +79,13 @@ class BallNoisePair(MirroredPair):
 
     def renyi(self, order: arb) -> arb:
         """Return ln M/(a − 1)."""
-        return moment(self.distance, self.dimension, order - 0.5).log() / (order - 1)
+        return moment(self.distance, self.dimension, acb(order - 0.5)).real.log() / (order - 1)
+
+    def loss_transform(self) -> Transform | None:
+        """Return the moments; in two dimensions how they fall is not known."""
+        from accountant.composition.losses.ball_noise import BallNoiseTransform
+
+        return None if self.dimension == 2 else BallNoiseTransform(self.distance, self.dimension)
 
     def rho_bound(self) -> arb:
         """Return max(D_1, t²/2m), m = d − 3 + 2/(1 + k), where d > 3.

@@ -75,6 +75,8 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
         from accountant.composition.losses.laplace import LaplaceTransform
 
         return ((LaplaceTransform(pair.distance), 1),)
+    if (declared := pair.loss_transform()) is not None:
+        return ((declared, 1),)
     from accountant.composition.losses import lists
 
     if isinstance(pair, DiscreteGaussianPair):

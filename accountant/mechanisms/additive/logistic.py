@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from accountant.composition.losses.transform import Transform
     from accountant.core.inverse_noise import InverseNoise
     from accountant.numbers.reference import Reference
 
@@ -72,6 +73,12 @@ class LogisticPair(MirroredPair):
         """Return t coth(t/2) − 2, the derivative of ln M at a = 1."""
         t = self.distance.ball()
         return t * (t / 2).coth() - 2
+
+    def loss_transform(self) -> Transform:
+        """Return M(z) = sinh((z + ½)t)/((2z + 1) sinh(t/2))."""
+        from accountant.composition.losses.laplace import LogisticTransform
+
+        return LogisticTransform(self.distance)
 
     def exact_max_loss(self) -> ExactReal:
         """Return t."""

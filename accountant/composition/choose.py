@@ -107,15 +107,6 @@ def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
     return _on_lines(factors) if _is_smooth(factors) else Product(factors, FOURIER)
 
 
-def insisting(pair: Pair) -> Pair:
-    """Return the same pair, for exact sums also where a grid is faster."""
-    from accountant.composition.exact import laplace_product
-
-    if isinstance(pair, Product) and laplace_product.is_laplace(pair):
-        return pair.asked(laplace_product.LaplaceSums(insists=True))
-    return pair
-
-
 def is_numerical(pair: Pair) -> bool:
     """Whether an engine answers to a width that it reaches, not to any width."""
     return isinstance(pair, Product) and pair.is_numerical

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accountant.composition.choose import FOR, METHODS, RENAMED, engine, insisting, is_numerical
+from accountant.composition.choose import FOR, METHODS, RENAMED, engine, is_numerical
 from accountant.composition.product import apart
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
@@ -55,10 +55,8 @@ def _pairs(
 ) -> tuple[Pair, ...] | None:
     """Return the same, None where the engine does not apply."""
     pairs = mechanism.worst_case(adjacency).pairs(direction)
-    if method == "auto":
+    if method == "auto" or (method == "exact" and not any(map(is_numerical, pairs))):
         return pairs
-    if method == "exact" and not any(map(is_numerical, pairs)):
-        return tuple(map(insisting, pairs))
     cases = [(part.worst_case(adjacency), n) for part, n in Composed(mechanism).parts()]
     remove = engine(method, apart([(case.remove[0], count) for case, count in cases]))
     add = engine(method, apart([(case.add[0], count) for case, count in cases]))

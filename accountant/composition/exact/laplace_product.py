@@ -50,9 +50,6 @@ _FEW_SHIFTS = 16
 class LaplaceSums(Engine):
     """Exact sums for Laplace pairs whose distances have rational ratios (`of_counts`)."""
 
-    insists: bool = False
-    """Whether no grid stands for sums because it is faster."""
-
     def width(self, product: Product) -> Fraction:
         """Return the relative width of answers for which none is named: few have short sums."""
         count = sum(n for _, n in product.factors)
@@ -165,8 +162,7 @@ def of_counts(counts: Mapping[ExactReal, int]) -> Product:
 def is_quick(product: Product, width: Fraction) -> bool:
     """Whether the sums at ε = 0 take no longer than a grid, or are not replaced by one."""
     law, zero = lattice(product), ExactReal.of_rational(0)
-    most = sums.PATIENCE if product.engine == LaplaceSums(insists=True) else sums.QUICK
-    return sums.is_short(law.groups, law.unit, zero, Kernel.EXCESS, width, most=most)
+    return sums.is_short(law.groups, law.unit, zero, Kernel.EXCESS, width, most=sums.QUICK)
 
 
 def is_laplace(pair: Pair) -> bool:

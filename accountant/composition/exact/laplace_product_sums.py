@@ -61,7 +61,7 @@ _PARTS_STEP = 16
 """M is rounded up to a multiple, so that neighbouring ε share their tables."""
 _COEFFICIENT, _ROW = 2.0, 3.0  # microseconds
 """Microseconds of a coefficient of a jump and of a row of weights, roughly."""
-PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
+_PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
 """Microseconds up to which exact sums are preferred to a grid; and the same for widths below
 `_FINE`, for which a grid does not replace them."""
 QUICK = 2e4
@@ -152,7 +152,7 @@ def is_short(
     kernel: Kernel,
     asked: Fraction | None,
     *,
-    most: float = PATIENCE,
+    most: float = _PATIENCE,
 ) -> bool:
     """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
     if asked is not None and asked < _WIDE:

@@ -108,6 +108,11 @@ def _releases(product: Product) -> Releases:
     return releases(product.factors)
 
 
+def coarsest(product: Product, epsilon: ExactReal) -> arb:
+    """Return the upper bound of H(ε) on the coarsest grid."""
+    return bounds(product, epsilon, engine.LEAST)[1]
+
+
 def start(product: Product, log_delta: float) -> float:
     """Return an ε near the root of H(ε) = δ, in floats."""
     return guess(_releases(product), log_delta)

@@ -51,17 +51,6 @@ _IN_FLOATS = (LaplacePair, TruncatedLaplacePair, LogisticPair, DiscreteGaussianP
 """Pairs whose samples have tails in floats, besides Gaussian ones."""
 _PLAIN_ATOM = 1e-9
 """Least Q(L = 0) of an envelope that is asked in floats: far above what roundings can part."""
-_CELLS = 1 << 17
-"""Of the line: the error of H falls with their square, and the time rises with them: 0.5 s."""
-_LEFT_OUT = 2.0**-62
-"""Share of the mass beyond the cells, unless the tails are heavier at 2^`_FARTHEST`."""
-_FARTHEST = 16
-"""Power of two, of the unit of the density, from which on nothing is put into cells."""
-_OUT = (-np.inf, np.inf)
-_MOST = 700.0
-"""Exponents of floats end above."""
-_SUMS = 2.0**-44
-"""Relative rounding of sums over all cells in extended precision, and of what goes into them."""
 
 
 @final
@@ -187,6 +176,19 @@ def _envelope(family: Family) -> Survival | None:
         return None
     positive, negative = map(_survival, known)
     return None if positive is None or negative is None else tails.switched(positive, negative)
+
+
+_CELLS = 1 << 17
+"""Of the line: the error of H falls with their square, and the time rises with them: 0.5 s."""
+_LEFT_OUT = 2.0**-62
+"""Share of the mass beyond the cells, unless the tails are heavier at 2^`_FARTHEST`."""
+_FARTHEST = 16
+"""Power of two, of the unit of the density, from which on nothing is put into cells."""
+_OUT = (-np.inf, np.inf)
+_MOST = 700.0
+"""Exponents of floats end above."""
+_SUMS = 2.0**-44
+"""Relative rounding of sums over all cells in extended precision, and of what goes into them."""
 
 
 def own_density(pair: OwnDensityPair) -> Survival:

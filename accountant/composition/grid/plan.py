@@ -9,6 +9,7 @@ import bisect
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -85,7 +86,7 @@ def ends(release: Release, log_mass: float) -> tuple[float, float]:
     Below the first P has hardly any mass, above the second at most e^log_mass (or none).
     """
     top = _first(release, math.exp(log_mass) + release.infinity)
-    bottom = _first(release, math.nextafter(_BOTTOM, 0.0))
+    bottom = _bottom(release)
     if release.top is not None:
         top = min(top, release.top)
         if top > release.top - 1e-3 * abs(release.top - bottom):
@@ -97,6 +98,12 @@ def ends(release: Release, log_mass: float) -> tuple[float, float]:
     if not top > bottom:
         bottom = top - max(abs(top), 1e-200) * 2.0**-20
     return bottom, top
+
+
+@functools.lru_cache(maxsize=4096)
+def _bottom(release: Release) -> float:
+    """Return about the largest loss below which P has hardly any mass."""
+    return _first(release, math.nextafter(_BOTTOM, 0.0))
 
 
 def _first(release: Release, mass: float) -> float:
@@ -147,12 +154,15 @@ class Sketch:
 
     def tilt(self, epsilon: float) -> float:
         """Return the s > 0 at which M(s) e^{−sε} s^s/(1 + s)^{1+s} is nearly least."""
+        return self._root(lambda s, mean: mean - epsilon - math.log1p(1 / s))
+
+    def _root(self, slope: Callable[[float, float], float]) -> float:
+        """Return the s at which an increasing function of s and K'(s) passes 0, a round number."""
         low, high = -60, 60  # of ln s, in units of the rounding
         while high - low > 1:
             middle = (low + high) // 2
             s = _TILTS**middle
-            over = self.cumulants(s)[1] - epsilon - math.log1p(1 / s) > 0
-            low, high = (low, middle) if over else (middle, high)
+            low, high = (low, middle) if slope(s, self.cumulants(s)[1]) > 0 else (middle, high)
         return float(_TILTS**low)
 
     def guess(self, log_delta: float) -> float:

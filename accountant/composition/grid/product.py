@@ -46,9 +46,9 @@ class Grid(Engine):
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the upper bound on the coarsest grid."""
-        from accountant.composition.grid import bracket, engine
+        from accountant.composition.grid import bracket
 
-        return bracket.bounds(product, epsilon, engine.LEAST)[1]
+        return bracket.coarsest(product, epsilon)
 
 
 GRID = Grid()

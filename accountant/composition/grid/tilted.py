@@ -278,7 +278,7 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
         spread *= math.exp(min(grown, _LARGEST))
         norm = math.sqrt(2 * float((np.abs(total) ** 2).sum()) / points) * _ROOM
         rounded = math.expm1(min(_TIMES_ERROR * UNIT * 1.01 * powers, _LARGEST))
-        spread += norm * rounded * _ROOM + 2 * _NEGLIGIBLE + _LOWEST * points
+        spread += norm * rounded * _ROOM + _NEGLIGIBLE + _LOWEST * points
     lost = math.expm1(min(sum(p.count * math.log1p(p.error) for p in parts), _LARGEST))
     lost *= math.exp(min(sum(p.count * max(math.log(p.mass), 0.0) for p in parts), _LARGEST))
     with ctx.workprec(_PRECISION):

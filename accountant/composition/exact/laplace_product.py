@@ -162,7 +162,7 @@ def of_counts(counts: Mapping[ExactReal, int]) -> Product:
 def is_quick(product: Product, width: Fraction) -> bool:
     """Whether the sums at ε = 0 take no longer than a grid, or are not replaced by one."""
     law, zero = lattice(product), ExactReal.of_rational(0)
-    return sums.is_short(law.groups, law.unit, zero, Kernel.EXCESS, width, most=sums.QUICK)
+    return sums.is_short(law.groups, law.unit, zero, Kernel.EXCESS, width, sums.QUICK)
 
 
 def is_laplace(pair: Pair) -> bool:

@@ -151,7 +151,6 @@ def is_short(
     epsilon: ExactReal,
     kernel: Kernel,
     asked: Fraction | None,
-    *,
     most: float = _PATIENCE,
 ) -> bool:
     """Whether the sums are short enough; shorter ones if another engine meets the goal too."""

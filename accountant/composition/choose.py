@@ -133,12 +133,7 @@ def grid(pair: Pair, width: Fraction) -> Product | None:
         return None
     if isinstance(pair.engine, Ladder):
         return pair.engine.first(width)
-    if isinstance(pair.engine, Grid):
-        return pair
-    from accountant.composition.exact import laplace_product
-
-    long = laplace_product.is_laplace(pair) and not laplace_product.is_quick(pair, width)
-    return laplace_product.on_grid(pair) if long else None
+    return pair if isinstance(pair.engine, Grid) else None
 
 
 def _exactly(factors: Sequence[Factor]) -> Pair | None:

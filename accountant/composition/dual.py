@@ -71,11 +71,7 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
     try:
         return tradeoff(pair, level, width, power=power)
     except UndecidedError as refusal:
-        if (
-            choose.is_numerical(pair)
-            and choose.grid(pair, width) is not None
-            and refusal.interval is not None
-        ):
+        if choose.grid(pair, width) is not None and refusal.interval is not None:
             raise
         return None
 
@@ -84,8 +80,7 @@ def applies(pair: Pair, width: Fraction) -> bool:
     """Whether values of H to a width are what the engine of a pair has soonest."""
     first = choose.first(pair)
     on_lines = first is not None and first.engine == FOURIER
-    known = choose.is_numerical(pair) or choose.grid(pair, width) is not None
-    return width >= (FINEST_ON_LINES if on_lines else FINEST) and known
+    return width >= (FINEST_ON_LINES if on_lines else FINEST) and choose.is_numerical(pair)
 
 
 def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval:

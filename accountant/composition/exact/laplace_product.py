@@ -69,7 +69,7 @@ class LaplaceSums(Engine):
             with contextlib.suppress(UndecidedError):
                 return line.hockey_stick(epsilon)
         if not law.is_short(epsilon, asked):
-            return on_grid(product).hockey_stick(epsilon)
+            return _on_grid(product).hockey_stick(epsilon)
         if float(epsilon) < law.mean - math.sqrt(2 * law.mean):  # most of P has a larger loss
             with ctx.workprec(ctx.prec + _GUARD_BITS):
                 rest = law.above(-epsilon, Kernel.Q, asked, at_least=True)
@@ -80,14 +80,12 @@ class LaplaceSums(Engine):
     def inverse(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
-        """Enclose ε(δ) on a grid where that is faster, or the sums are too long; None elsewhere."""
+        """Enclose ε(δ) where the sums are too long; None elsewhere."""
         law = lattice(product)
-        if is_quick(product, relative_width) or law.on_line(product) is not None:
-            return None
         short = law.is_short(ExactReal.of_rational(0), relative_width)
-        with contextlib.suppress(UndecidedError) if short else contextlib.nullcontext():
-            return on_grid(product).inverse(delta, relative_width)
-        return None
+        if short or law.on_line(product) is not None:
+            return None
+        return _on_grid(product).inverse(delta, relative_width)
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
@@ -120,7 +118,7 @@ class LaplaceSums(Engine):
             with contextlib.suppress(UndecidedError):
                 return line.tails(epsilon)
         if not law.is_short(epsilon, asked):
-            return on_grid(product).tails(epsilon)
+            return _on_grid(product).tails(epsilon)
         at = float(epsilon)
         p, rest_p = law.both(epsilon, Kernel.P, Kernel.Q, asked, above=at >= law.mean)
         q, rest_q = law.both(epsilon, Kernel.Q, Kernel.P, asked, above=at >= -law.mean)
@@ -157,12 +155,6 @@ def of_counts(counts: Mapping[ExactReal, int]) -> Product:
             "share a unit. Round the shifts up to a common grid: delta grows with each of them."
         )
     return Product(tuple((LaplacePair(each), counts[each]) for each in positive), LaplaceSums())
-
-
-def is_quick(product: Product, width: Fraction) -> bool:
-    """Whether the sums at ε = 0 take no longer than a grid, or are not replaced by one."""
-    law, zero = lattice(product), ExactReal.of_rational(0)
-    return sums.is_short(law.groups, law.unit, zero, Kernel.EXCESS, width, sums.QUICK)
 
 
 def is_laplace(pair: Pair) -> bool:
@@ -246,7 +238,7 @@ def _top(product: Product) -> ExactReal:
     return top
 
 
-def on_grid(product: Product) -> Product:
+def _on_grid(product: Product) -> Product:
     """Return the same product for an engine that takes any shifts."""
     from accountant.composition.grid.product import GRID
 

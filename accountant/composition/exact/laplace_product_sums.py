@@ -64,8 +64,6 @@ _COEFFICIENT, _ROW = 2.0, 3.0  # microseconds
 _PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
 """Microseconds up to which exact sums are preferred to a grid; and the same for widths below
 `_FINE`, for which a grid does not replace them."""
-QUICK = 2e4
-"""Microseconds from which on a grid is faster: it takes a few sums with values of H."""
 _FINE = Fraction(1, 10**8)
 """Relative width below which a grid hardly answers."""
 _WIDE = Fraction(1, 10**10)
@@ -146,12 +144,7 @@ def above(
 
 
 def is_short(
-    groups: Groups,
-    unit: ExactReal,
-    epsilon: ExactReal,
-    kernel: Kernel,
-    asked: Fraction | None,
-    most: float = _PATIENCE,
+    groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel, asked: Fraction | None
 ) -> bool:
     """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
     if asked is not None and asked < _WIDE:
@@ -160,7 +153,7 @@ def is_short(
         plan = choose(groups, float(unit), float(epsilon), kernel, _goal(asked) + _SPARE_BITS)
     except UndecidedError:
         return False
-    return asked is None or plan.cost < (_LONG_PATIENCE if asked < _FINE else most)
+    return asked is None or plan.cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
 
 
 def _goal(asked: Fraction | None) -> int:

@@ -459,5 +459,5 @@ def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float
 
 def guess(releases: tuple[tuple[Release, int], ...], log_delta: float) -> float:
     """Return an ε near the root of H(ε) = δ."""
-    log_mass = min(_SHALLOW, 8.0 * math.floor((log_delta - 32.0) / 8.0))
+    log_mass = min(_SHALLOW, 8.0 * math.floor((log_delta - 40.0) / 8.0))
     return sketch(releases, max(log_mass, -_FARTHEST)).guess(log_delta)

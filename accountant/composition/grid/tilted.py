@@ -234,13 +234,11 @@ class TiltedSum:
         first = one_less(frame.tilt)
         second = first if frame.linear else one_less(frame.tilt + 1)
         ratio, once = 1 - second, self.spectrum / first
-        sums = np.empty((2, *once.shape), dtype=complex)
-        np.multiply(once, frame.step / second, out=sums[0])
-        np.multiply(sums[0], ratio, out=sums[1])
-        after = (once, sums[1] if frame.linear else self.spectrum / second)
-        ends = np.array([each.sum().real for each in after])
-        sizes = np.array([abs(each).sum() for each in after])
-        return sums, float(abs(sums[0]).sum()), ends, sizes
+        both = once * (frame.step / second)
+        turned = both * ratio
+        ends = np.stack([once, turned if frame.linear else self.spectrum / second])
+        size, sizes = float(abs(both).sum()), abs(ends).sum(axis=(1, 2))
+        return np.stack([both, turned]), size, ends.sum(axis=(1, 2)).real, sizes
 
     def _start(self, first: int) -> Array:
         """Return the sums of hF e^{iθk·first}/((1 − q)(1 − q')), without and with q'."""
@@ -295,9 +293,8 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     outside = _outside(parts, frame, offset)
     at = waves.all()
     base, near = waves.turns(offset % points, points)
-    total *= base[:, None] * (near * (2 / points))
-    total[(at == 0) | (2 * at == points)] /= 2
-    total[(at < 0) | (2 * at > points)] = 0
+    shares = np.select([(at < 0) | (2 * at > points), (at == 0) | (2 * at == points)], [0, 1], 2)
+    total *= base[:, None] * near * (shares / points)
     return TiltedSum(frame, waves, total, origin, scale, start, spread, lost, outside, infinity)
 
 

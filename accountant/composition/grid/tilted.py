@@ -90,8 +90,8 @@ _LEAST_FEWER = 4
 """Times fewer angles at least: else all of them are as fast."""
 _BLOCK, _PRODUCTS = 64, 16
 """Points whose frequencies are formed at once, and products that take as long as forming one."""
-_TERM = 512.0
-"""Units of a term of the sum over frequencies and of adding them, _BLOCK and then in pairs."""
+_TERM = 256.0
+"""Units of a term of the sum over frequencies, and of adding in pairs: by count at most 180."""
 
 
 @final
@@ -125,30 +125,14 @@ class Frame:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Waves:
-    """The frequencies base + 0, …, width − 1."""
-
-    bases: Array
-    width: int
-
-    def all(self) -> Array:
-        """Return them, a row for each base."""
-        return self.bases[:, None] + np.arange(self.width)
-
-    def turns(self, index: int, points: int) -> tuple[Array, Array]:
-        """Return e^{iθk·index}: the factors of the bases, and those of what is added to them."""
-        return _turns(self.bases * index, points), _turns(np.arange(self.width) * index, points)
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class TiltedSum:
     """The transform of the tilted masses of a sum in a window, and what bounds its errors."""
 
     frame: Frame
-    waves: Waves
+    waves: Array
+    """The frequencies k that count, up to N/2."""
     spectrum: Array
-    """F_k e^{iθko}/N there, twice where N − k has the conjugate, 0 where there is no such k."""
+    """F_k e^{iθko}/N there, twice where N − k has the conjugate."""
     origin: Fraction
     """The loss of the first point of the window."""
     log_scale: arb
@@ -222,29 +206,23 @@ class TiltedSum:
     def _series(self) -> tuple[Array, float, Array, Array]:
         """Return hF/((1 − q)(1 − q')) without and with q', and both sums to infinity; sizes."""
         frame = self.frame
-        half = math.pi / frame.points * self.waves.all()
-        sine, cosine = np.sin(half), np.cos(half)
-
-        def one_less(tilt: float) -> Array:
-            """Return 1 − e^{−tilt·h + iθk}, to a few units also where it is small."""
-            decay = tilt * frame.step
-            real = 2 * sine * sine - math.expm1(-decay) * (1 - 2 * sine * sine)
-            return real - 2j * math.exp(-decay) * (sine * cosine)
-
-        first = one_less(frame.tilt)
-        second = first if frame.linear else one_less(frame.tilt + 1)
-        ratio, once = 1 - second, self.spectrum / first
-        both = once * (frame.step / second)
-        turned = both * ratio
-        ends = np.stack([once, turned if frame.linear else self.spectrum / second])
-        size, sizes = float(abs(both).sum()), abs(ends).sum(axis=(1, 2))
-        return np.stack([both, turned]), size, ends.sum(axis=(1, 2)).real, sizes
+        angle = 2 * math.pi / frame.points * self.waves
+        first = _one_less(frame.tilt * frame.step, angle)
+        second = first
+        if not frame.linear:
+            second = _one_less((frame.tilt + 1) * frame.step, angle)
+        ratio = 1 - second
+        once, both = self.spectrum / first, self.spectrum / first * (frame.step / second)
+        other = both * ratio if frame.linear else self.spectrum / second
+        both = np.stack([both, both * ratio])
+        size, ends = float(abs(both[0]).sum()), np.stack([once, other])
+        return both, size, ends.sum(axis=1).real, abs(ends).sum(axis=1)
 
     def _start(self, first: int) -> Array:
         """Return the sums of hF e^{iθk·first}/((1 − q)(1 − q')), without and with q'."""
         if first not in self._starts:
-            base, near = self.waves.turns(first, self.frame.points)
-            self._starts[first] = ((self._series[0] @ near) * base).sum(axis=1).real
+            turned = self._series[0] * _turns(self.waves * first, self.frame.points)
+            self._starts[first] = turned.sum(axis=1).real
         return self._starts[first]
 
     def _scaled(self, total: float, epsilon: arb) -> arb:
@@ -259,20 +237,21 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     if not all(part.sound for part in parts):
         return None
     points = frame.points
-    few = _few_waves(parts, points)
-    waves = few or Waves(np.arange(0, points // 2 + 1, _BLOCK), _BLOCK)
-    total: Array = np.ones((len(waves.bases), waves.width), dtype=complex)
+    waves = _few_waves(parts, points)
+    total: Array = np.ones(points // 2 + 1 if waves is None else len(waves), dtype=complex)
     spread, grown, powers = 0.0, 0.0, 0
     with np.errstate(all="ignore"):
         for part in parts:
-            transform, error = part.transform(points, few)
+            transform, error = part.transform(points, waves)
             spread += part.count * error
             most = max(part.mass, float(np.max(np.abs(transform))))
             grown += part.count * math.log(max(most * (1 + 8 * UNIT), 1.0))
             total *= _power(transform, part.count)
             powers += part.count
-        kept = np.abs(total).max(axis=1) > _NEGLIGIBLE
-        waves, total = Waves(waves.bases[kept], waves.width), total[kept]
+        if waves is None:
+            sizes = np.abs(total)
+            waves = np.flatnonzero(~(sizes <= _NEGLIGIBLE))
+            total = total[waves]
         spread *= math.exp(min(grown, _LARGEST))
         norm = math.sqrt(2 * float((np.abs(total) ** 2).sum()) / points) * _ROOM
         rounded = math.expm1(min(_TIMES_ERROR * UNIT * 1.01 * powers, _LARGEST))
@@ -291,19 +270,17 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     if not (np.all(np.isfinite(total)) and math.isfinite(spread)):
         return None
     outside = _outside(parts, frame, offset)
-    at = waves.all()
-    base, near = waves.turns(offset % points, points)
-    shares = np.select([(at < 0) | (2 * at > points), (at == 0) | (2 * at == points)], [0, 1], 2)
-    total *= base[:, None] * near * (shares / points)
+    total *= _turns(waves * (offset % points), points)
+    total *= np.where((waves == 0) | (2 * waves == points), 1.0, 2.0) / points
     return TiltedSum(frame, waves, total, origin, scale, start, spread, lost, outside, infinity)
 
 
-def _few_waves(parts: Sequence[_Part], points: int) -> Waves | None:
+def _few_waves(parts: Sequence[_Part], points: int) -> Array | None:
     """Return the frequencies at which the transform of the sum is not negligible, None for all."""
     longest = max(part.span for part in parts)
     short = 1 << (_OVERSAMPLED * longest - 1).bit_length()
-    width = points // short
-    if width < _LEAST_FEWER or points % short:
+    stride = points // short
+    if stride < _LEAST_FEWER or points % short:
         return None
     logs = np.zeros(short // 2 + 1)
     for part in parts:
@@ -311,14 +288,21 @@ def _few_waves(parts: Sequence[_Part], points: int) -> Waves | None:
         size = np.abs(np.fft.rfft(part.row, short)) + wrong + math.pi / short * part.deviation
         logs += part.count * np.log(size)
     kept = np.flatnonzero(logs > math.log(_NEGLIGIBLE))
-    if len(kept) * width * (_BLOCK + longest / _PRODUCTS) > points:
+    waves = kept[:, None] * stride + np.arange(-(stride // 2), stride // 2 + 1)
+    if waves.size * (_BLOCK + longest / _PRODUCTS) > points:
         return None
-    return Waves(kept * width - width // 2, width)
+    return np.unique(waves.clip(0, points // 2))
 
 
 def _turns(index: Array, points: int) -> Array:
     """Return e^{iθ·index}."""
     return np.exp(2j * math.pi / points * (index % points))
+
+
+def _one_less(decay: float, angle: Array) -> Array:
+    """Return 1 − e^{−decay + i·angle}, to a few units also where it is small."""
+    real = 2 * np.sin(angle / 2) ** 2 - math.expm1(-decay) * np.cos(angle)
+    return real - 1j * math.exp(-decay) * np.sin(angle)
 
 
 def _infinity(parts: Sequence[_Part]) -> arb:
@@ -372,19 +356,17 @@ class _Part:
         mean = float((self.values * self._index).sum())
         return float((self.values * np.abs(self._index - mean)).sum()) * _ROOM
 
-    def transform(self, points: int, few: Waves | None) -> tuple[Array, float]:
-        """Return F at all frequencies, or at a few; and a bound of ‖E‖₂/√N."""
-        if few is None:
-            found = np.zeros(-(-(points // 2 + 1) // _BLOCK) * _BLOCK, dtype=complex)
-            found[: points // 2 + 1] = np.fft.rfft(self.folded(points))
-            error = FFT_ERROR * UNIT * math.log2(points) * self.norm
-            return found.reshape(-1, _BLOCK), error
-        rows, at = self.row.reshape(-1, _BLOCK), few.all().ravel()
+    def transform(self, points: int, waves: Array | None) -> tuple[Array, float]:
+        """Return F at all frequencies, or at those; and a bound of ‖E‖₂/√N."""
+        if waves is None:
+            found = np.fft.rfft(self.folded(points))
+            return found, FFT_ERROR * UNIT * math.log2(points) * self.norm
+        rows = self.row.reshape(-1, _BLOCK)
         blocks = self._index[0] + _BLOCK * np.arange(len(rows))
-        near = _turns(-np.outer(np.arange(_BLOCK), at), points)
-        found = ((rows @ near) * _turns(-np.outer(blocks, at), points)).sum(axis=0)
-        share = math.sqrt(2 * len(at) / points)
-        return found.reshape(-1, few.width), (2 * _BLOCK + len(rows)) * UNIT * share * self.mass
+        near = _turns(-np.outer(np.arange(_BLOCK), waves), points)
+        found = ((rows @ near) * _turns(-np.outer(blocks, waves), points)).sum(axis=0)
+        share = math.sqrt(2 * len(waves) / points)
+        return found, (2 * _BLOCK + len(rows)) * UNIT * share * self.mass
 
     def folded(self, points: int) -> Array:
         """Return the masses on the circle of so many points."""

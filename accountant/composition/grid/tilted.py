@@ -9,23 +9,6 @@ of the convolution power a = a_1^{k_1} * a_2^{k_2} * …, times Π A_i^{k_i} e^{
 
 Of other sums than those of losses Σ m(x)(x − ε)⁺ is asked: with w(y) = e^{−sy} y⁺ ≤ 1/(es) =: W.
 
-*The sum over the window.* With N points, θ = 2π/N and F_k = Σ a(j) e^{−iθkj},
-
-    Σ_j a(j) w(y_j) = (1/N) Σ_k F_k e^{iθko} Σ_j e^{iθk(j − o)} w(y_j),  o the first point,
-
-and the inner sum is geometric. With q = e^{−sh + iθk} and q' = e^{−(s + 1)h + iθk} the points from
-y on, and all that would follow them, have
-
-    e^{−sy}(1/(1 − q) − e^{−y}/(1 − q')) = e^{−sy}(1 − e^{−y} + q'(e^{h−y} − 1))/((1 − q)(1 − q')),
-
-the second form for y ≤ h, where the first one cancels. With y⁺ it is y/(1 − q) + hq/(1 − q)², and
-y + q(h − y) over (1 − q)². The window is what starts at its first y > 0, less what starts at its
-end: no transform is inverted.
-
-*Few frequencies.* |F_i| changes by at most Σ a_i(n)|n − c| per unit of the angle, c the mean. Where
-the masses of all factors are on few of the N points, F_i at few angles bounds it between them; a
-power of many releases is then hardly anything nearly everywhere, and is summed at the rest alone.
-
 *Errors of Σ a(j) w(y_j)*, all in floats and all added:
 
 - The a_i differ from what they stand for by a relative error η_i(n). With τ_i = Σ a_i η_i the sum
@@ -36,10 +19,7 @@ power of many releases is then hardly anything nearly everywhere, and is summed 
   at most Σ k_i ‖E_i‖₂ Π b_j^{k_j} in the norm. By Parseval, ‖F_i‖₂ = √N ‖a_i‖₂.
 - K factors are multiplied, in any order, with a relative error of at most (1 + √5 u)^{K−1} − 1 in
   every component (Brent, Percival and Zimmermann 2007), or by underflow.
-- If in all ‖ΔF‖₂ ≤ √N D, then Σ a w is off by D ‖w‖₂ (Parseval), ‖w‖₂² ≤ W Σ w, and the sum of
-  what rises to W and falls again is at most its integral by h, and W. Frequencies that are left out
-  are a part of ΔF.
-- The sum over k is off by some units of the sum of its sizes.
+- The inverse transform adds φ times the norm. If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D ‖w‖₂.
 - The transform is circular: masses outside the window of N points come back inside. They are
   at most T = Π ‖a_i‖^{k_i} P(outside), by Chernoff's inequality for the a_i themselves, and W T is
   what they add or what is missing of them.
@@ -47,10 +27,9 @@ power of many releases is then hardly anything nearly everywhere, and is summed 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
@@ -82,16 +61,6 @@ _SMALLER = (2.0, 4.0, 16.0, 64.0)
 _LARGEST = 600.0
 """Natural logarithms of numbers that floats hold, with room."""
 _LONG = float(np.finfo(np.longdouble).eps)
-_NEGLIGIBLE = 1e-20
-"""A transform that is smaller is left out: far below the errors of the others."""
-_OVERSAMPLED = 8
-"""Angles per point of the widest factor at which transforms are bounded: more leave out more."""
-_LEAST_FEWER = 4
-"""Times fewer angles at least: else all of them are as fast."""
-_BLOCK, _PRODUCTS = 64, 16
-"""Points whose frequencies are formed at once, and products that take as long as forming one."""
-_TERM = 256.0
-"""Units of a term of the sum over frequencies, and of adding in pairs: by count at most 180."""
 
 
 @final
@@ -115,115 +84,71 @@ class Frame:
         tilt = arb(self.tilt)
         return float((1 / tilt / arb.const_e() if self.linear else log_peak(tilt).exp()).upper())
 
-    @property
-    def norm(self) -> float:
-        """A bound of ‖w‖₂."""
-        peak, s = self.peak, self.tilt
-        integral = 1 / s / (s if self.linear else s + 1)
-        return math.sqrt(peak * min(integral / self.step + peak, self.points * peak)) * _ROOM
-
 
 @final
 @dataclass(frozen=True, eq=False)
 class TiltedSum:
-    """The transform of the tilted masses of a sum in a window, and what bounds its errors."""
+    """The tilted masses of a sum in a window, and what bounds their errors."""
 
     frame: Frame
-    waves: Array
-    """The frequencies k that count, up to N/2."""
-    spectrum: Array
-    """F_k e^{iθko}/N there, twice where N − k has the conjugate."""
+    masses: Array
     origin: Fraction
-    """The loss of the first point of the window."""
+    """The loss of the first mass."""
     log_scale: arb
     """ln of Π A_i^{k_i} e^{sh Σ k_i c_i − s (first loss)}, without the tilt of the first loss."""
     start: Fraction
     spread: float
-    """A bound of D."""
+    """A bound of ‖Δa‖₂."""
     lost: float
     """A bound of the sum of all |Δa| that is no error of the transforms."""
     outside: tuple[float, float]
     """Bounds of the masses below and above the window."""
     infinity: arb
-    _starts: dict[int, Array] = field(default_factory=dict)
 
     def above(self, epsilon: arb) -> arb:
         """Return an upper bound of m_∞ + Σ m(x)(1 − e^{ε−x})⁺; +∞ where nothing is known."""
-        epsilon = epsilon.lower()
-        found, rounding = self._sum(epsilon, 1)
+        found, norm, rounding = self._weighted(epsilon, 1.0)
+        peak = self.frame.peak
         with ctx.workprec(_PRECISION):
             all_seen = ball(self.origin) <= epsilon  # else masses below the window count too
         missing = self.outside[1] if all_seen else sum(self.outside)
-        total = found + self._error(missing, rounding)
+        errors = (norm * self.spread + peak * (self.lost + missing)) * _ROOM
+        total = found * (1 + rounding) + errors + _LOWEST
         return self._scaled(total, epsilon) if math.isfinite(total) else arb.pos_inf()
 
     def below(self, epsilon: arb) -> arb:
         """Return a lower bound of the same, at least m_∞."""
-        epsilon = epsilon.upper()
-        found, rounding = self._sum(epsilon, -1)
-        total = found - self._error(sum(self.outside), rounding)
+        found, norm, rounding = self._weighted(epsilon, -1.0)
+        peak = self.frame.peak
+        errors = (norm * self.spread + peak * (self.lost + sum(self.outside))) * _ROOM
+        total = found * (1 - rounding) - errors - _LOWEST
         return self._scaled(total, epsilon) if total > 0 else self.infinity.lower()
 
-    def _error(self, missing: float, rounding: float) -> float:
-        frame = self.frame
-        known = frame.norm * self.spread + frame.peak * (self.lost + missing) + rounding
-        return known * _ROOM + _LOWEST
+    def _weighted(self, epsilon: arb, side: float) -> tuple[float, float, float]:
+        """Return Σ a w, ‖w‖₂ and the relative rounding error of the w and their sum.
 
-    @np.errstate(all="ignore")
-    def _sum(self, epsilon: arb, side: int) -> tuple[float, float]:
-        """Return Σ a w and its rounding; y is rounded up for side 1, down for side −1."""
-        frame, step, s = self.frame, self.frame.step, self.frame.tilt
+        y is rounded up for side 1, down for side −1.
+        """
+        frame = self.frame
         with ctx.workprec(_PRECISION):
-            before = epsilon - ball(self.origin)
-            first = max(0, math.ceil(float(before.mid()) / step))
-            y = first * arb(step) - before
-            if y < 0:
-                first, y = first + 1, y + step
-            elif first and y >= step:
-                first, y = first - 1, y - step
-            at = float((y.upper() if side > 0 else y.lower()).mid())
+            nearest = float((ball(self.origin) - epsilon).mid())
+            radius = float(epsilon.rad())
+        first = max(0, math.ceil(-nearest / frame.step) - 2)
         if first >= frame.points:
-            return 0.0, 0.0
-        ends, sizes = self._series[2:]
-        length = (frame.points - first) * step
-        growth, reach = math.exp(-s * at), (_TERM + 8 * s * abs(at)) * UNIT
-        if not first and at > step:  # all of the window counts
-            here, rest = -math.expm1(-s * length), length * math.exp(-s * length)
-            there = -math.exp(-at) * math.expm1(-(s + 1) * length)
-            factors = np.array([at * here - rest, here] if frame.linear else [here, -there])
-            most = np.array([at * here + rest, here] if frame.linear else [here, there])
-            return growth * float(factors @ ends), growth * reach * float(most @ sizes)
-        sides = np.array([at, step - at])
-        inside = (sides if frame.linear else np.expm1([-at, step - at]) * (-1, 1)) / step
-        found = growth * float(inside @ self._start(first))
-        rounding = growth * reach * float(abs(inside).sum()) * self._series[1]
-        after, fall = at + length, math.exp(-s * (at + length))
-        last = np.array((after, 1.0) if frame.linear else (1.0, -math.exp(-after)))
-        rounding += fall * (_TERM + 8 * s * after) * UNIT * float(abs(last) @ sizes)
-        return found - fall * float(last @ ends), rounding
-
-    @functools.cached_property
-    def _series(self) -> tuple[Array, float, Array, Array]:
-        """Return hF/((1 − q)(1 − q')) without and with q', and both sums to infinity; sizes."""
-        frame = self.frame
-        angle = 2 * math.pi / frame.points * self.waves
-        first = _one_less(frame.tilt * frame.step, angle)
-        second = first
-        if not frame.linear:
-            second = _one_less((frame.tilt + 1) * frame.step, angle)
-        ratio = 1 - second
-        once, both = self.spectrum / first, self.spectrum / first * (frame.step / second)
-        other = both * ratio if frame.linear else self.spectrum / second
-        both = np.stack([both, both * ratio])
-        size, ends = float(abs(both[0]).sum()), np.stack([once, other])
-        return both, size, ends.sum(axis=1).real, abs(ends).sum(axis=1)
-
-    def _start(self, first: int) -> Array:
-        """Return the sums of hF e^{iθk·first}/((1 − q)(1 − q')), without and with q'."""
-        if first not in self._starts:
-            turned = self._series[0] * _turns(self.waves * first, self.frame.points)
-            self._starts[first] = turned.sum(axis=1).real
-        return self._starts[first]
+            return 0.0, 0.0, 0.0
+        plain = nearest + frame.step * np.arange(first, frame.points)
+        moved = 4 * UNIT * (np.abs(plain) + abs(nearest)) + radius
+        y = plain + side * moved
+        y = y[y > 0]
+        if len(y) == 0:
+            return 0.0, 0.0, 0.0
+        place = plain[-len(y) :]
+        weights = (y if frame.linear else -np.expm1(-y)) * np.exp(-frame.tilt * place)
+        masses = self.masses[-len(y) :]
+        total = float((masses * weights).sum(dtype=np.longdouble))
+        reach = frame.tilt * (2 * abs(nearest) + frame.step * frame.points)
+        rounding = (8 * reach + 64) * UNIT + frame.points * _LONG
+        return total, float(np.sqrt((weights * weights).sum())) * _ROOM, rounding
 
     def _scaled(self, total: float, epsilon: arb) -> arb:
         with ctx.workprec(_PRECISION):
@@ -236,26 +161,23 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     parts = [_Part(law, count, frame) for law, count in laws]
     if not all(part.sound for part in parts):
         return None
-    points = frame.points
-    waves = _few_waves(parts, points)
-    total: Array = np.ones(points // 2 + 1 if waves is None else len(waves), dtype=complex)
+    points, half = frame.points, frame.points // 2 + 1
+    phi = FFT_ERROR * UNIT * math.log2(points)
+    total = np.ones(half, dtype=complex)
     spread, grown, powers = 0.0, 0.0, 0
     with np.errstate(all="ignore"):
         for part in parts:
-            transform, error = part.transform(points, waves)
-            spread += part.count * error
+            transform = np.fft.rfft(part.folded(points))
+            spread += part.count * phi * part.norm
             most = max(part.mass, float(np.max(np.abs(transform))))
             grown += part.count * math.log(max(most * (1 + 8 * UNIT), 1.0))
             total *= _power(transform, part.count)
             powers += part.count
-        if waves is None:
-            sizes = np.abs(total)
-            waves = np.flatnonzero(~(sizes <= _NEGLIGIBLE))
-            total = total[waves]
         spread *= math.exp(min(grown, _LARGEST))
         norm = math.sqrt(2 * float((np.abs(total) ** 2).sum()) / points) * _ROOM
         rounded = math.expm1(min(_TIMES_ERROR * UNIT * 1.01 * powers, _LARGEST))
-        spread += norm * rounded * _ROOM + _NEGLIGIBLE + _LOWEST * points
+        spread += norm * (rounded + phi * (1 + rounded)) * _ROOM + _LOWEST * points
+        masses = np.fft.irfft(total, points)
     lost = math.expm1(min(sum(p.count * math.log1p(p.error) for p in parts), _LARGEST))
     lost *= math.exp(min(sum(p.count * max(math.log(p.mass), 0.0) for p in parts), _LARGEST))
     with ctx.workprec(_PRECISION):
@@ -267,42 +189,13 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
             scale += part.count * (arb(part.scale).log() + arb(frame.tilt) * arb(frame.step)
                                    * part.centre)  # fmt: skip
         infinity = _infinity(parts)
-    if not (np.all(np.isfinite(total)) and math.isfinite(spread)):
+    shift = offset % points
+    if not (np.all(np.isfinite(masses)) and math.isfinite(spread)):
         return None
     outside = _outside(parts, frame, offset)
-    total *= _turns(waves * (offset % points), points)
-    total *= np.where((waves == 0) | (2 * waves == points), 1.0, 2.0) / points
-    return TiltedSum(frame, waves, total, origin, scale, start, spread, lost, outside, infinity)
-
-
-def _few_waves(parts: Sequence[_Part], points: int) -> Array | None:
-    """Return the frequencies at which the transform of the sum is not negligible, None for all."""
-    longest = max(part.span for part in parts)
-    short = 1 << (_OVERSAMPLED * longest - 1).bit_length()
-    stride = points // short
-    if stride < _LEAST_FEWER or points % short:
-        return None
-    logs = np.zeros(short // 2 + 1)
-    for part in parts:
-        wrong = FFT_ERROR * UNIT * math.log2(short) * math.sqrt(short) * part.norm
-        size = np.abs(np.fft.rfft(part.row, short)) + wrong + math.pi / short * part.deviation
-        logs += part.count * np.log(size)
-    kept = np.flatnonzero(logs > math.log(_NEGLIGIBLE))
-    waves = kept[:, None] * stride + np.arange(-(stride // 2), stride // 2 + 1)
-    if waves.size * (_BLOCK + longest / _PRODUCTS) > points:
-        return None
-    return np.unique(waves.clip(0, points // 2))
-
-
-def _turns(index: Array, points: int) -> Array:
-    """Return e^{iθ·index}."""
-    return np.exp(2j * math.pi / points * (index % points))
-
-
-def _one_less(decay: float, angle: Array) -> Array:
-    """Return 1 − e^{−decay + i·angle}, to a few units also where it is small."""
-    real = 2 * np.sin(angle / 2) ** 2 - math.expm1(-decay) * np.cos(angle)
-    return real - 1j * math.exp(-decay) * np.sin(angle)
+    return TiltedSum(
+        frame, np.roll(masses, -shift), origin, scale, start, spread, lost, outside, infinity
+    )
 
 
 def _infinity(parts: Sequence[_Part]) -> arb:
@@ -341,38 +234,16 @@ class _Part:
         self.error = float((self.values * relative).sum()) * _ROOM + _LOWEST * len(raw)
         self.norm = float(np.sqrt((self.values**2).sum())) * _ROOM
         self._index = index
-        self.span = int(index[-1] - index[0]) + 1
-
-    @functools.cached_property
-    def row(self) -> Array:
-        """The masses from the first one on."""
-        row = np.zeros(-(-self.span // _BLOCK) * _BLOCK)
-        row[self._index - self._index[0]] = self.values
-        return row
-
-    @functools.cached_property
-    def deviation(self) -> float:
-        """A bound of Σ a(n)|n − c|."""
-        mean = float((self.values * self._index).sum())
-        return float((self.values * np.abs(self._index - mean)).sum()) * _ROOM
-
-    def transform(self, points: int, waves: Array | None) -> tuple[Array, float]:
-        """Return F at all frequencies, or at those; and a bound of ‖E‖₂/√N."""
-        if waves is None:
-            found = np.fft.rfft(self.folded(points))
-            return found, FFT_ERROR * UNIT * math.log2(points) * self.norm
-        rows = self.row.reshape(-1, _BLOCK)
-        blocks = self._index[0] + _BLOCK * np.arange(len(rows))
-        near = _turns(-np.outer(np.arange(_BLOCK), waves), points)
-        found = ((rows @ near) * _turns(-np.outer(blocks, waves), points)).sum(axis=0)
-        share = math.sqrt(2 * len(waves) / points)
-        return found, (2 * _BLOCK + len(rows)) * UNIT * share * self.mass
 
     def folded(self, points: int) -> Array:
         """Return the masses on the circle of so many points."""
-        if self.span > points:
-            self.error += (self.span // points + 2) * UNIT * 2
-        return np.bincount(self._index % points, weights=self.values, minlength=points)
+        places, span = np.mod(self._index, points), int(self._index[-1] - self._index[0])
+        if span >= points:
+            self.error += (span // points + 1) * UNIT * 2
+            return np.bincount(places, weights=self.values, minlength=points)
+        row = np.zeros(points)
+        row[places] = self.values
+        return row
 
     def extreme(self, sign: float) -> int:
         """Return the last index with a mass, or the first one."""

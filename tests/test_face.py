@@ -336,6 +336,12 @@ class TestWrongWords:
             dpassay.dpsgd(1.1, 256, 60000, 30, 1e-5)  # type: ignore[call-arg]
 
 
+def test_a_true_claim_with_epsilon_below_delta_says_which_comes_first() -> None:
+    said = "if they are swapped, claim (0.5, 1e-5)-DP"
+    assert said in str(dpassay.verify("Gaussian(3) is (1e-5, 0.5)-DP"))
+    assert "swapped" not in str(dpassay.verify("Gaussian(3) is (0, 0.5)-DP"))
+
+
 def test_print_shows_what_was_decided() -> None:
     compared = dpassay.compare(
         epsilon=1, delta=1e-6, workload="Count()", only=["Laplace"], simulated=False

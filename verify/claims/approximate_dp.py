@@ -8,7 +8,7 @@ from typing import ClassVar, final
 from accountant.composition import invert
 from accountant.core.pair import Pair
 from accountant.core.validate import probability
-from accountant.numbers.exact import ExactReal
+from accountant.numbers.exact import ExactReal, floats_in_short
 from accountant.questions import profile
 from accountant.questions.answer import share
 from verify.claim import Decision, Scope, compare
@@ -55,7 +55,11 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
             truth = True
         conclusion = "p - exp(epsilon)*q > delta" if truth is False else "value <= delta"
         numbers = {"epsilon": eps, "delta": claimed}
-        return bounded("delta", truth, value, numbers, _reason(truth), conclusion=conclusion)
+        because = _reason(truth)
+        if truth and eps.sign > 0 and eps <= claimed:
+            other = floats_in_short(f"({claimed}, {eps})-DP")
+            because += f" Epsilon comes first: if they are swapped, claim {other}."
+        return bounded("delta", truth, value, numbers, because, conclusion=conclusion)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
         """Add the true ε at the claimed δ, the pair, and the explicit event."""

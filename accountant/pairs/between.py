@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, final
@@ -15,7 +16,7 @@ from flint import arb
 from accountant.composition.invert import inverse
 from accountant.core.pair import Pair, ProfileOnly
 from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
+from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_ends import narrow_enough
@@ -41,8 +42,9 @@ def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval
     try:
         return inverse([pair], delta, min(max(relative_width, pair.usual_width), _FINE))
     except UndecidedError as refusal:
-        with contextlib.suppress(UndecidedError):
-            return inverse([pair], delta, max(relative_width, _ROUGH))
+        if refusal.interval is None or refusal.reached > _ROUGH:
+            with contextlib.suppress(UndecidedError):
+                return inverse([pair], delta, max(relative_width, _ROUGH))
         if refusal.interval is None:
             return inverse([pair], delta, relative_width)
         return Interval(refusal.interval.lower, refusal.interval.upper)
@@ -87,7 +89,10 @@ class Between(ProfileOnly):
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
-        low = max(_inverse(pair, delta, relative_width).lower for pair in self.least)
+        low = Decimal("-Infinity")
+        for pair in self.least:
+            if not low.is_finite() or not _value(pair, exact(low)) <= delta.ball():
+                low = max(low, _inverse(pair, delta, relative_width).lower)
         high = _inverse(self.most, delta, relative_width).upper
         found = Interval(low, max(low, high))
         return narrow_enough(found, relative_width, f"{self.unknown} is not known closer")

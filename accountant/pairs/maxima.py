@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import TypeAlias, final
+from typing import ClassVar, TypeAlias, final
 
 from flint import arb
 
@@ -80,6 +80,9 @@ class MaximaPair(Pair):
     others: int
     distance: ExactReal
     shift: int | None = None
+
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """A level that is no integer is found to that and less."""
 
     def _move(self) -> arb | int:
         return self.distance.ball() if self.shift is None else self.shift

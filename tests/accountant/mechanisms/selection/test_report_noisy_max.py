@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,7 @@ from scipy.stats import laplace
 import dpassay
 from accountant.mechanisms import Composed, ReportNoisyMax
 from accountant.numbers.exact import exact
+from accountant.pairs.maxima import MaximaPair
 from accountant.questions import guarantees, profile
 from accountant.questions.least_mu import bounds
 from tests.accountant.mechanisms.selection.test_scores import chances
@@ -25,6 +27,7 @@ from verify.verdict import Verdict
 FALSE_ALARM = 1e-6
 SPARE = {"Gaussian": 1e-9, "Laplace": 1e-4}
 """For the quadrature of the other route."""
+TINY = Decimal("1e-9")
 
 
 def test_equal_scores_are_worst_with_gaussian_noise() -> None:
@@ -102,6 +105,17 @@ def test_bounds_with_laplace_noise() -> None:
         assert 0.1039 < float(found.lower) < float(found.upper) < 0.2213
         assert float(found.lower) >= last * (1 - 1e-9)
         last = float(found.lower)
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "DiscreteLaplace"])
+def test_the_lower_end_of_epsilon_is_that_of_equal_scores(noise: str) -> None:
+    """It has the digits of one pair, although the other end is far off."""
+    move = None if noise == "Laplace" else 2
+    delta, one = exact("1e-3"), exact(1)
+    found = profile.epsilon(ReportNoisyMax(noise, 2, 6), "1e-3").lower
+    pairs = [MaximaPair(s, 5 - s, one, move) for s in range(1, 5)]
+    assert all(pair.hockey_stick(exact(found * (1 + TINY))) < delta.ball() for pair in pairs)
+    assert any(pair.hockey_stick(exact(found * (1 - TINY))) > delta.ball() for pair in pairs)
 
 
 def test_rho_and_mu_with_gaussian_noise() -> None:

@@ -247,6 +247,11 @@ def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCoun
         mechanism = notation.parse(record["mechanism"])
         counter = counter_of(mechanism, rng=rng, insecure_floats=record["floats"] is True)
         counter._resume(record)
-    except (KeyError, TypeError) as error:
-        raise InvalidInputError(f"This is not the record of a counter: {error!r}.") from error
+    except KeyError as error:
+        raise InvalidInputError(
+            f"The record of this counter lacks {error}: it is damaged, or another version of the "
+            "program wrote it. Go on with that version; a new stream costs epsilon again."
+        ) from error
+    except TypeError as error:
+        raise InvalidInputError(f"This is not the record of a counter: {error}.") from error
     return counter

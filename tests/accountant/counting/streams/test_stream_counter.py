@@ -175,6 +175,10 @@ def test_a_damaged_record_is_refused(mechanism: LinearCounter, floats: bool) -> 
     ]:  # fmt: skip
         with pytest.raises(InvalidInputError):
             continued({**whole, key: bad}, rng=rng)
+    with pytest.raises(
+        InvalidInputError, match=r"lacks 'noise': .*another version .*costs epsilon"
+    ):
+        continued({key: value for key, value in whole.items() if key != "noise"}, rng=rng)
     for key, value in whole["noise"].items():
         without = {name: entry for name, entry in whole["noise"].items() if name != key}
         wrong = value[:-1] if isinstance(value, list) else 10**9

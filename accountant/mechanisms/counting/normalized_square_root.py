@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _MOST_RATIONAL = 256
 """Steps of exact numbers: L has n² entries of 2n digits."""
-_MOST_COLUMNS = 12
-"""Steps up to which all columns are compared, with Laplace noise, in a second."""
+_MOST_COLUMNS = 24
+"""Steps up to which all columns are compared, with Laplace noise: some seconds for the most."""
 MOST_STEPS = 1 << 17
 """Steps of the error: some seconds for the variances of all."""
 
@@ -110,8 +110,8 @@ class NormalizedSquareRoot(LinearCounter):
             return self._plain.worst_case(adjacency)
         if self.steps > _MOST_COLUMNS:
             raise NotApplicableError(
-                f"The exact profile of {self!r} takes too long: one of its columns is worst, and "
-                f"they are compared up to {_MOST_COLUMNS} steps. It is at most that of "
+                f"The exact profile of {self!r} takes too long: any of its columns may be the "
+                f"worst, and all are compared up to {_MOST_COLUMNS} steps. It is at most that of "
                 f"Guaranteed(epsilon={self.epsilon}): ask about that."
             )
         entries, weights = coefficients(self.steps), self.weights()

@@ -61,9 +61,10 @@ def test_it_has_the_privacy_of_its_first_column() -> None:
     gaussian = NormalizedSquareRoot(1000, mu=1)
     assert guarantees.mu(gaussian).upper == 1
     assert gaussian.exact_gaussian_mu(None) == ExactReal.of_rational(1)
+    assert 0.005745 < float(profile.delta(NormalizedSquareRoot(16, epsilon=1), "1/2")) < 0.005746
     with pytest.raises(NotApplicableError, match="which are worst is not pursued"):
         profile.delta(NormalizedSquareRoot(12, mu=1, contributions=2), 1)
-    with pytest.raises(NotApplicableError, match=r"up to 12 steps.*Guaranteed\(epsilon=1\)"):
+    with pytest.raises(NotApplicableError, match=r"up to 24 steps.*Guaranteed\(epsilon=1\)"):
         profile.delta(NormalizedSquareRoot(64, epsilon=1), 1)
 
 

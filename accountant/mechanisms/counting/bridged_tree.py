@@ -43,6 +43,7 @@ class BridgedTree(LinearCounter):
     """
 
     example = "BridgedTree(steps=16, arities=[4, 4], mu=1)"
+    tells_less = True
 
     steps: Integer = Integer(least=1)
     arities: Integers = Integers(least=1)

@@ -32,6 +32,7 @@ class HonakerTree(LinearCounter):
     """
 
     example = "HonakerTree(steps=15, epsilon=1)"
+    tells_less = True
 
     steps: Integer = Integer(least=1)
     epsilon: OptionalPositive = OptionalPositive()

@@ -34,6 +34,7 @@ class SmoothBinary(LinearCounter):
     """
 
     example = "SmoothBinary(steps=19, mu=1)"
+    tells_less = True
 
     steps: Integer = Integer(least=1)
     epsilon: OptionalPositive = OptionalPositive()

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_mat
 
 from accountant import notation
 from accountant.budget.target import Mu
@@ -41,6 +42,24 @@ COUNTERS: list[LinearCounter] = [
     *(kind(n, mu=1) for kind in (BinaryTree, HonakerTree, SmoothBinary, NormalizedSquareRoot,
      SquareRootFactorization) for n in (1, 2, 3, 4, 5, 6, 7, 8, 11, 19, 20, 33)),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("counter", [c for c in COUNTERS if c.steps <= 12], ids=repr)
+def test_it_is_said_where_outputs_tell_less(counter: LinearCounter) -> None:
+    """The outputs tell a column R e_j, and with it μ, if their rows of L span it."""
+    left, right = (
+        fmpq_mat([[fmpq(x.numerator, x.denominator) for x in row] for row in m])
+        for m in counter.factorisation()
+    )
+    norms = [sum(right[i, j] ** 2 for i in range(right.nrows())) for j in range(right.ncols())]
+    spans = any(
+        fmpq_mat([*left.tolist(), [right[i, j] for i in range(right.nrows())]]).rank()
+        == left.rank()
+        for j, norm in enumerate(norms)
+        if norm == max(norms)
+    )
+    said = "outputs alone may tell less" in counter.worst_case(None).reason
+    assert said or spans
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=repr)

@@ -111,14 +111,19 @@ def values(factors: Finite) -> list[Value]:
     return _table(factors, ctx.prec).values
 
 
-@functools.lru_cache(maxsize=64)
 def _on_circle(product: Product) -> Product | None:
     """Return the same product for sums over the circle, None where few values are summed."""
-    if size(of_finite(product.factors)) <= _LONG:
-        return None
     from accountant.composition.exact import circle
 
-    return product.asked(circle.CIRCLE) if circle.applies(product.factors) else None
+    return product.asked(circle.CIRCLE) if _is_for_circle(product.factors) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _is_for_circle(factors: tuple[Factor, ...]) -> bool:
+    """Whether many values are summed, on one lattice."""
+    from accountant.composition.exact import circle
+
+    return size(of_finite(factors)) > _LONG and circle.applies(factors)
 
 
 @final

@@ -103,6 +103,15 @@ def test_discrete_gaussian_releases_agree_with_powers_of_polynomials(epsilon: st
     assert narrow(one, FINE)
 
 
+def test_a_coarse_question_before_does_not_make_an_answer_coarse() -> None:
+    whole = Composed(RandomizedResponse(epsilon="0.01"), 20_000)
+    pair, eps = whole.worst_case(None).remove[0], exact(2)
+    with ctx.workprec(128):
+        coarse, fine = (pair.to_width(Fraction(1, 10**n)).hockey_stick(eps) for n in (2, 20))
+    assert coarse.rel_accuracy_bits() < 60
+    assert fine.rel_accuracy_bits() > 67
+
+
 ANY: list[tuple[Mechanism, str | None]] = [
     (RandomizedResponse(epsilon="0.1"), None),
     (RandomizedResponse(epsilon="0.001"), None),

@@ -102,10 +102,11 @@ class Kernel(enum.Enum):
 @final
 @dataclass(frozen=True)
 class Plan:
-    """c and M."""
+    """c and M, and how many bits cancel in the exact terms, roughly."""
 
     line: float
     parts: int
+    lost: int = 0
     cost: float = 0.0
     """Roughly how many microseconds it takes."""
 
@@ -133,7 +134,8 @@ def above(
     precision, value = goal + 2 * integral.coordinates.bit_length() + 24, arb(0)
     for _ in range(_ROUNDS):
         plan = choose(groups, float(unit), float(epsilon), kernel, wanted + _SPARE_BITS)
-        with ctx.workprec(-(-precision // _PRECISION_STEP) * _PRECISION_STEP):
+        bits = min(precision + plan.lost, _MOST_BITS)
+        with ctx.workprec(-(-bits // _PRECISION_STEP) * _PRECISION_STEP):
             value = integral.by(plan)
         if value.rel_accuracy_bits() > goal or value.is_zero():
             break
@@ -329,18 +331,37 @@ def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: in
     Raises UndecidedError if the sum is too long.
     """
     jumps, whole = _count_jumps(groups, epsilon / unit), sum(count for _, count in groups) + 1
-    line = 0.0
+    line, lost = 0.0, 0
     if jumps * whole > _FEW:
         distances = [(multiple * unit, count) for multiple, count in groups]
         losses = Estimator([(FloatLaplace(t), count) for t, count in distances])
         with contextlib.suppress(ArithmeticError):  # at the largest loss all terms are few
-            line = saddle(losses, kernel.strip, epsilon).c + 0.5 or _BESIDE_0
+            s = saddle(losses, kernel.strip, epsilon).c
+            line = s + 0.5 or _BESIDE_0
             whole = _parts(distances, line, bits)
+            lost = _lost(distances, epsilon, whole, losses.cumulants(s)[0] - s * epsilon)
     terms = jumps * whole
     if terms > MAX_TERMS:
         raise too_long(float(terms))
     build = _ROW * jumps * sum(count for _, count in groups[1:])
-    return Plan(line, whole, _COEFFICIENT * terms + build * (1 + whole / 64))
+    return Plan(line, whole, lost, _COEFFICIENT * terms + build * (1 + whole / 64))
+
+
+def _lost(
+    distances: Sequence[tuple[float, int]], epsilon: float, parts: int, log_value: float
+) -> int:
+    """Return about the bits by which the largest C(d, m) z^m/m!, m < M, exceeds the sum."""
+    coordinates = sum(count for _, count in distances)
+    z = max(math.fsum(count * t for t, count in distances) - epsilon, 0.0) / 2
+    log_z = math.log(z) if z > 0 else -math.inf
+    most = max(
+        math.lgamma(coordinates + 1)
+        - math.lgamma(coordinates - m + 1)
+        - 2 * math.lgamma(m + 1)
+        + m * log_z
+        for m in range(1, parts)
+    )
+    return max(0, math.ceil((most - log_value) / math.log(2)))
 
 
 def _parts(distances: Sequence[tuple[float, int]], c: float, bits: int) -> int:

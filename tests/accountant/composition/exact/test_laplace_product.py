@@ -142,6 +142,16 @@ def test_what_few_terms_leave_out_is_bounded(kernel: Kernel) -> None:
             assert integral.by(Plan(line, parts)).overlaps(whole)
 
 
+def test_the_bits_that_cancel_are_known_before_the_sum_is_formed() -> None:
+    groups, unit, epsilon = ((1, 1000),), exact("1/80"), exact(1)
+    plan = choose(groups, float(unit), float(epsilon), Kernel.EXCESS, 64)
+    integral = _Integral(groups, unit, epsilon, Kernel.EXCESS, at_least=False)
+    with ctx.workprec(96 + plan.lost):
+        assert integral.by(plan).rel_accuracy_bits() > 60
+    with ctx.workprec(96):
+        assert integral.by(plan).rel_accuracy_bits() < 0
+
+
 def test_forty_shifts_on_a_grid_to_nine_digits() -> None:
     shifts = [t * Fraction(1, 9) for t in range(1, 41)]
     narrow = Fraction(1, 10**9)

@@ -38,7 +38,7 @@ _REUSED, _ENOUGH = 0.75, 1.02
 """Share of the sizes of two points by which a coarse grid for one serves the other, below it, and
 the ratio of its bounds there: beyond, another grid is made."""
 _ABOVE = 0.25
-"""Share of ε by which sums for several points are made for one above them."""
+"""Share of ε by which sums for several points are made for one above them, and for none below."""
 _AGREE = 1e-2
 """Relative difference of the roots of both laws up to which their grid says where the root is."""
 _ROOM = 0.98
@@ -139,8 +139,10 @@ def roughly(product: Product) -> Callable[[float], arb]:
                 lower, upper = known.bounds(arb(epsilon))
                 if upper < _ENOUGH * lower:
                     return lower.union(upper)
-        place = shortened(epsilon + abs(epsilon) / 2, _PLACE_BITS, math.ceil)
-        made.append((place, engine.bracket(plan(_releases(product), place), engine.LEAST)))
+        place = shortened(_above(product, epsilon, 0.5), _PLACE_BITS, math.ceil)
+        least = shortened(epsilon - abs(epsilon) / 2, _PLACE_BITS, math.floor)
+        chosen = plan(_releases(product), place, least)
+        made.append((place, engine.bracket(chosen, engine.LEAST)))
         lower, upper = made[-1][1].bounds(arb(epsilon))
         return lower.union(upper)
 
@@ -156,7 +158,8 @@ def values_near(
     ε, and say nothing far above that point.
     """
     ledger.note("grid")
-    chosen = plan(_releases(product), engine.near(epsilon + abs(epsilon) * _ABOVE))
+    place = engine.near(_above(product, epsilon, _ABOVE))
+    chosen = plan(_releases(product), place, engine.near(epsilon - abs(epsilon) * _ABOVE))
     points, widths = engine.LEAST, list[float]()
 
     def value(at: float) -> arb:
@@ -172,6 +175,14 @@ def values_near(
             break
         following = engine.next_points(points, widths, relative, most or engine.MOST)
     return value
+
+
+def _above(product: Product, epsilon: float, share: float) -> float:
+    """Return a point above ε by a share of it, and at most midway to the largest loss."""
+    place, largest = epsilon + share * abs(epsilon), product.exact_max_loss()
+    if largest is None or epsilon >= float(largest):
+        return place
+    return min(place, (epsilon + float(largest)) / 2)
 
 
 def upper_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:

@@ -392,8 +392,10 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=1024)
-def plan(releases: tuple[tuple[Release, int], ...], epsilon: float) -> Plan:
-    """Choose the tilt and the window for δ(ε)."""
+def plan(
+    releases: tuple[tuple[Release, int], ...], epsilon: float, lowest: float | None = None
+) -> Plan:
+    """Choose the tilt and the window for δ(ε), with losses that matter from a smaller ε on."""
     log_count = math.log(sum(count for _, count in releases))
     log_mass = _SHALLOW
     for _ in range(_MOST_DEEPENINGS):
@@ -430,7 +432,8 @@ def plan(releases: tuple[tuple[Release, int], ...], epsilon: float) -> Plan:
     if all(
         release.top is not None for release, _ in releases
     ):  # where all others are largest and the sum is not above ε
-        spare = sum(n * r.top for r, n in releases if r.top is not None) - epsilon
+        spare = sum(n * r.top for r, n in releases if r.top is not None)
+        spare -= epsilon if lowest is None else lowest
         least = [r.top - 1.01 * abs(spare) for r, _ in releases if r.top is not None]
         bottoms = [max(each, own) for each, own in zip(bottoms, least, strict=True)]
     known = [ends(release, log_mass) for release, _ in releases]

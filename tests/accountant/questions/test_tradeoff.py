@@ -17,10 +17,12 @@ from accountant.errors import InvalidInputError, NotApplicableError, UndecidedEr
 from accountant.mechanisms import (
     AboveThreshold,
     Channel,
+    Composed,
     DiscreteLaplace,
     Gaussian,
     Guaranteed,
     Laplace,
+    Logistic,
     ReportNoisyMax,
     Shuffled,
     Staircase,
@@ -192,3 +194,19 @@ def test_tests_of_different_neighbours_are_not_mixed(
     found = tradeoff.beta(table, alpha)
     assert found.lower <= true.lower
     assert true.upper <= found.upper
+
+
+@pytest.mark.parametrize(
+    ("scale", "alpha", "by_quantiles"),
+    [
+        ("1.38", "0.05", 0.8579109130794),
+        ("1.38", "0.1", 0.7545303921689),
+        ("3", "0.05", 0.9170307100561),
+        ("3", "0.3", 0.5971396415246),
+    ],
+)
+def test_beta_of_bounded_losses_on_a_grid(scale: str, alpha: str, by_quantiles: float) -> None:
+    """Of two logistic releases, against the mean over 2·10⁶ quantiles of one of the other's law."""
+    found = tradeoff.beta(Composed(Logistic(scale=scale), 2), alpha, method="grid")
+    assert float(found.lower) < by_quantiles < float(found.upper)
+    assert float(found.upper - found.lower) < 1e-6

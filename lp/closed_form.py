@@ -18,8 +18,6 @@ The certificate made of them is checked like any other; nothing here is taken on
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from flint import arb, fmpq
 
 from accountant.mechanisms.counting.count_noise_law import CountNoise
@@ -28,7 +26,7 @@ from lp.problem import CountNoiseProblem, Value, to_fmpq
 
 
 def closed_form(
-    problem: CountNoiseProblem, program: CountProgram, margin: Fraction
+    problem: CountNoiseProblem, program: CountProgram
 ) -> tuple[list[Value], list[Value]]:
     """Return a point and multipliers of the program of one law, in this order.
 
@@ -38,12 +36,9 @@ def closed_form(
         E, η and D; `max_count` is None.
     program
         `count_program` of `Layout.one_law`, with all constraints.
-    margin
-        The law is made for δ(1 + margin), so that rounding does not violate its constraints.
-        With 0 it is the optimal law, for rational E.
     """
     noise = CountNoise(problem.exponential(), to_fmpq(problem.eta), problem.support)
-    delta = noise.optimal_delta * (1 + to_fmpq(margin))
+    delta = noise.optimal_delta
     law = _weights(noise, noise.b * delta)
     point: list[Value] = [delta]
     point += [_middle(law[abs(z) - 1] / noise.b) for _, z in program.entries]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from flint import arb, fmpq
 
@@ -18,8 +17,6 @@ from lp.problem import CountNoiseProblem, Value
 
 _EXACT_SUPPORT = 16
 """Support up to which rational data are solved exactly."""
-_ROOM_BITS = 8
-"""Bits between the width and the room that constraints are given: it costs no visible digit."""
 
 
 def first_magnitude(problem: CountNoiseProblem) -> int:
@@ -51,8 +48,7 @@ def by_formula(problem: CountNoiseProblem, bits: int) -> Answer:
     with ctx.workprec(8 * (enough - magnitude + problem.support)):
         layout = Layout.one_law(problem)
         program = count_program(problem, layout, magnitude=0, log_ratio=0)
-        margin = Fraction(0) if problem.is_rational else Fraction(1, 1 << (bits + _ROOM_BITS))
-        found = Solved(program, *closed_form(problem, program, margin))
+        found = Solved(program, *closed_form(problem, program))
     return answer(problem, found, found, bits, excess=Law.excess, bound=_bound, least=-magnitude)
 
 

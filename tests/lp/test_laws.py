@@ -141,6 +141,19 @@ def test_alpha_star_is_the_law_of_definition_2(ratio: int, eta: str, support: in
     assert excess == found.exact
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "eta", "support", "reach"), [("2.18", "0.8", 6, 3), ("1", "0.999999", 8, 1)]
+)
+def test_no_law_reaches_farther_than_that_of_definition_2(
+    epsilon: str, eta: str, support: int, reach: int
+) -> None:
+    found = optimal_count_noise(CountNoiseProblem(epsilon=epsilon, eta=eta, support=support))
+    star = found.alpha_star
+    assert star is not None
+    assert min(star[:reach]) > 0
+    assert not any(star[reach:])
+
+
 @pytest.mark.parametrize(("epsilon", "eta"), [("2.18", "0.8"), ("1.1", "0.5")])
 def test_cvxpy_finds_the_same_weights_of_one_law(epsilon: str, eta: str) -> None:
     problem = CountNoiseProblem(epsilon=epsilon, eta=eta, support=6)

@@ -59,13 +59,10 @@ def claims_about(
     if (order is None) != (renyi is None):
         raise InvalidInputError("order needs renyi, its divergence: (order, renyi)-RDP.")
     if epsilon is not None and exact(delta or 0, "delta").rational == 1:
-        raise expected(
-            "delta",
-            delta,
-            "< 1",
-            "Everything is (epsilon, 1)-DP; epsilon comes first: "
-            f"(1, {in_short(epsilon)})-DP is a claim.",
-        )
+        turned = f" Epsilon comes first: (1, {in_short(epsilon)})-DP is a claim."
+        small = 0 < exact(epsilon, "epsilon").ball() < 1
+        remedy = "Everything is (epsilon, 1)-DP." + turned * small
+        raise expected("delta", delta, "< 1", remedy)
     relation = Adjacency.read(adjacency)
     near = None if relation is None else relation.value
     together = ({"epsilon": epsilon, "delta": delta}, {"mu": mu}, {"rho": rho})

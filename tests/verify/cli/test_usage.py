@@ -68,6 +68,14 @@ def test_so_is_a_wrong_mechanism(
     refused(["verify", mechanism, "--epsilon", "1", "--delta", "1e-5"], said, capsys)
 
 
+@pytest.mark.parametrize("epsilon", ["0", "1", "3", "sqrt(2)"])
+def test_a_delta_of_1_is_turned_round_only_where_that_is_a_claim(
+    epsilon: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", NORMAL, "--epsilon", epsilon, "--delta", "1"]) == 2
+    assert "is a claim" not in capsys.readouterr().err
+
+
 def test_no_arguments_print_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "usage: dpassay" in capsys.readouterr().err

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 6.0, 4.0
 """Inches."""
-COLUMN, PAGE = 3.4, 7.0
-"""Widths of a column and of the text of a two-column paper, in inches."""
+PAGE = 7.0
+"""Width of the text of a two-column paper, in inches."""
 _SMALL = 7.5
 """Points: what is read at the width of a column."""
 _DOTS_PER_INCH = 200

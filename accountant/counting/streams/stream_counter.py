@@ -166,16 +166,11 @@ class StreamCounter:
         self._clear()
 
     def snapshot(self) -> Snapshot:
-        """Hand over to a snapshot, which `restore` continues once; this counter ends."""
+        """Hand over to a snapshot, which `continued` takes once; this counter ends."""
         if not self._open:
             raise self._refusal(0)
         self._open = False
         return Snapshot(self.record())
-
-    @classmethod
-    def restore(cls, snapshot: Snapshot, *, rng: Randomness = SECURE) -> StreamCounter:
-        """Continue from a snapshot; noise that no output has used yet comes from `rng`."""
-        return continued(snapshot.take(), rng=rng)
 
     def record(self) -> dict[str, Any]:
         """Return what a continuation needs, as plain data: secret, and for one continuation.
@@ -239,7 +234,7 @@ def counter_of(
 
 
 def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCounter:
-    """Continue from a record.
+    """Continue from a record; noise that no output has used yet comes from `rng`.
 
     Raises InvalidInputError where it is not one that `StreamCounter.record` returns.
     """

@@ -7,8 +7,8 @@ A_m = Σ_{j<m} (m − j) E^j.
 
 Every function works at flint's current precision and returns a ball that contains the value. An
 argument is a number (exact) or a ball. What the paper prints and what is true are different
-functions: `count_noise_delta` and `count_noise_weight` are printed,
-`count_noise_true_delta` and `count_noise_optimal_delta` are proved here.
+functions: `count_noise_delta` and `count_noise_mass` are printed, `count_noise_true_delta` and
+`count_noise_optimal_delta` are proved here.
 """
 
 from __future__ import annotations
@@ -152,12 +152,6 @@ def count_noise_delta(epsilon: Real, eta: Real, support: int) -> arb:
     return arb(CountNoise.of(epsilon, eta, support).delta)
 
 
-def count_noise_weight(j: int, epsilon: Real, eta: Real, support: int) -> arb:
-    """Return α_j of Definition 2 as printed, 1 ≤ j ≤ D."""
-    noise = CountNoise.of(epsilon, eta, support)
-    return arb(noise.weight(_index("j", j, 1, support)))
-
-
 def count_noise_mass(z: int, epsilon: Real, eta: Real, support: int) -> arb:
     """Return P(Z = z) of Definition 2 as printed, put into eq. (14)."""
     return arb(CountNoise.of(epsilon, eta, support).mass(z))
@@ -219,12 +213,6 @@ def _value(number: Real) -> Value:
         number = number.rational
     number = Fraction(number)
     return fmpq(number.numerator, number.denominator)
-
-
-def _index(name: str, value: int, least: int, most: int) -> int:
-    if not least <= value <= most:
-        raise expected(name, value, f"in {least}..{most}")
-    return value
 
 
 def _largest(values: Iterable[Value]) -> Value:

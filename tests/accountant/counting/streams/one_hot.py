@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.counting.streams import exact_noise
+from accountant.counting.streams import continued, exact_noise
 
 STEPS = 2**44
 """The variable that is 1, in whole steps of a lattice: weights are seen to 44 digits."""
@@ -72,5 +72,5 @@ def mixed(counter: Any, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
         block = inputs[at : at + size]
         found.append(counter.extend(block))
         at += len(block)
-        counter = type(counter).restore(counter.snapshot(), rng=counter._rng)
+        counter = continued(counter.snapshot().take(), rng=counter._rng)
     return np.concatenate(found)

@@ -226,10 +226,10 @@ def test_a_snapshot_goes_on_once(mechanism: LinearCounter) -> None:
     ):
         with pytest.raises(NotApplicableError, match="handed over to a snapshot"):
             attempt()
-    again = StreamCounter.restore(snapshot, rng=np.random.default_rng(0))
+    again = continued(snapshot.take(), rng=np.random.default_rng(0))
     assert again.counted == 9
     with pytest.raises(NotApplicableError, match="has been restored already"):
-        StreamCounter.restore(snapshot, rng=np.random.default_rng(0))
+        continued(snapshot.take(), rng=np.random.default_rng(0))
 
 
 def test_bad_input_takes_nothing() -> None:

@@ -118,9 +118,7 @@ CANDIDATES = st.tuples(st.floats(-8, 8), st.floats(-1, 1), st.floats(0, 1))
 @settings(max_examples=60)
 @given(
     st.sampled_from(sorted(KINDS)),
-    st.lists(
-        st.tuples(st.floats(-8, 8), st.floats(-1, 1), st.floats(0, 1)), min_size=3, max_size=5
-    ),
+    st.lists(CANDIDATES, min_size=3, max_size=5),
     st.sampled_from([-0.7, 0.0, 0.4, 0.8]),
     st.booleans(),
 )

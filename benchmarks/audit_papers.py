@@ -82,7 +82,7 @@ def subjects() -> list[Subject]:
     square = "Isotropic(dimension=89, variance={})"
     grouped = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     return [
-        Subject(less, RANK_ONE, rank_one, None, 1000, "along an axis"),
+        Subject(less, RANK_ONE, rank_one, None, 2000, "along an axis"),
         Subject(less, RANK_ONE, rank_one, (zero, direction), 4000, "unknown direction"),
         Subject(
             less,

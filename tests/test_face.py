@@ -187,6 +187,9 @@ def test_python_has_the_commands_of_the_command_line() -> None:
     assert dpassay.convert(pure=1, order=8) == dpassay.renyi(dpassay.RandomizedResponse(1), 8)
     assert dpassay.convert(zcdp="0.5", order=3) == Decimal("1.5")
     assert dpassay.convert(mu=1, epsilon=1) == dpassay.delta("Gaussian(1)", 1)
+    assert dpassay.convert(mu="sqrt(2)", epsilon=1) == dpassay.delta("Gaussian('sqrt(1/2)')", 1)
+    roots = dpassay.convert(approximate="(sqrt( 2 ), 1e-5)", alpha="0.1")
+    assert roots == dpassay.convert(approximate=("sqrt(2)", "1e-5"), alpha="0.1")
     assert dpassay.convert(renyi=(16, "0.7"), delta="1e-6").digits >= 12
     _, certificate = dpassay.certify("Laplace(2)", epsilon="0.5")
     assert certificate is not None

@@ -39,7 +39,9 @@ class Given:
     def numbers(self, given: object) -> list[Number]:
         """Read its numbers, which may stand in one text, or raise InvalidInputError."""
         if isinstance(given, str):
-            listed: object = re.split(r"[\s,]+", given.strip("() ,"))
+            text = given.strip()
+            text = text[1:-1] if text.startswith("(") and text.endswith(")") else text
+            listed: object = re.split(r"[\s,]+(?![^(]*\))", text.strip(" ,"))  # not in sqrt( 2 )
         else:
             listed = [given] if len(self.parts) == 1 and not isinstance(given, Sequence) else given
         if not isinstance(listed, Sequence) or len(listed) != len(self.parts):

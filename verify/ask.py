@@ -296,8 +296,10 @@ def compare(
             'Expected workload=… that says what is released, such as "Count()" or '
             '"Counts(dimension=1000, sparsity=10)".'
         )
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    if budget is not None and any(value is not None for value in words.values()):
+        raise InvalidInputError("A budget states its own guarantee; leave the other words out.")
     if not isinstance(budget, Budget):
-        words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
         budget = Budget(
             read_target(words) if budget is None else budget,  # type: ignore[arg-type]  # checked
             adjacency=adjacency or Adjacency.ADD_REMOVE,
@@ -305,8 +307,8 @@ def compare(
             sampling_prob=sampling_prob,
             schedule=tuple(schedule),
         )
-    elif any(value is not None for value in (epsilon, delta, mu, rho, adjacency)):
-        raise InvalidInputError("A Budget states its own guarantee; leave the other words out.")
+    elif adjacency is not None:
+        raise InvalidInputError("A Budget states its own adjacency; leave adjacency out.")
     asked = read_workload(workload) if isinstance(workload, str) else workload
     return judge(
         budget,

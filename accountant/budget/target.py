@@ -471,7 +471,8 @@ def read_target(given: Mapping[str, Any]) -> Target:
         raise InvalidInputError("Expected --up-to together with --profile only.")
     match names[0]:
         case "epsilon":
-            return EpsilonDelta(given["epsilon"], given.get("delta") or 0)
+            delta = given.get("delta")
+            return EpsilonDelta(given["epsilon"], 0 if delta is None else delta)
         case "mu":
             return Mu(given["mu"])
         case "rho":

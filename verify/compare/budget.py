@@ -9,7 +9,7 @@ from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import Integer, Probability, Relation
-from accountant.errors import InvalidInputError
+from accountant.errors import InvalidInputError, expected
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import Number
@@ -47,6 +47,8 @@ class Budget:
     def __post_init__(self) -> None:
         """Reject budgets that nothing meets, and samples under another relation."""
         target = self.target
+        if not isinstance(target, Target):
+            raise expected("target", target, "to be a target", "Write epsilon=1, delta=1e-5.")
         if isinstance(target, ProfileBelow) and target.relation is None:
             # A profile that needs no relation is the same under the one that is meant here.
             object.__setattr__(self, "target", replace(target, relation=self.adjacency))

@@ -104,6 +104,15 @@ def said_once(said: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
     return {**given, **said}
 
 
+def apart(claim: Any, adjacency: Any) -> tuple[Any, Any]:
+    """Return a claim without its neighbours, and these, or else those that are named beside it."""
+    if not isinstance(claim, Mapping) or "adjacency" not in claim:
+        return claim, adjacency
+    words = said_once(dict(claim), {"adjacency": adjacency})
+    relation = Adjacency.read(words.pop("adjacency"))
+    return words, None if relation is None else relation.value
+
+
 @forgiving
 def verify(
     claim: Claim | Mechanism | str,
@@ -363,7 +372,7 @@ def _in_words(name: str) -> Callable[..., Any]:
             about, said = read_sentence(given[0])
             given, words = (named(about), *given[1:]), said_once(said, words)
         claim = {key: value for key, value in words.items() if value is not None}
-        if len(claim.keys() - {"delta", "renyi"}) > 1 or (
+        if len(claim.keys() - {"delta", "renyi", "adjacency"}) > 1 or (
             "delta" in claim and "epsilon" not in claim
         ):
             raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
@@ -379,8 +388,12 @@ def _in_words(name: str) -> Callable[..., Any]:
                 hint = suggestion(unknown[0], [*signature.parameters, *words])
                 what = f"{name}() has no argument {unknown[0]!r}. {hint}"
             raise InvalidInputError(f"{what}{'' if claim else f' {_ONE_CLAIM}'}") from None
-        if isinstance(bound.arguments["claim"], str):
-            bound.arguments["claim"] = read_claim(bound.arguments["claim"])
+        found = bound.arguments["claim"]
+        found = read_claim(found) if isinstance(found, str) else found
+        if "adjacency" in signature.parameters:
+            relation = bound.arguments.get("adjacency")
+            found, bound.arguments["adjacency"] = apart(found, relation)
+        bound.arguments["claim"] = found
         return audited(*bound.args, **bound.kwargs)
 
     asked.__name__ = asked.__qualname__ = name

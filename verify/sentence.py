@@ -49,7 +49,7 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
     """
     verb, found = _VERB.search(text), _SENTENCE.fullmatch(text.strip())
     if verb is None:
-        if re.search(r"DP[.?]?$", text.strip()):
+        if re.search(r"[\s-]\w*DP[.?]?$", text.strip()):
             raise InvalidInputError(f"Expected a mechanism, 'is' and a guarantee. {_FORMS}")
         return text, {}
     words = None if found is None else read_guarantee(found["guarantee"])

@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     """Audit and print."""
     from accountant.errors import InvalidInputError
     from verify import seal
-    from verify.ask import read_claim
+    from verify.ask import apart, read_claim
     from verify.audit import lattice_datasets, one_lattice
     from verify.sentence import read_sentence
 
@@ -122,6 +122,7 @@ def run(options: argparse.Namespace) -> int:
         if said and claim is not None:
             raise InvalidInputError("TARGET states its own claim; leave --claim out.")
         claim = said or claim
+    claim, options.adjacency = apart(claim, options.adjacency)
     if claim is None and not options.lattice:
         raise InvalidInputError("Expected --claim CLAIM, or --lattice.")
     mechanism, pairs = _mechanism(options), _pairs(options)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpassay
 from accountant import notation
 from accountant.errors import AdjacencyError, InvalidInputError
 from verify.ask import read_claim
@@ -95,6 +96,22 @@ def test_one_lattice_is_certified_or_not(here: Path, capsys: pytest.CaptureFixtu
 def test_claims_are_read() -> None:
     assert read_claim("epsilon=1, delta=1e-5") == {"epsilon": "1", "delta": "1e-5"}
     assert repr(read_claim("Gaussian(standard_deviation=2)")).startswith("Gaussian")
+
+
+def test_a_claim_may_name_its_neighbours(capsys: pytest.CaptureFixture[str]) -> None:
+    said, few = "Laplace(1) is 2-DP, for neighbours by replace-one", ["--samples", "500", "--quiet"]
+    assert main(["audit", said, *few]) == 0
+    assert not dpassay.audit(said, samples=500, seed=1).refuted
+    assert not dpassay.audit("Laplace(1)", "2-DP under add-remove", samples=500, seed=1).refuted
+    assert main(["audit", said, "--adjacency", "add-remove", *few]) == 2
+    assert "The claim states its own adjacency" in capsys.readouterr().err
+    assert main(["audit", "Laplace(1)", "--claim", "2-DP under swap", *few]) == 2
+    assert "Did you mean 'replace-one'?" in capsys.readouterr().err
+
+
+def test_a_name_may_end_as_a_guarantee_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "no_such_module:trainDP", "--claim", "1"]) == 2
+    assert "Cannot import no_such_module:trainDP" in capsys.readouterr().err
 
 
 def test_assert_private() -> None:

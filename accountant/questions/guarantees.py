@@ -41,8 +41,6 @@ _SPLITS, _COSTLY_SPLITS = 100_000, 1000
 """Ranges of orders that are split until a refusal: of closed forms, and of integrals."""
 _NEARLY = 1 + 1e-4
 """Factor of D_a/a up to which larger orders are not tried where divergences are integrals."""
-_FINER = 1 << 8
-"""Share of the width that the divergences are asked for, where they are integrals."""
 _FAR = 1 << 40
 """An order beyond which D_a/a has to be bounded before a search begins."""
 _RHO_SPARE_BITS = 20

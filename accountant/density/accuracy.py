@@ -13,6 +13,8 @@ from flint import arb
 from accountant.density.crossing import crossing
 from accountant.density.integers import IntegerLaw, integer_law_of
 from accountant.density.law import Law, goal, law_of
+from accountant.density.pieces import Piece
+from accountant.density.sweep import Break
 from accountant.density.tree import ZERO, X, branch, mirrored, mul, power
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -51,22 +53,31 @@ def _half(found: Law | IntegerLaw, n: int, *, right: bool) -> arb:
         raise UndecidedError(f"A moment was not enclosed. {refusal}") from None
 
 
-def _last_below(law: Law, x: Fraction) -> Fraction:
-    """Return the largest number up to x below which, next to it, f is not 0."""
-    parts = [part for part in law.pieces.parts if not part.is_zero]
-    last = [part for part in parts if part.low is None or part.low.low < x][-1]
-    return x if last.high is None else min(x, last.high.low)
+def _last_below(law: Law, x: Fraction) -> arb:
+    """Enclose the largest number up to x below which, next to it, f is not 0."""
+    last = [part for part in _charged(law) if part.low is None or part.low.low < x][-1]
+    if last.high is None or last.high.low >= x:
+        return ball(x)
+    return ball(last.high.low).union(ball(min(x, last.high.high)))
+
+
+def _charged(law: Law) -> list[Piece]:
+    return [part for part in law.pieces.parts if not part.is_zero]
+
+
+def _end(place: Break | None, infinite: arb) -> arb:
+    return infinite if place is None else ball(place.low).union(ball(place.high))
 
 
 def quantile(law: Law, level: ExactReal, p: arb) -> arb:
     """Return the least x with F(x) ≥ p."""
     low, high = law.support
     if law.axis is not None and level.rational == Fraction(1, 2):
-        return ball(_last_below(law, law.axis))
+        return _last_below(law, law.axis)
     if level.rational == 0:
-        return arb.neg_inf() if low is None else ball(low)
+        return _end(_charged(law)[0].low, arb.neg_inf())
     if level.rational == 1:
-        return arb.pos_inf() if high is None else ball(high)
+        return _end(_charged(law)[-1].high, arb.pos_inf())
 
     def excess(x: Fraction) -> arb:
         below = law.mass(None, x)

@@ -20,7 +20,7 @@ from accountant.density.law import law
 from accountant.density.pieces import pieces, second_rise
 from accountant.density.ranges import Ranges, product
 from accountant.density.text import read
-from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
     AdditiveNoise,
     Composed,
@@ -319,6 +319,22 @@ def test_heavy_tails_have_no_moments() -> None:
 )
 def test_the_median_is_the_least_number_below_which_half_lies(density: str, median: int) -> None:
     assert utility.quantile(AdditiveNoise(density), "1/2") == Interval.of_exact(median)
+
+
+@pytest.mark.parametrize(
+    ("density", "level"),
+    [("(x**2>2)*(abs(x)<3)", "1/2"), ("(x**2<2)*1", 0), ("(x**2<2)*exp(-x)", 0)],
+)
+def test_a_quantile_at_an_irrational_end_is_enclosed(density: str, level: str) -> None:
+    with mpmath.workdps(120):
+        for digits in (12, 70, 85):
+            try:
+                width = Fraction(1, 10**digits)
+                found = utility.quantile(AdditiveNoise(density), level, relative_width=width)
+            except UndecidedError:
+                continue
+            low, high = mpmath.mpf(str(found.lower)), mpmath.mpf(str(found.upper))
+            assert low <= -mpmath.sqrt(2) <= high
 
 
 def test_a_range_that_is_no_number_is_not_hidden() -> None:

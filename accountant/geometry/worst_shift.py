@@ -121,7 +121,7 @@ class BoundedShifts:
     def delta_bound(self, epsilon: Number, *, relative_width: Fraction = WIDTH) -> Interval:
         """Enclose the least known upper bound of δ(ε), ε ≥ 0, for every shift; 0 from ε = T₁ on.
 
-        It is up to 1.5 times the largest δ where κ ≤ 12, and 2 to 6 times for δ > 1e-12 elsewhere.
+        It is up to twice the largest δ where κ ≤ 12, and 2 to 6 times for δ > 1e-12 elsewhere.
 
         Raises InvalidInputError for ε < 0.
         """

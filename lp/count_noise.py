@@ -32,14 +32,12 @@ from lp.certificate import DualBound, Ratio
 from lp.laws import Law
 from lp.passes import Answer
 from lp.problem import CountNoiseProblem, to_fraction
-from lp.search import answers, by_formula
-from lp.true_delta import true_answers
+from lp.search import answers, by_formula, first_answer
+from lp.true_delta import divergence, true_answers
 from lp.weights import Weights, mixture_weights, symmetric_weights
 
 _WIDTH = Fraction(1, 10**12)
 """Relative width of the answer unless another is asked for."""
-_ENOUGH = Fraction(1, 10**6)
-"""And up to which the best one that is reached is returned then."""
 _GUARD_BITS = 16
 """Bits by which a solution is finer than the width that is asked for."""
 _MORE_LAWS = 3
@@ -127,7 +125,7 @@ def optimal_count_noise(
     problem
         E, η, D, and N or data-independence.
     relative_width
-        The width to reach. Unless given, 1e-12 is tried, and up to 1e-6 returned.
+        The width to reach. Unless given, 1e-12 is tried, and the best that is reached returned.
 
     Raises
     ------
@@ -137,22 +135,30 @@ def optimal_count_noise(
     started, asked = time.perf_counter(), relative_width
     relative_width = asked or _WIDTH
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
+    excess = Law.excess if problem.objective == "singular" else divergence
+
+    def timed(answer: Answer) -> Solution:
+        return Solution(problem, *answer, seconds=time.perf_counter() - started)
+
     best: Solution | None = None
     why = ""
     try:
         for answer in _answers(problem, bits):
-            found = Solution(problem, *answer, seconds=time.perf_counter() - started)
+            found = timed(answer)
             best = found if best is None else min(best, found, key=_width)
             if _width(best) <= relative_width * Fraction(best.delta.upper):
                 return best
     except UndecidedError as error:
         why = f" {error}"
-    if best and not asked and _width(best) <= _ENOUGH * Fraction(best.delta.upper):
+    if best is None or best.delta.lower == 0:
+        least = timed(first_answer(problem, bits, excess))
+        best = least if best is None else min(best, least, key=_width)
+    if asked is None:
         return best
-    reached = "nothing" if best is None else f"[{best.delta.lower}, {best.delta.upper}]"
     raise UndecidedError(
         f"Relative width {float(relative_width):.1e} was not reached; the optimum was enclosed "
-        f"in {reached}.{why} Ask for a larger relative_width, or a smaller support."
+        f"in [{best.delta.lower}, {best.delta.upper}].{why} Ask for a larger relative_width, or a "
+        "smaller support."
     )
 
 

@@ -73,16 +73,17 @@ def polished(
     bits: int,
     *,
     exactly: bool,
+    visible: int | None = None,
 ) -> Basis:
     """Pivot from the basis of floats to the optimal one; solve that exactly where it is asked for.
 
-    Raises UndecidedError where no optimal basis is found.
+    `bits` and `visible` are those of `lp.pivot.optimal_basis`, which may raise UndecidedError.
     """
     with ctx.workprec(3 * bits + 256):
         value = ratio()
         form = scaled(program, 2.0**log_ratio)
         basis = found.basic_columns, found.tight_rows
-        optimal = optimal_basis(program.at(arb(value)), form, *basis, bits)
+        optimal = optimal_basis(program.at(arb(value)), form, *basis, bits, visible=visible)
         if exactly and isinstance(value, fmpq):
             return basic_solution(program.at(value), optimal.columns, optimal.tight)
     return optimal.point, optimal.multipliers
@@ -112,7 +113,7 @@ def solved(
     A scaling for log₂ δ counts if it turns out to be near the δ found. `form` makes the program
     that is solved of the one of single outcomes and that scaling.
 
-    Raises UndecidedError where no scaling has a solution, or no optimal basis is found.
+    Raises UndecidedError where no scaling has a solution, or a basis is not seen to be regular.
     """
 
     def ratio() -> Value:
@@ -139,7 +140,8 @@ def solved(
             # violations are measured in the scale of each column: the least is near δ
             exponents = program.column_exponents
             depth = bits + max(exponents) - min(exponents)
-            basis = polished(program, log_ratio, found, ratio, depth, exactly=exactly)
+            seen = None if exactly else bits
+            basis = polished(program, log_ratio, found, ratio, depth, exactly=exactly, visible=seen)
             return Solved(plain, *basis), scale
         scales.insert(0, scale + off)
     raise UndecidedError(

@@ -8,7 +8,8 @@ bounds moved out to where the point is, then the dual method with the true bound
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -40,26 +41,48 @@ class Optimal:
 
 
 def optimal_basis(
-    program: Evaluated, form: Scaled, columns: list[int], tight: list[int], bits: int
+    program: Evaluated,
+    form: Scaled,
+    columns: list[int],
+    tight: list[int],
+    bits: int,
+    *,
+    visible: int | None = None,
 ) -> Optimal:
     """Pivot until no variable and no reduced cost is below −2^−bits in the scaling.
 
-    Raises UndecidedError where a basis is not seen to be regular or the pivots run out.
+    With `visible`, those that are above −2^−visible in the unit of the objective stay: the
+    optimum does not show them. Where the pivots run out the last basis is returned.
+
+    Raises UndecidedError where a basis is not seen to be regular.
     """
-    run = _Simplex(program, form, set(columns), set(tight), bits)
-    run.tighten_equalities()
-    run.primal()
-    run.dual()
+    run = _Simplex(program, form, set(columns), set(tight), bits, visible=visible)
+    with suppress(_OutOfWorkError):
+        run.tighten_equalities()
+        run.primal()
+        run.dual()
     return Optimal(run.point, run.multipliers, sorted(run.columns), sorted(run.tight), run.pivots)
+
+
+class _OutOfWorkError(UndecidedError):
+    """The pivots ran out."""
 
 
 class _Simplex:
     def __init__(
-        self, program: Evaluated, form: Scaled, columns: set[int], tight: set[int], bits: int
+        self,
+        program: Evaluated,
+        form: Scaled,
+        columns: set[int],
+        tight: set[int],
+        bits: int,
+        *,
+        visible: int | None,
     ) -> None:
         self.columns, self.tight, self.pivots = columns, tight, 0
         self._program, self._form = program, form
         self._tolerance = arb(2) ** -bits
+        self._visible = visible
         self._free = [row for row, equality in enumerate(form.equalities) if not equality]
         self._by_column: list[list[tuple[int, Value]]] = [[] for _ in form.column_exponents]
         for row, terms in enumerate(program.terms):
@@ -122,9 +145,7 @@ class _Simplex:
         """Make the reduced costs ≥ 0, never lowering a variable that is < 0 already."""
         floors = {name: self._value(name).min(arb(0)) for name in self._basic()}
         while True:
-            entering = _most_negative(
-                ((name, self._cost(name)) for name in self._nonbasic()), self._tolerance
-            )
+            entering = self._most_negative(self._nonbasic(), self._cost, lambda scale: scale)
             if entering is None:
                 return
             change = self._change(entering, slacks=False)
@@ -142,10 +163,9 @@ class _Simplex:
 
     def dual(self) -> None:
         """Make the variables ≥ 0, keeping the reduced costs ≥ 0."""
+        unit = self._form.cost_exponent
         while True:
-            leaving = _most_negative(
-                ((name, self._value(name)) for name in self._basic()), self._tolerance
-            )
+            leaving = self._most_negative(self._basic(), self._value, lambda scale: unit - scale)
             if leaving is None:
                 return
             change = self._change(leaving, slacks=True)
@@ -160,12 +180,25 @@ class _Simplex:
                 raise UndecidedError("The constraints contradict each other.")
             self._exchange(entering, leaving)
 
+    def _most_negative(
+        self, names: list[Name], size: Callable[[Name], arb], shift: Callable[[int], int]
+    ) -> Name | None:
+        """Return the variable that is furthest below its tolerance, 2^`shift`(scale) if visible."""
+        worst, found = arb(0), None
+        for name in names:
+            value, tolerance = size(name), self._tolerance
+            if self._visible is not None:
+                tolerance = arb(2) ** (shift(self._scale(name)) - self._visible)
+            if value < -tolerance and value < worst:
+                worst, found = value, name
+        return found
+
     def _exchange(self, entering: Name, leaving: Name) -> None:
-        for slack, index in (entering, leaving):
-            (self.tight if slack else self.columns).symmetric_difference_update({index})
         self.pivots += 1
         if self.pivots * len(self._by_column) ** 2 > _MOST_WORK:
-            raise UndecidedError(f"No optimal basis was found in {self.pivots} pivots.")
+            raise _OutOfWorkError(f"No optimal basis was found in {self.pivots} pivots.")
+        for slack, index in (entering, leaving):
+            (self.tight if slack else self.columns).symmetric_difference_update({index})
         self._solve()
 
     def _change(self, name: Name, *, slacks: bool) -> _Change:
@@ -197,14 +230,6 @@ class _Simplex:
             return sign * sum((v * moved[c] for c, v in rows[at] if c in moved), start=fmpq(0))
 
         return change
-
-
-def _most_negative(entries: Iterable[tuple[Name, arb]], tolerance: arb) -> Name | None:
-    worst, name = -tolerance, None
-    for candidate, value in entries:
-        if value < worst:
-            worst, name = value, candidate
-    return name
 
 
 def _middle(value: Value) -> arb:

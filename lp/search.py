@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
 
 from flint import arb, fmpq
 
 from accountant.mechanisms.counting.count_noise_law import CountNoise
+from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from lp.build import Layout, count_program
 from lp.certificate import DualBound, Ratio, dual_bound
 from lp.closed_form import closed_form
 from lp.laws import Law
 from lp.passes import GUARD_DIGITS, ROOM, WHOLE, Answer, Solved, answer, covers, log2, solved
-from lp.problem import CountNoiseProblem, Value
+from lp.problem import CountNoiseProblem, Value, to_fraction
 
 _EXACT_SUPPORT = 16
 """Support up to which rational data are solved exactly."""
@@ -50,6 +54,30 @@ def by_formula(problem: CountNoiseProblem, bits: int) -> Answer:
         program = count_program(problem, layout, magnitude=0, log_ratio=0)
         found = Solved(program, *closed_form(problem, program))
     return answer(problem, found, found, bits, excess=Law.excess, bound=_bound, least=-magnitude)
+
+
+def first_answer(
+    problem: CountNoiseProblem, bits: int, excess: Callable[[Law, Law, int, fmpq], fmpq]
+) -> Answer:
+    """Return what the optimum cannot exceed: the excess of one law for all counts; and 0 below.
+
+    It is the law of the closed form for a support that every count has room for.
+    """
+    if problem.counts is None:
+        layout = Layout.one_law(problem)
+    elif problem.counts == 1:
+        layout = Layout.first_counts(problem, 1)
+    else:
+        layout = Layout.shared_tail(problem, 1)
+    room = replace(problem, support=-layout.lowest[0], max_count=None, min_count=1)
+    formula = by_formula(room, bits)
+    law, ratio = formula.laws[0], formula.ratio
+    excesses = [excess(law, law, shift, ratio.lower) for _, _, shift in layout.comparisons]
+    highest = to_fraction(max(excesses, default=fmpq(0)))
+    upper = Interval.of_exact(highest, int(bits * math.log10(2)) + GUARD_DIGITS).upper
+    bare = count_program(problem, Layout(layout.lowest, ()), magnitude=0, log_ratio=0)
+    nothing = DualBound([fmpq(0)] * len(bare.program.rows), fmpq(0))
+    return Answer(Interval(Decimal(0), upper), None, (law,), layout, (bare, nothing), ratio)
 
 
 def answers(problem: CountNoiseProblem, bits: int, *, own: int) -> Iterator[Answer]:

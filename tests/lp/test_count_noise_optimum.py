@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ import pytest
 from flint import fmpq
 from scipy.optimize import linprog
 
+from accountant.errors import UndecidedError
 from accountant.mechanisms.counting.count_noise_law import CountNoise
 from lp.certificate import Ratio, dual_bound
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
 from lp.program import ONE, ZERO, Coefficient, Program, Row
+from lp.report import certificate
 from lp.search import answers
 from tests.near import narrow
+from verify.checker.optima.count_noise import count_noise_problems
 
 
 @pytest.mark.parametrize("e", [2, 3, 9])
@@ -187,3 +191,34 @@ def test_one_chain_decides_proposition_2(
     problem = CountNoiseProblem(ratio=ratio, eta=eta, support=support, max_count=count)
     optimum = optimal_count_noise(problem).exact
     assert optimum == bounds[name] == max(bounds.values())
+
+
+def test_an_optimum_of_1e_41_has_its_digits() -> None:
+    """The float solver's basis has hundreds of multipliers below 0, few of them visible."""
+    problem = CountNoiseProblem(epsilon=4, eta="1/2", support=24, max_count=1000)
+    delta = optimal_count_noise(problem).delta
+    assert narrow(delta, Fraction(1, 10**12))
+    assert Fraction("2.7469567604e-41") < Fraction(delta.lower) < Fraction("2.7469567605e-41")
+
+
+@pytest.mark.parametrize("objective", ["singular", "true-delta"])
+@pytest.mark.parametrize(("first", "last"), [(1, 9), (2, 9), (5, 9), (2, 2), (1, None)])
+def test_without_a_solver_one_law_still_bounds_the_optimum(
+    monkeypatch: pytest.MonkeyPatch, objective: str, first: int, last: int | None
+) -> None:
+    problem = CountNoiseProblem(
+        ratio=3, eta="1/2", support=3, min_count=first, max_count=last, objective=objective
+    )
+    optimum = optimal_count_noise(problem).delta
+
+    def fails(*_: object, **__: object) -> Any:
+        raise UndecidedError("No scaling has a solution.")
+
+    monkeypatch.setattr("lp.count_noise._answers", fails)
+    found = optimal_count_noise(problem)
+    assert found.delta.lower == 0
+    assert optimum.upper <= found.delta.upper
+    wrong = count_noise_problems(json.loads(json.dumps(certificate(found))))
+    assert [each for each in wrong if "gap" not in each[1]] == []
+    with pytest.raises(UndecidedError, match=r"enclosed in \[0, "):
+        optimal_count_noise(problem, relative_width=Fraction(1, 100))

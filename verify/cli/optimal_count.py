@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also print the weights α[i1,i2,n] of the two-point laws",
     )
-    add("--relative-width", metavar="W", help="of the enclosure (default 1e-30 or 1e-12)")
+    add("--relative-width", metavar="W", help="of the enclosure (default: 1e-12 is tried)")
     add_files(parser, evidence="laws and multipliers")
     add_output_options(parser, quiet="print the enclosure only")
 

@@ -140,8 +140,10 @@ def solved(
             # violations are measured in the scale of each column: the least is near δ
             exponents = program.column_exponents
             depth = bits + max(exponents) - min(exponents)
-            seen = None if exactly else bits
-            basis = polished(program, log_ratio, found, ratio, depth, exactly=exactly, visible=seen)
+            shown = None if exactly else bits
+            basis = polished(
+                program, log_ratio, found, ratio, depth, exactly=exactly, visible=shown
+            )
             return Solved(plain, *basis), scale
         scales.insert(0, scale + off)
     raise UndecidedError(

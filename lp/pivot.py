@@ -21,7 +21,7 @@ from lp.problem import Value
 from lp.program import Evaluated, Scaled
 
 _MOST_WORK = 200_000_000
-"""Pivots times the square of the columns after which no basis is sought: some 10 s."""
+"""Pivots times the square of the columns after which the last basis is taken: some 10 s."""
 
 Name: TypeAlias = tuple[bool, int]
 """A variable: (False, column), or (True, row) for the slack of a row."""

@@ -163,6 +163,41 @@ def test_arguments_without_names_are_bound_in_the_order_of_the_mechanism() -> No
     assert false
 
 
+@pytest.mark.parametrize(
+    ("noise", "returns", "candidates", "epsilon"),
+    [
+        ("Laplace", "value", 2, "1"),  # low values of two scores lose 1 each time
+        ("DiscreteLaplace", "value", 2, "1"),
+        ("Laplace", "value", 3, "1"),
+        ("Gumbel", "gap", 3, "1.5"),
+    ],
+)
+def test_what_dominates_an_index_does_not_dominate_what_comes_with_it(
+    noise: str, returns: str, candidates: int, epsilon: str
+) -> None:
+    one = "ReportNoisyMax(noise='{}', scale=2, candidates={}, monotone=True, returns='{}')"
+    of = "Composed(mechanism=[{}], count=2)"
+    index, other = (of.format(one.format(noise, candidates, r)) for r in ("index", returns))
+    data = certificate(f'kind = "pure-dp"\nmechanism = "{index}"\nepsilon = "{epsilon}"\n')
+    data["claim"]["mechanism"] = data["mechanism"] = other
+    assert checker.check(sealed(data)).outcome is not checker.Outcome.VALID
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "ReportNoisyMax(noise='Laplace', scale=2, candidates=10, returns='gap')",
+        "ReportNoisyMax(noise='Laplace', scale=2, candidates=2, returns='value')",
+        "ReportNoisyMax(noise='Gaussian', scale=2, candidates=3, returns='value')",
+        "TopSelections(epsilon=1, selected=3, noise='Laplace')",
+    ],
+)
+def test_several_releases_of_two_ends_are_not_called_wrong(mechanism: str) -> None:
+    text = f'kind = "approximate-dp"\nmechanism = "Composed(mechanism=[{mechanism}], count=2)"\n'
+    data = certificate(text + 'epsilon = "20"\ndelta = "1e-9"\n')
+    assert checker.check(data).outcome is checker.Outcome.CONDITIONAL
+
+
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob={})"
 NEARLY = "1/10 + 10**-40"
 

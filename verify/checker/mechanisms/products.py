@@ -47,13 +47,15 @@ def enclosed(ways: list[tuple[list[Law], list[Law]]], count: int) -> tuple[list[
     if all(law["law"] == "bounded-range" and law == singles[0] for law in singles):
         whole = {**singles[0], "law": "bounded-range-product", "count": count * len(singles)}
         return [whole], [whole]
-    lower = [law["factors"][0] if law["law"] == "between" else law for law in singles]
-    if any(r != a or (len(r) > 1 and r[0]["law"] != "between") for r, a in ways):
-        raise UnknownError("both ends of this composition")
     listed, most = [], []
-    for law in lower:
+    for remove, add in ways:
+        between = remove[0]["law"] == "between"
+        law = remove[0]["factors"][0] if between else remove[0]
         ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
         pairs_of_one, above = ([law], law) if ends is None else ends(law)
+        alone = above == remove[0]["factors"][-1] if between else len(remove) == 1
+        if remove != add or not alone:
+            raise UnknownError("both ends of this composition")
         listed.append(pairs_of_one)
         most.append(above)
     longest = max(map(len, listed))

@@ -198,6 +198,21 @@ def test_several_releases_of_two_ends_are_not_called_wrong(mechanism: str) -> No
     assert checker.check(data).outcome is checker.Outcome.CONDITIONAL
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "ReportNoisyMax(noise='Laplace', scale=2, candidates=4, returns='gap')",
+        "Composed(mechanism=[ReportNoisyMax(noise='DiscreteLaplace', scale=2, candidates=3)], "
+        "count=2)",
+    ],
+)
+@pytest.mark.parametrize("delta", ["0.5", "1e-4"])
+def test_both_ends_of_noisy_maxima_are_found_again(mechanism: str, delta: str) -> None:
+    text = f'kind = "approximate-dp"\nmechanism = "{mechanism}"\nepsilon = "0.4"\n'
+    data = certificate(text + f'delta = "{delta}"\n')
+    assert checker.check(data).outcome is checker.Outcome.VALID
+
+
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob={})"
 NEARLY = "1/10 + 10**-40"
 

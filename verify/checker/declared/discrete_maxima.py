@@ -99,7 +99,8 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
 
 def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
     """Return some levels of two candidates, and the noise moved by t."""
-    (above, here, zero, _), t = _chances(pair), int(pair["shift"])
+    two = {**pair, "candidates": Fraction(1), "others": Fraction(1)}
+    (above, here, zero, _), t = _chances(two), int(pair["shift"])
     found: list[Pair] = []
     for a in sorted({-(i * t) // _CUTS for i in range(_CUTS + 1)}):
         p, q = Real(above[zero + a]), Real(here[zero + a])

@@ -110,10 +110,14 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
     if noise.name == "AdditiveNoise":
         sides = both_sides(noise)
         return sides, sides
-    both = [_symmetric(noise)]
-    if both[0]["law"] == "between":
-        both += both[0]["factors"][:-1]
+    both = _with_lower_ends(_symmetric(noise))
     return both, both
+
+
+def _with_lower_ends(law: Law) -> list[Law]:
+    if law["law"] != "between":
+        return [law]
+    return [law, *itertools.chain(*map(_with_lower_ends, law["factors"][:-1]))]
 
 
 def _symmetric(noise: Noise) -> Law:

@@ -64,7 +64,8 @@ def test_any_changed_digit_is_found_at_its_field(
     data: st.DataObject, identity: str, step: int
 ) -> None:
     original = certified(identity)
-    path, index = data.draw(st.sampled_from(digits(original)))
+    places = [place for place in digits(original) if place[0] != "schema_version"]
+    path, index = data.draw(st.sampled_from(places))
     tampered = changed(original, path, index, step)
     assert tampered != original
     checked = checker.check(tampered)
@@ -195,7 +196,6 @@ TAMPERED: list[tuple[str, Callable[[Data], None], str]] = [
     ("approximate-dp/refuted", put("facts.0.loss_above", "x"), "facts[0]"),
     ("approximate-dp/refuted", put("facts.0.p.lower", "1e-3x"), "facts[0].p.lower"),
     ("approximate-dp/refuted", put("facts.0.p", "0.5"), "facts[0].p"),
-    ("approximate-dp/refuted", put("schema_version", 2), "schema_version"),
     ("approximate-dp/refuted", put("surplus", "1"), ""),
 ]  # fmt: skip
 

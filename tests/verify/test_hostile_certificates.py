@@ -65,7 +65,7 @@ def test_the_checker_describes_every_kind_of_claim_as_it_is(kind: str) -> None:
         ("count-noise", "verdict", "OPTIMAL"),
         ("audit", "counts.note", 1),
         ("audit", "event.note", 1),
-        ("audit", "schema_version", 2),
+        ("audit", "schema_version", None),
         ("sequential-audit", "rounds.0.note", 1),
         ("sequential-audit", "schema_version", "1"),
     ],
@@ -75,6 +75,36 @@ def test_an_unknown_field_or_version_is_named(name: str, path: str, value: objec
     found = check(name, put(path, value))
     assert found.outcome is Outcome.INVALID
     assert path.startswith(found.problems[0][0].partition("[")[0].partition(".")[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "said"),
+    [
+        *(
+            (name, "schema_version", 2, "version 2")
+            for name in ("relation/equal", "audit", "count-noise", "integer-noise")
+        ),
+        ("approximate-dp/holds", "facts.0.law", {"law": "several-positions"}, "several-positions"),
+        (
+            "approximate-dp/holds",
+            "facts.0.law",
+            {"law": "between", "factors": ['{"law": "wish"}']},
+            "'wish'",
+        ),
+        (
+            "approximate-dp/holds",
+            "facts.0.law",
+            {"law": "noisy-maxima", "candidates": 2, "distance": "1", "gaussian": False},
+            "'noisy-maxima'",
+        ),
+    ],
+)
+def test_what_another_version_wrote_is_not_called_wrong(
+    name: str, path: str, value: object, said: str
+) -> None:
+    found = check(name, put(path, value))
+    assert found.outcome is Outcome.NOT_CHECKED
+    assert said in found.not_checked
 
 
 @pytest.mark.parametrize("name", ["relation/equal", "audit", "sequential-audit", "count-noise"])
@@ -275,7 +305,7 @@ def test_a_file_ends_with_the_worst(names: list[str], code: int, tmp_path: Path)
         (b'{"schema_version": 1, "x": ' + b"[" * 200 + b"]" * 200 + b"}", 3, "nested more than"),
         (b'{"schema_version": 1, "x": NaN}', 1, "x: is nan, which is no number"),
         (b'{"schema_version": 1, "x": 1e999}', 1, "x: is inf, which is no number"),
-        (b'{"schema_version": 2}', 1, "schema_version: expected 1"),
+        (b'{"schema_version": 2}', 3, "it is of version 2, and version 1 is known here"),
         (b'{"x": ' + b"9" * 5000 + b"}", 2, "is not a JSON certificate"),
         (b'{"x": "' + b"9" * 300_000 + b'"}', 3, "x is longer than"),
         (b"\xff\xfe\x00", 2, "is not a JSON certificate"),

@@ -26,7 +26,7 @@ from verify.checker.optima.gaussian_shape import gaussian_shape_problems, gaussi
 from verify.checker.optima.integer_noise import integer_noise_problems, integer_noise_theorem
 from verify.checker.outcome import Checked, Outcome, Theorem, audit_theorem, theorem
 from verify.checker.reals import UnknownError
-from verify.checker.schema import excess, shape_problems
+from verify.checker.schema import excess, shape_problems, unheard
 from verify.checker.steps import Steps
 
 __all__ = ["Checked", "Outcome", "Theorem", "check", "check_file"]
@@ -62,6 +62,7 @@ def check(data: Mapping[str, Any]) -> Checked:
     problems, not_checked = excess(data)
     if not problems and not not_checked:
         problems = _unlike_any(data)
+        not_checked = "" if problems else unheard(data)
     given: list[str] = []
     recomputed: list[str] = []
     said: Theorem | None = None
@@ -108,10 +109,12 @@ def name(data: Mapping[str, Any]) -> str:
 
 
 def _unlike_any(data: Mapping[str, Any]) -> Problems:
-    """Return why data are no certificate of this version, under its seal."""
+    """Return why data are no certificate under its seal; of another version nothing is known."""
     version = data.get("schema_version")
-    if version != seal.SCHEMA_VERSION or isinstance(version, bool):
+    if type(version) is not int:
         return [("schema_version", f"expected {seal.SCHEMA_VERSION}")]
+    if version != seal.SCHEMA_VERSION:
+        return []
     if stale := seal.broken(data):
         return [(path, "does not match its seal") for path in stale]
     return shape_problems(data)

@@ -19,7 +19,7 @@ class Outcome(Enum):
     CONDITIONAL = "CONDITIONAL"
     """What was recomputed is right; what the theorem rests on besides is listed."""
     NOT_CHECKED = "NOT CHECKED"
-    """The check would take more time, memory or text than it may."""
+    """It would take more time, memory or text than it may, or another version wrote it."""
     INVALID = "INVALID"
     """Something is wrong."""
 

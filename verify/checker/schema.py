@@ -118,6 +118,37 @@ LAWS: dict[str, tuple[str, ...]] = {
     **{name: law.parameters for name, law in BY_LAW.items()},
 }
 """The fields of a pair of laws."""
+_BY_NAME = ("allocated-noise", "envelope", "own-mass", "own-shifts", "radial-noise")
+"""Laws of which no number is found here: what rests on them is taken as given."""
+
+
+def unheard(data: Mapping[str, Any]) -> str:
+    """Return the version or the law of a certificate that another version has; "" for none."""
+    version = data.get("schema_version")
+    if type(version) is int and version != seal.SCHEMA_VERSION:
+        return f"it is of version {version}, and version {seal.SCHEMA_VERSION} is known here"
+    facts = data.get("facts")
+    stack = [fact.get("law") for fact in facts if isinstance(fact, dict)] if _list(facts) else []
+    while stack:
+        law = stack.pop()
+        if isinstance(law, str):  # laws within a law
+            try:
+                law = json.loads(law)
+            except (ValueError, RecursionError):
+                continue
+        name = law.get("law") if isinstance(law, dict) else None
+        if not isinstance(name, str):
+            continue
+        if name not in LAWS and name not in _BY_NAME:
+            return f"the law {name!r} is not known here: another version may have written it"
+        if law.get("gaussian") is False:
+            return f"the law {name!r} of other noise is not known here: an earlier version wrote it"
+        stack += [law.get("pair"), *(law["factors"] if _list(law.get("factors")) else [])]
+    return ""
+
+
+def _list(value: object) -> bool:
+    return isinstance(value, list)
 
 
 def shape_problems(data: Mapping[str, Any]) -> list[tuple[str, str]]:

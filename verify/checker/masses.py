@@ -88,6 +88,8 @@ def binomial_tail(k: int, n: int, p: arb) -> arb:
     """Return P(Bin(n, p) ≥ k), the incomplete beta function I_p(k, n − k + 1)."""
     if k <= 0 or p >= 1:
         return arb(1)
+    if k < n * p:  # far below the mean Arb has no digit of what is nearly 1
+        return 1 - binomial_tail(n - k + 1, n, 1 - p)
     return arb(0) if k > n or p <= 0 else p.beta_lower(k, n - k + 1, 1)
 
 

@@ -210,3 +210,10 @@ def test_a_binomial_tail_is_the_sum_of_its_masses(k: int, n: int, p: float) -> N
     found = binomial_tail(k, n, arb(p))
     assert found.overlaps(sum((binomial_mass(j, n, arb(p)) for j in range(k, n + 1)), arb(0)))
     assert found.rel_accuracy_bits() > 30
+
+
+def test_a_binomial_tail_far_below_the_mean_has_digits() -> None:
+    with ctx.workprec(448):
+        found = binomial_tail(10, 100_000, arb("0.3"))
+    assert found.rad() < arb(10) ** -100
+    assert found.overlaps(arb(1))

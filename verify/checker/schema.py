@@ -127,8 +127,10 @@ def unheard(data: Mapping[str, Any]) -> str:
     version = data.get("schema_version")
     if type(version) is int and version != seal.SCHEMA_VERSION:
         return f"it is of version {version}, and version {seal.SCHEMA_VERSION} is known here"
-    facts = data.get("facts")
-    stack = [fact.get("law") for fact in facts if isinstance(fact, dict)] if _list(facts) else []
+    facts: Any = data.get("facts")
+    stack: list[Any] = []
+    if _list(facts):
+        stack += [fact.get("law") for fact in facts if isinstance(fact, dict)]
     while stack:
         law = stack.pop()
         if isinstance(law, str):  # laws within a law

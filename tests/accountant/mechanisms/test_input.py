@@ -81,7 +81,7 @@ def test_bad_input_is_named(text: str, message: str) -> None:
         (lambda: IntegerNoise([0.1, 0.2, 0.7], 0), "of sum 1, not 0.99999999999999997"),
         (lambda: Tabulated(["0.5", "0.5"], [0.1, 0.2, 0.7]), "Expected q of sum 1"),
         (lambda: KaryTree(100_001, 3, 1).variances(), "steps=100001 at most 100000"),
-        (lambda: KaryTree(2001, 3, 1).covariance_matrix(), "steps=2001 at most 2000"),
+        (lambda: KaryTree(3001, 3, 1).covariance_matrix(), "steps=3001 to need at most 4000000"),
         (lambda: law.count_noise_delta(exact(1), exact("1.5"), 6), "Expected eta=1.5 in (0, 1)."),
         (lambda: optimal_gamma(-1, "absolute"), "Expected epsilon=-1 > 0"),
         (lambda: optimal_gamma(1, cast(Any, "varience")), "Did you mean 'variance'"),

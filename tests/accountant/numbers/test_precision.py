@@ -110,12 +110,10 @@ def test_answers_are_as_narrow_as_asked(impatient: None) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["1e12", "1e30", "1e300"])
-def test_numbers_that_would_fill_the_memory_are_refused(epsilon: str) -> None:
+def test_numbers_that_would_fill_the_memory_are_rounded(epsilon: str) -> None:
     """δ(0) of a tree of Laplace noise is 1 − e^{−ε/2} and the like: so many bits show it."""
-    with pytest.raises(UndecidedError, match="Give one that is nearer to 1"):
-        profile.delta(HonakerTree(steps=1000, epsilon=epsilon), 0, relative_width=WIDE)
-    found = profile.delta(HonakerTree(steps=1000, epsilon=epsilon), 0)
-    assert (str(found.lower), str(found.upper)) == ("0", "1")
+    found = profile.delta(HonakerTree(steps=1000, epsilon=epsilon), 0, relative_width=WIDE)
+    assert 1 - WIDE < found.lower < found.upper == 1
 
 
 class Law:

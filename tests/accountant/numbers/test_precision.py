@@ -17,7 +17,6 @@ import flint
 import pytest
 from flint import acb, arb
 
-from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Gaussian, HonakerTree, Laplace
 from accountant.numbers import interval
 from accountant.numbers.interval import Interval, enclose

@@ -16,8 +16,10 @@ from verify.checker import apart
 from verify.checker.compositions import composed, losses
 from verify.checker.facts import mechanism
 from verify.checker.language import Variables, evaluate
+from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms.neighbours import under
 from verify.checker.mechanisms.pairs import pairs
+from verify.checker.reals import UnknownError
 
 GAUSSIAN = (
     'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=1)"\n'
@@ -211,6 +213,23 @@ def test_both_ends_of_noisy_maxima_are_found_again(mechanism: str, delta: str) -
     text = f'kind = "approximate-dp"\nmechanism = "{mechanism}"\nepsilon = "0.4"\n'
     data = certificate(text + f'delta = "{delta}"\n')
     assert checker.check(data).outcome is checker.Outcome.VALID
+
+
+@pytest.mark.parametrize("scale", ["3/2", "2"])
+def test_of_two_equally_good_levels_of_a_noisy_maximum_either_may_be_given(scale: str) -> None:
+    """At ε = 0 the masses on both sides of the best level are equal where the move is even."""
+    noise = f"ReportNoisyMax(noise='DiscreteLaplace', scale={scale}, candidates=2, sensitivity=2)"
+    data = certificate(
+        f'kind = "approximate-dp"\nmechanism = "{noise}"\nepsilon = "0"\ndelta = "1e-4"\n'
+    )
+    assert checker.check(data).outcome is checker.Outcome.VALID
+
+
+@pytest.mark.parametrize("move", ["10**7", "10**12"])
+def test_levels_of_a_noisy_maximum_that_are_too_many_are_not_listed(move: str) -> None:
+    noise = f"ReportNoisyMax('DiscreteLaplace', {move}, 2, sensitivity={move}, monotone=True)"
+    with pytest.raises(UnknownError, match="so far"):
+        hockey_stick(_law(noise), Fraction(1, 2))
 
 
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=2), sampling_prob={})"

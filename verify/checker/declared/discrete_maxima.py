@@ -72,6 +72,8 @@ def _levels(s: int, r: int, rate: str, precision: int) -> tuple[list[arb], int, 
 
 def _chances(pair: Pair) -> tuple[list[arb], list[arb], int, arb]:
     """Return F(a + t) and F(a) for levels a, where 0 stands in the lists, and what is beyond."""
+    if pair["shift"] > _MOST_TERMS:
+        raise UnknownError("the maximum of discrete noise that is moved so far")
     rate = str(ball(pair["distance"] / pair["shift"]).str(ctx.prec))
     found, zero, beyond = _levels(int(pair["candidates"]), int(pair["others"]), rate, ctx.prec)
     t, around = int(pair["shift"]), arb(0).union(beyond)
@@ -90,11 +92,14 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    """Return F(a + t) and F(a) of the best level; of all that may be it, where several may."""
     if not -pair["distance"] < epsilon < pair["distance"]:
         return NONE if epsilon > 0 else ALL
     (p, q, _, _), factor = _chances(pair), ball(exp(epsilon))
-    one, other = max(zip(p, q, strict=True), key=lambda both: (both[0] - factor * both[1]).mid())
-    return Real(one), Real(other)
+    values = [x - factor * y for x, y in zip(p, q, strict=True)]
+    best = reduce(arb.max, values)
+    tied = [level for level, value in enumerate(values) if not value < best]
+    return tuple(Real(reduce(arb.union, [side[i] for i in tied])) for side in (p, q))  # type: ignore[return-value]  # two
 
 
 def _ends(pair: Pair) -> tuple[list[Pair], Pair]:

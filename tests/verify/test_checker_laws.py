@@ -217,3 +217,12 @@ def test_a_binomial_tail_far_below_the_mean_has_digits() -> None:
         found = binomial_tail(10, 100_000, arb("0.3"))
     assert found.rad() < arb(10) ** -100
     assert found.overlaps(arb(1))
+
+
+def test_skellam_noise_of_a_large_variance_is_nearly_normal() -> None:
+    (law,) = pairs(mechanism("Skellam(variance=10**5, sensitivity=300)"))
+    with ctx.workprec(256):
+        found = laws.hockey_stick(law, Fraction(1, 2))
+    normal = laws.hockey_stick({"law": "gaussian", "mu": 3 / sqrt(Fraction(10))}, Fraction(1, 2))
+    assert narrow(found)
+    assert abs(float(found) - float(normal)) < 1e-5

@@ -186,9 +186,10 @@ def certify(
 def check(certificate: Mapping[str, Any]) -> Checked:
     """Check a certificate again, by a second program with code of its own for every number.
 
-    The answer has an `outcome` (VALID, CONDITIONAL, INVALID), the `theorem` that was checked in
-    the checker's words, what it rests on (`taken_as_given`) and what is wrong (`problems`). Time
-    and memory are not limited, as they are by `dpassay check`: take that for a stranger's file.
+    The answer has an `outcome` (VALID, CONDITIONAL, NOT CHECKED, INVALID), the `theorem` that was
+    checked in the checker's words, what it rests on (`taken_as_given`) and what is wrong
+    (`problems`). Time and memory are not limited, as they are by `dpassay check`: take that for a
+    stranger's file.
 
     >>> finding, certificate = certify("Laplace(2)", epsilon="0.5")
     >>> print(check(certificate))

@@ -121,7 +121,7 @@ def _integral(pair: Pair, epsilon: Any, shape: _Shape, bits: int) -> Real:
 
 
 def _none_above(pair: Pair, low: Cut, high: Cut, epsilon: Any) -> bool:
-    """Whether no loss on an interval is known to be above ε.
+    """Whether it is known that no loss on an interval is above ε.
 
     Where f > 0 is continuous the loss at x is the integral of −(ln f)′ from x − t to x.
     """

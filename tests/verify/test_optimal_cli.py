@@ -54,6 +54,19 @@ def test_one_law_is_a_mechanism(capsys: pytest.CaptureFixture[str], objective: s
         assert reached > Fraction(data["exact"])
 
 
+def test_a_wide_enclosure_is_no_certificate_of_an_optimum(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(count_noise, "answers", lambda *_, **__: iter(()))
+    path = tmp_path / "noise.json"
+    asked = [*EXACT, "--max-count", "10"]
+    assert main(asked) == 0
+    assert "[0, 0.25]" in capsys.readouterr().out
+    assert main([*asked, "--certificate", str(path)]) == 3
+    assert "[0, 0.25]" in capsys.readouterr().err
+    assert not path.exists()
+
+
 def test_count_noise_text_and_certificate(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

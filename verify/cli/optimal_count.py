@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from accountant.errors import InvalidInputError
+from accountant.errors import InvalidInputError, UndecidedError
 from verify.cli.optimal_shared import DrawLaws, Kind, add_files, shown, values
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 from verify.tables import columns
@@ -143,6 +144,19 @@ def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Cou
     )
 
 
+def _certificate(solution: Solution) -> dict[str, Any]:
+    """Return the certificate of an optimum; what may be far from it has none."""
+    from lp.report import certificate
+    from verify.checker.optima.rationals import gap_problems
+
+    data = certificate(solution)
+    if gap_problems("delta", *(Fraction(data["delta"][end]) for end in ("lower", "upper"))):
+        raise UndecidedError(
+            f"The least delta is only known to be in {solution.delta}: too wide for a certificate."
+        )
+    return data
+
+
 def _show(solution: Solution, options: argparse.Namespace) -> None:
     from lp.one_law import counts_for_one_law
 
@@ -192,7 +206,7 @@ _KIND = Kind(
     fixed=("objective", "max_count", "min_count", "relative_width"),
     kept=("delta", "exact", "seconds"),
     solve=_solve,
-    certificate=lambda solution: import_module("lp.report").certificate(solution),
+    certificate=_certificate,
     to_json=lambda solution: import_module("lp.report").to_json(solution),
     line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
     quiet=lambda solution: str(solution.delta),

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import final
 
+import numpy as np
 from flint import acb, arb
 
 from accountant.density.balls import real
 from accountant.density.pieces import Piece, Pieces, pieces, steepest, turned
+from accountant.density.ranges import Ranges, number_ends
 from accountant.density.tail import Decay, Tail, TailError, nearer
 from accountant.density.text import read
 from accountant.density.tree import Node, centres, mirrored, ordered
@@ -234,17 +236,20 @@ class Law:
         return self._panels[key]
 
     def _integral(self, low: Fraction, high: Fraction) -> arb:
-        a, b = ball(low), ball(high)
         part = self.part(low, high)
         if part is None:  # between the ends of a kink
-            around = a.union(b)
-            sides = [real(each.tree, around) for each in self.pieces.parts if not each.is_zero]
-            most = [abs(value).upper() for value in sides if value.is_finite()]
-            found = (b - a) * arb(0).union(sum(most, start=arb(0)))
+            ends = np.array([number_ends(low)[0]]), np.array([number_ends(high)[1]])
+            most = [
+                arb(Ranges(*ends, each.known)(each.tree)[1][0])
+                for each in self.pieces.parts
+                if (each.low is None or each.low.low < high)
+                and (each.high is None or each.high.high > low)
+            ]
+            found = ball(high - low) * arb(0).union(sum(most, start=arb(0)))
         elif part.is_zero:
             return arb(0)
         else:
-            found = integral(part.integrand, a, b)
+            found = integral(part.integrand, ball(low), ball(high))
         if not found.is_finite():
             raise InvalidInputError(
                 f"{self._argument} was not integrated between x = {float(low):.6g} and "

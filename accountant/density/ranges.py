@@ -30,6 +30,7 @@ _ROUNDED = 2.0**-52 * 800
 """Relative error of a power whose exponent is rounded, for each unit of it: |ln x| is below 745."""
 _TINY = 1e-300
 """Above what underflows: products below it have lost their relative accuracy."""
+_LARGEST = np.finfo(float).max
 
 
 @final
@@ -89,7 +90,7 @@ class Ranges:
                 return _whole(np.where(low < _TINY, 0, low * (1 - _OFF)), high)
             case _:
                 raise ValueError(node.op)
-        low = np.where(low < _TINY, 0, np.minimum(low, np.finfo(float).max) * (1 - _OFF))
+        low = np.where(low < _TINY, 0, np.minimum(low, _LARGEST) * (1 - _OFF))
         return _whole(low, high * (1 + _OFF) + _TINY)
 
     def _constant(self, low: float, high: float) -> Range:
@@ -148,15 +149,15 @@ def _scaled(number: Fraction, x: Range) -> Range:
     least, most = least - _lost(least), most + _lost(most)
     np.maximum(least, 0, out=least, where=low >= 0)
     np.minimum(most, 0, out=most, where=high <= 0)
-    return least, most
+    return _whole(least, most)
 
 
 def _corner(x: Array, y: Array) -> Array:
-    """Return products in which 0·∞ is 0: no number of a range is infinite."""
+    """Return products in which 0·∞, of which alone the sum is ∞, is 0: ∞ is no number."""
     with np.errstate(invalid="ignore", over="ignore"):
         value: Array = x * y
     unknown = np.isnan(value)
-    return np.where(unknown & (np.isinf(x) | np.isinf(y)), 0.0, value) if unknown.any() else value
+    return np.where(unknown & np.isinf(x + y), 0.0, value) if unknown.any() else value
 
 
 def _lost(value: Array) -> Array:
@@ -190,7 +191,7 @@ def _power(base: Range, r: Fraction) -> Range:
         moved = value + way * np.where(lost, _TINY, _share(value, error))
         ends.append(np.where((x >= 0) if way < 0 else (x <= 0), np.maximum(moved, 0)
                              if way < 0 else np.minimum(moved, 0), moved))  # fmt: skip
-    return _whole(np.minimum(ends[0], np.finfo(float).max), ends[1])
+    return _whole(*ends)
 
 
 def _inverse(base: Range) -> Range:
@@ -212,8 +213,8 @@ def _moved(low: Array, high: Array) -> Range:
 
 
 def _whole(low: Array, high: Array) -> Range:
-    """Return the ends, all reals where one is not a number."""
+    """Return the ends, all reals where one is not a number; beyond floats is not at infinity."""
     unknown = np.isnan(low) | np.isnan(high)
-    if not unknown.any():
-        return low, high
-    return np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
+    if unknown.any():
+        low, high = np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
+    return np.minimum(low, _LARGEST), np.maximum(high, -_LARGEST)

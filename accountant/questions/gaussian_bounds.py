@@ -28,7 +28,7 @@ from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import GaussianPair
 from accountant.questions import guarantees, profile
-from accountant.questions.least_mu import least_mu
+from accountant.questions.least_mu import bounds, least_mu
 from accountant.questions.least_mu.curve import needed, profile_of
 
 MU_WIDTH = Fraction(1, 10**6)
@@ -69,15 +69,19 @@ def mu(
     adjacency: Adjacency | str | None = None,
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the least μ for which the mechanism is μ-GDP: of exactly Gaussian ones, their μ."""
+    """Enclose the least μ for which the mechanism is μ-GDP: of exactly Gaussian ones, their μ.
+
+    Without `relative_width` as well as that succeeds soon, else to that width or not at all.
+    """
     try:
         return guarantees.mu(mechanism, adjacency=adjacency, relative_width=relative_width)
     except NotApplicableError:
         pairs = profile.worst_pairs(mechanism, Adjacency.read(adjacency), None)
     if invert.most([pair.infinity_mass() for pair in pairs]) > 0:
         return Interval.of_ball(arb.pos_inf())
-    width = MU_WIDTH if relative_width is None else rational("relative_width", relative_width)
-    return least_mu(pairs, width)
+    if relative_width is None:
+        return bounds(pairs, MU_WIDTH)
+    return least_mu(pairs, rational("relative_width", relative_width))
 
 
 def gaussian_bounds(

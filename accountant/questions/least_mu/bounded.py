@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -26,12 +27,12 @@ _ENOUGH = 16
 def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
     """Enclose the least μ of pairs with bounded losses, to a relative width."""
     stop = Fraction(Interval.of_ball(most([pair.max_loss() for pair in pairs]), 30).upper)
+    # the same points are asked for at every μ, at one precision
+    value = functools.cache(lambda at: hockey_stick(pairs, at))
 
     def excess(mu: ExactReal) -> arb:
         with ctx.workprec(_SEARCH_PRECISION):
-            ratio = largest_ratio(
-                lambda at: hockey_stick(pairs, at), profile_of(mu), stop, enough=_ENOUGH
-            )
+            ratio = largest_ratio(value, profile_of(mu), stop, enough=_ENOUGH)
             return ratio.log() if ratio.is_finite() else arb(_ENOUGH)
 
     guess = max(float(stop), 1e-300)

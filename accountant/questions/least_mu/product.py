@@ -28,6 +28,7 @@ from flint import arb
 
 from accountant.composition.product import Product
 from accountant.core.pair import Pair
+from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
@@ -36,10 +37,12 @@ from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import closed, discrete, mixture
 from accountant.questions.least_mu.scores import stretch
-from accountant.questions.least_mu.search import Tail, least
+from accountant.questions.least_mu.search import DEEPEST, Tail, least
 
 _HALVINGS = 5
 """Halvings of a depth: it needs to be known to a thirty-second."""
+_DEEP = 2
+"""A depth, of levels of 0.02, up to which tests are met where small levels are not bounded well."""
 
 Least = Callable[[Pair, Fraction], arb]
 
@@ -102,6 +105,8 @@ class _Ends:
     def tail(self, depth: int, best: arb, most: arb) -> Tail:
         """Return t = depth, or less, down to its half, where that does."""
         goal, low, high = best * most, Fraction(depth, 2), Fraction(depth)
+        if depth > _DEEP and not self._bounded(Fraction(DEEPEST), goal):
+            raise UndecidedError("Small levels are bounded by more than any test needs.")
         if not self._bounded(high, goal):
             return Tail(ball(high), None)
         for _ in range(_HALVINGS):

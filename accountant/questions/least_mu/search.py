@@ -29,8 +29,8 @@ _SAMPLES = 16
 """Points at which a first lower bound is looked for."""
 _MAX_PIECES = 20_000
 """Pieces of a range that are bounded until a refusal."""
-_DEEPEST = 14
-"""Doublings of t."""
+DEEPEST = 1 << 13
+"""The last depth that is tried."""
 _FURTHER = 8
 """Doublings after which small levels may be proved to need no more than their limit."""
 _PRECISION = 128
@@ -113,7 +113,7 @@ class _Search:
 
     def _descend(self, ends: Ends, stretch: arb) -> tuple[int, Tail]:
         """Return a depth at which small levels are bounded, and what is known there."""
-        for depth in (1 << doublings for doublings in range(_DEEPEST)):
+        for depth in (1 << doublings for doublings in range(DEEPEST.bit_length())):
             found = ends.tail(depth, self.best, stretch)
             if found.t > 0:
                 self.sample(found.t)

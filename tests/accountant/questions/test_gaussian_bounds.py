@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from flint import arb
 from scipy.stats import norm
 
 import dpassay
+from accountant.composition.invert import hockey_stick
 from accountant.core.mechanism import Mechanism
+from accountant.core.pair import Pair
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import (
     DiscreteLaplace,
@@ -20,6 +24,7 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
+from accountant.numbers.exact import ExactReal
 from accountant.questions import guarantees, profile, tradeoff
 from accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.near import narrow
@@ -122,3 +127,15 @@ def test_mu_of_other_noise_is_the_least_one() -> None:
     assert str(dpassay.mu("Tabulated([1, 0], [0, 1])")) == "Infinity"
     said = str(dpassay.gaussian_bounds("Laplace(1)"))
     assert said.startswith("mu-GDP for every mu ≥ 1.030064, with regret 0.037")
+
+
+def test_every_profile_of_a_bounded_loss_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    points: list[ExactReal] = []
+
+    def noted(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
+        points.append(epsilon)
+        return hockey_stick(pairs, epsilon)
+
+    monkeypatch.setattr("accountant.questions.least_mu.bounded.hockey_stick", noted)
+    assert narrow(dpassay.mu(RandomizedResponse(epsilon=1)), 3e-6)
+    assert len(points) == len(set(points)) > 10

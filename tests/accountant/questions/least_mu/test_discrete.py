@@ -7,14 +7,16 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from flint import ctx
+from flint import arb, ctx
 from mpmath import mp
 
+import dpassay
+from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, DiscreteGaussian, Gaussian, Laplace, PoissonSubsampled
-from accountant.numbers.exact import exact
+from accountant.numbers.exact import ExactReal, exact
 from accountant.questions.gaussian_bounds import gaussian_bounds
 from accountant.questions.least_mu import exact_mu, least_mu
 from accountant.questions.least_mu.discrete import Beyond
@@ -173,3 +175,20 @@ def test_what_is_known_is_said_where_no_narrow_enclosure_is(
 ) -> None:
     with pytest.raises(UndecidedError, match=known):
         upper(mechanism)
+
+
+def test_without_a_width_the_best_enclosure_is_given_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test that is met needs as much as small levels are bounded by: few are met."""
+    largest, profile_of = [0.0], Product.hockey_stick
+
+    def noted(pair: Product, epsilon: ExactReal) -> arb:
+        largest.append(max(largest[-1], float(epsilon)))
+        return profile_of(pair, epsilon)
+
+    monkeypatch.setattr(Product, "hockey_stick", noted)
+    both = Composed([DiscreteGaussian(4), DiscreteGaussian(9)])
+    found = dpassay.mu(both, adjacency="add-remove")
+    assert 0.6 < found.lower < found.upper < 0.607
+    assert 0 < largest[-1] < 2
+    with pytest.raises(UndecidedError, match=r"\[0\.6012.*, 0\.6062"):
+        dpassay.mu(both, adjacency="add-remove", relative_width="1e-4")

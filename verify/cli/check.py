@@ -19,7 +19,7 @@ Prints the theorem that was checked, in the checker's own words, after one of
 
   VALID        all of it was recomputed
   CONDITIONAL  what was recomputed is right; what it assumes comes first
-  NOT CHECKED  the check would take more than 60 s or 1 GB, or another version wrote it
+  NOT CHECKED  it would take more than 60 s or 1 GB, or another version wrote it
   INVALID      a field is wrong, and is named
 
 A file of several certificates ends with the exit code of the worst.

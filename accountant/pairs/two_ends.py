@@ -40,7 +40,13 @@ def inverse_between(
             return bound(epsilon) - delta.ball()
 
         between = solve.bracket(excess, step)
-        ends.append(solve.root(excess, between, relative_width=_ENDS))
+        try:
+            end = solve.root(excess, between, relative_width=_ENDS)
+        except UndecidedError as refusal:  # it says where this end is, which is no answer
+            if refusal.interval is None:
+                raise
+            end = refusal.interval
+        ends.append(end)
     found = ends[0].hull(ends[1])
     width = float((found.upper - found.lower) / max(abs(found.lower), _LEAST))
     if width <= relative_width:

@@ -84,6 +84,13 @@ def test_streams_come_near_the_largest_loss(variant: str, monotone: bool, count:
     assert dpassay.verify(about, epsilon=less).verdict is Verdict.REFUTED
 
 
+@pytest.mark.parametrize("delta", ["1e-5", "0.2", "0.5"])
+def test_at_the_upper_end_of_epsilon_delta_is_reached(delta: str) -> None:
+    """Also where the lower bound falls so flatly that its own root is hardly known."""
+    svt = AboveThreshold("1/1000", "1/1000")
+    assert profile.delta(svt, profile.epsilon(svt, delta).upper).upper <= Decimal(delta)
+
+
 def test_the_lower_bound_is_that_of_an_output() -> None:
     """Four answers below, that move, and one above: by quadrature."""
     found = profile.delta(AboveThreshold(2, "5/2"), "1/3")

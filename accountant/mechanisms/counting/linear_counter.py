@@ -206,7 +206,7 @@ class LinearCounter(StreamNoise, ABC):
     @property
     def only_alone(self) -> str:
         """Say what to compose where several positions have two ends."""
-        if self.contributions == 1 or self.mu is not None:
+        if self.contributions == 1 or self.mu is not None or self.worst_positions() is None:
             return ""
         return (
             f"{self!r} is known between two ends only. Ask about "

@@ -220,3 +220,5 @@ def test_several_positions_have_no_exact_profile(counter: BinaryTree, bound: str
         profile.delta(counter, 1)
     with pytest.raises(NotApplicableError, match=bound):
         profile.epsilon(counter, "1e-6")
+    with pytest.raises(NotApplicableError, match=f"not known.*{bound}"):
+        profile.delta(Composed(counter, 2), 1)

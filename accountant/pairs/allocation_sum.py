@@ -268,7 +268,9 @@ def root_of_log(
         try:
             at_low = excess(low)
             if at_low < 0:  # and H(ε) ≥ 1 − e^ε
-                low, high = math.log1p(-math.exp(log_delta)), 0.0
+                if log_delta >= 0:
+                    return None
+                low, high = math.log(-math.expm1(log_delta)), 0.0
                 at_low, at_high = excess(low), at_low
             else:
                 at_high = excess(high)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from flint import arb
 
-from accountant.numbers.interval import ball
+from accountant.numbers.interval import ball, enclose
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import normal_cdf
 
@@ -70,7 +70,8 @@ class ShuffledBatches:
             p, q = (self._tail(self._exceeds(Fraction(c), x), k, below=added) for x in self.moves)
             first, second = (q, p) if added else (p, q)
             ratio = (first - delta.ball()).lower() / second.upper()
-            found = ratio.max((1 - delta.ball()).lower()).log().lower()
+            least = ball(Fraction(enclose(lambda: arb.log1p(-delta.ball())).lower))
+            found = (ratio.log().max(least) if ratio > 0 else least).lower()
         often = f"fewer than {k}" if added else f"at least {k}"
         times = (
             f"{often} of {self.epochs} epochs have"

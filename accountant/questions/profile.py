@@ -19,7 +19,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.core.validate import probability
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, ball
+from accountant.numbers.interval import Interval, ball, enclose
 from accountant.questions.answer import answer, enclosed, share, usual
 
 _HALF = arb("0.5")
@@ -191,9 +191,9 @@ def epsilon(
         return most([pair.max_loss() for pair in asked])
 
     def bounds() -> Interval:  # δ(ε) ≥ 1 − e^ε
-        return Interval.between(
-            (-target.ball()).log1p(), largest(pairs).min(_reaches(pairs, target))
-        )
+        least = enclose(lambda: arb.log1p(-target.ball())).lower
+        most_loss = largest(pairs).min(_reaches(pairs, target))
+        return Interval(least, Interval.of_ball(most_loss).upper)
 
     if target.sign == 0:
         return enclosed(largest, relative_width, pairs, bounds)

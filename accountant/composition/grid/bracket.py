@@ -18,7 +18,7 @@ from accountant.composition.product import Product
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import Interval, enclose
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
 
@@ -202,7 +202,8 @@ def lower_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
     ledger.note("grid")
     found = engine.inverse(_releases(product), delta.ball(), points)[0]
     if found is None:
-        return Fraction(math.nextafter(float((-delta.ball()).log1p().lower()), -math.inf))
+        least = enclose(lambda: arb.log1p(-delta.ball())).lower
+        return Fraction(math.nextafter(float(least), -math.inf))
     return found
 
 

@@ -156,6 +156,18 @@ def test_a_lower_end_that_every_mechanism_has_is_said_to_be_one() -> None:
     assert "Lower end: ln(1 - delta), which every mechanism has." in run.ends
 
 
+@pytest.mark.parametrize("nines", [16, 30, 80])
+def test_a_delta_next_to_one_has_an_answer(nines: int) -> None:
+    delta, sampled = f"0.{'9' * nines}", "SampledWithoutReplacement(Gaussian(2, 2), 10, 100)"
+    found = [
+        dpassay.dpsgd(2, 10, 100, epochs=1, delta=delta, sampling="shuffle").epsilon,
+        dpassay.epsilon(f"Composed({sampled}, 10)", delta),
+    ]
+    for each in found:
+        assert float(each.lower) >= -nines * math.log(10) * (1 + 1e-6)
+        assert each.lower <= each.upper < 0
+
+
 def test_a_limit_that_is_never_reached_changes_nothing() -> None:
     cut = dpassay.dpsgd("1.1", 3, 30, epochs=2, truncated_batch_size=31, **WHERE)
     whole = dpassay.dpsgd("1.1", 3, 30, epochs=2, delta="1e-5")

@@ -17,7 +17,7 @@ from accountant.composition.invert import inverse
 from accountant.core.pair import Pair, ProfileOnly
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import Interval, within
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_ends import narrow_enough
 
@@ -90,10 +90,11 @@ class Between(ProfileOnly):
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
         low = Decimal("-Infinity")
-        for pair in self.least:
-            if not low.is_finite() or not _value(pair, exact(low)) <= delta.ball():
-                low = max(low, _inverse(pair, delta, relative_width).lower)
-        high = _inverse(self.most, delta, relative_width).upper
+        with within():  # the enclosure of one end is no answer
+            for pair in self.least:
+                if not low.is_finite() or not _value(pair, exact(low)) <= delta.ball():
+                    low = max(low, _inverse(pair, delta, relative_width).lower)
+            high = _inverse(self.most, delta, relative_width).upper
         found = Interval(low, max(low, high))
         return narrow_enough(found, relative_width, f"{self.unknown} is not known closer")
 
@@ -103,12 +104,14 @@ class Between(ProfileOnly):
         return f"The law of the loss is not known: {self.unknown} is only enclosed. Ask for delta."
 
     def _around(self, question: Callable[[Pair], arb]) -> arb:
-        """Return a ball around both ends of a number that grows with H."""
+        """Return a ball around both ends of a number ≥ 0 that grows with H."""
         first, *others = map(question, self.least)
         for other in others:
             first = first.max(other)
         most = question(self.most)
-        return most if not first.is_finite() else first.union(most)
+        if first == arb.pos_inf():
+            return most
+        return (first if first.is_finite() else arb(0)).union(most)
 
     def renyi(self, order: arb) -> arb:
         """Return a ball around both ends."""

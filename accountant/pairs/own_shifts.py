@@ -19,7 +19,7 @@ from accountant.density.shifts import Worst, worst
 from accountant.errors import UndecidedError
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import Interval, within
 from accountant.pairs.own_density import OfDensity, OwnDensityPair
 
 _ANSWERS = 64
@@ -74,7 +74,8 @@ class OwnShiftsPair(OfDensity, ProfileOnly):
         limit = delta.ball()
         shift, grown, lower = self.distance, relative_width / 4, Decimal("-Infinity")
         for _ in range(_TRIES):
-            low = _root(self.at(shift), delta, relative_width / 4)
+            with within():  # the enclosure of one shift is not that of the worst
+                low = _root(self.at(shift), delta, relative_width / 4)
             lower = max(lower, low.lower)
             size = max(abs(Fraction(low.upper)), Fraction(_LEAST))
             high = Fraction(max(low.upper, lower)) + grown * size

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from flint import arb
 
-from accountant.errors import NotApplicableError
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.mechanisms import AdditiveNoise, Composed, PoissonSubsampled, Tabulated
 from accountant.mechanisms.additive.all_shifts import AllShifts
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
+from accountant.pairs import own_shifts
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.questions import profile
 from tests.quick import quick
@@ -109,3 +110,14 @@ def test_several_modes_compose_with_other_noise() -> None:
 def test_a_sample_of_several_modes_is_not_known() -> None:
     with pytest.raises(NotApplicableError, match="several modes"):
         PoissonSubsampled(AdditiveNoise(BUMPS), "1/10")
+
+
+def test_what_is_reached_of_one_shift_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise UndecidedError("no", interval=Interval.of_ball(arb(0.5)))
+
+    monkeypatch.setattr(own_shifts, "_root", refuse)
+    pair = own_shifts.OwnShiftsPair(BUMPS, Fraction(1), mirrored=False)
+    with pytest.raises(UndecidedError) as refusal:
+        pair.inverse(ExactReal.of_rational(Fraction(1, 100)), Fraction(1, 10))
+    assert refusal.value.interval is None

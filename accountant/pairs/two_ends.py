@@ -45,7 +45,7 @@ def inverse_between(
         except UndecidedError as refusal:  # it says where this end is, which is no answer
             if refusal.interval is None:
                 raise
-            end = refusal.interval
+            end = Interval(refusal.interval.lower, refusal.interval.upper)
         ends.append(end)
     found = ends[0].hull(ends[1])
     width = float((found.upper - found.lower) / max(abs(found.lower), _LEAST))

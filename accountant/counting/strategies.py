@@ -265,7 +265,7 @@ class Dense:
     integers: tuple[tuple[int, ...], ...]
     below: int
     outputs: tuple[tuple[int, ...], ...] | None = None
-    """B with A = B C, where C is not square, and B not A C⁻¹."""
+    """B = A C⁻¹ of a tree, whose entries are 0 and 1."""
 
     @property
     def steps(self) -> int:
@@ -327,7 +327,8 @@ def restarted_tree(steps: int, period: int) -> Dense:
     """Return binary trees above `period` steps each: an output adds vertices of past trees too.
 
     Those of a tree are the ones of the binary digits of the steps since it was started
-    (`BinaryTree`); other vertices are in no output, and left out.
+    (`BinaryTree`); other vertices are in no output, and left out. One of those left ends at each
+    step, so that C is lower triangular and the outputs determine all measured sums.
     """
     if steps > _MOST_ROWS:
         raise expected("steps", steps, f"at most {_MOST_ROWS} with strategy='tree'")

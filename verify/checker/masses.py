@@ -17,6 +17,12 @@ _MOST_TERMS = 200_000
 """Terms of a series."""
 _SPARE_BITS = 40
 """For the rounding of powers that are made from each other."""
+_MANY = 1000
+"""Trials from which on Arb's incomplete beta function takes longer; at 10¹² it has no digit."""
+_MOST_STEPS = 5000
+"""Convergents: some hundreds are enough where the tail is of use."""
+_NEAR = arb(2) ** -100
+"""Relative distance of two convergents between which the tail lies."""
 
 
 class Bounded(dict[str, Any]):
@@ -88,9 +94,45 @@ def binomial_tail(k: int, n: int, p: arb) -> arb:
     """Return P(Bin(n, p) ≥ k), the incomplete beta function I_p(k, n − k + 1)."""
     if k <= 0 or p >= 1:
         return arb(1)
-    if k < n * p:  # far below the mean Arb has no digit of what is nearly 1
+    if k > n or p <= 0:
+        return arb(0)
+    if k < (n + 1) * p:  # nearly 1 where k is far below the mean
         return 1 - binomial_tail(n - k + 1, n, 1 - p)
-    return arb(0) if k > n or p <= 0 else p.beta_lower(k, n - k + 1, 1)
+    return p.beta_lower(k, n - k + 1, 1) if n < _MANY else _by_fraction(k, n, p)
+
+
+def _by_fraction(k: int, n: int, p: arb) -> arb:
+    """Return P(Bin(n, p) ≥ k) for k ≥ (n + 1)p.
+
+    The continued fraction of DiDonato and Morris ("Algorithm 708", 1992, equation 9): all its
+    entries are positive here, so that its convergents of odd number are above the value, those of
+    even number below. It needs as many at 10¹² as at 100.
+    """
+    a, b = arb(k), arb(n - k + 1)
+    front = binomial_mass(k, n, p) * a * (1 - p)
+    excess = a - (a + b) * p + 1
+    if not excess > 0:
+        raise UnknownError("a tail of a binomial law of so uncertain a probability")
+    above, below = (arb(1), a * excess / (a + 1)), (arb(0), arb(1))
+    for step in range(1, _MOST_STEPS):
+        numerator = (a + step - 1) * (a + b + step - 1) * step * (b - step)
+        if b == step:
+            return front * above[0] / above[1]
+        numerator *= (p / (a + 2 * step - 1)) ** 2
+        denominator = (
+            step
+            + step * (b - step) * p / (a + 2 * step - 1)
+            + (a + step) * (excess + step * (2 - p)) / (a + 2 * step + 1)
+        )
+        following = tuple(
+            denominator * x + numerator * y for x, y in zip(above, below, strict=True)
+        )
+        scale = 1 / following[1]
+        above, below = (following[0] * scale, arb(1)), (above[0] * scale, above[1] * scale)
+        ends = above[0], below[0] / below[1]
+        if abs(ends[0] - ends[1]) < abs(ends[0]) * _NEAR:
+            break
+    return front * ends[0].union(ends[1])
 
 
 def binomial_mass(k: int, n: int, p: arb) -> arb:

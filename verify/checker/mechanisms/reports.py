@@ -27,7 +27,7 @@ from verify.checker.masses import binomial_mass, binomial_tail
 from verify.checker.reals import Real, UnknownError, ball, exp, hull
 
 Law: TypeAlias = dict[str, Any]
-_BLOCKS: Final = 100
+_BLOCKS: Final = 300
 """Blocks of the numbers of clones: more are slower, fewer give a looser bound."""
 _DEVIATIONS: Final = 14
 """Standard deviations of them between which the blocks are."""

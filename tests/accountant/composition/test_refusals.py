@@ -181,7 +181,7 @@ def test_three_hundred_digits_are_refused(count: int, question: object, at: str)
     found = refusal.value.interval
     assert found is not None
     assert near.overlaps(dpassay.Interval(found.lower, found.upper))
-    assert f"Reached {dpassay.Interval(found.lower, found.upper)}" in str(refusal.value)
+    assert str(dpassay.Interval(found.lower, found.upper)) in str(refusal.value)
 
 
 @pytest.mark.slow

@@ -26,6 +26,9 @@ from verify.claims.privacy import (
 from verify.expression import Expression
 from verify.verdict import Verdict
 
+_APART = 1000
+"""A δ this many times an ε is more likely to be an ε that came second."""
+
 
 @final
 class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp"):
@@ -56,7 +59,7 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         conclusion = "p - exp(epsilon)*q > delta" if truth is False else "value <= delta"
         numbers = {"epsilon": eps, "delta": claimed}
         because = _reason(truth)
-        if truth and eps.sign > 0 and eps <= claimed:
+        if truth and eps.sign > 0 and eps * ExactReal.of_rational(_APART) <= claimed:
             other = floats_in_short(f"({claimed}, {eps})-DP")
             because += f" Epsilon comes first: if they are swapped, claim {other}."
         return bounded("delta", truth, value, numbers, because, conclusion=conclusion)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from accountant.mechanisms import AdditiveNoise
 from accountant.notation import parse
 from accountant.numbers.exact import exact
-from accountant.questions import profile
+from accountant.questions import profile, utility
 from tests.quick import quick
 from verify import checker
 from verify.certificate import certify
@@ -151,11 +152,22 @@ def test_a_forged_divergence_is_refused() -> None:
     assert checker.check(json.loads(forged)).problems
 
 
-@pytest.mark.parametrize("claim", ["variance({}) <= 9", "renyi({}, 3/2) <= 1"])
-def test_moments_are_taken_as_given(claim: str) -> None:
-    found = _checked(Relation(id="c", claim=claim.format(_noise(ONE_MODE[10]))))
-    assert found.problems == []
-    assert found.taken_as_given
+@pytest.mark.parametrize("density", quick(["(1+x**2/5)**-3", ONE_MODE[10]], 1))
+def test_moments_are_those_of_the_accountant(density: str) -> None:
+    text = _noise(density)
+    (variance,) = utility.variance(AdditiveNoise(density, scale="5/4"))
+    for claim in (
+        f"variance({text}) <= {Fraction(variance.upper) * 2}",
+        f"variance({text}) >= {Fraction(variance.lower) / 2}",
+    ):
+        found = _checked(Relation(id="c", claim=claim))
+        assert (found.problems, found.taken_as_given) == ([], [])
+
+
+def test_a_renyi_divergence_is_that_of_the_accountant() -> None:
+    text = _noise(ONE_MODE[10])
+    found = _checked(Relation(id="c", claim=f"renyi({text}, 3/2) <= 1"))
+    assert (found.problems, found.taken_as_given) == ([], [])
 
 
 @pytest.mark.parametrize(("dimension", "delta"), [(2, "1/10"), (2, "1/3"), (7, "1/10"), (7, "1/3")])

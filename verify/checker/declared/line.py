@@ -1,7 +1,8 @@
 """Integrals over the line, and the slope, of a density that is written as a formula.
 
 Panels end where pieces do and at distances that double. If −v′/v ≥ λ > 0 beyond R, the integral of
-v there is at most v(R)/λ; if −x v′/v ≥ α > 1, at most v(R)R/(α − 1).
+v there is at most v(R)/λ; if −x v′/v ≥ α > 1, at most v(R)R/(α − 1). Where a sign matters intervals
+are halved until it is known, but on tiny ones.
 
 A density whose slope, with its jumps, is first ≥ 0 and then ≤ 0 has level sets that are intervals.
 Between, where no sign is known, f″ < 0 serves: the slope changes its sign once there.
@@ -18,7 +19,7 @@ from itertools import pairwise
 from flint import acb, arb, arb_series
 
 from accountant.numbers.precision import ctx
-from verify.checker.declared.formula import Cut, Known, Piece, known, pieces
+from verify.checker.declared.formula import Cut, Known, Piece, known, pieces, united
 from verify.checker.kernel.expressions import ZERO, Apply, Budget, Name, Node, Number, ProofError
 from verify.checker.kernel.ranges import INFINITY, Range, ball
 from verify.checker.reals import UnknownError
@@ -29,13 +30,17 @@ _STARTS = tuple(2**n for n in range(17))
 """Where tails are tried to begin."""
 _HALVINGS = 16
 """Of an interval on which a sign is not known."""
-BITS = 64
+_BITS = 64
 """To which integrals are computed, and below which share of them a tail is left."""
 _PRECISION, _FLOOR = 256, arb(2) ** -140
 """Bits of an integrand, and the value below which an integral is not told from 0."""
 _MOST_PANELS = 300
 """Doublings: 2^−300 is left of a tail like 1/x²."""
-_MOST_VALUES = 50_000
+_MOST_CELLS = 256
+"""Intervals of unknown sign at once: more are no crossing but a function that is nearly 0."""
+_SHARES = (Fraction(1, 2), Fraction(3, 8))
+"""Where an interval is cut: at another point where the first one is the root."""
+_MOST_VALUES = 20_000
 """Of an integrand on one interval: a second or two."""
 
 Integrand = Callable[[acb, bool], acb]
@@ -125,7 +130,7 @@ def integral(panel: Panel, ends: Sequence[Fraction], tails: Sequence[Piece]) -> 
 
 
 def _enough(found: arb) -> arb:
-    return (found.lower() * arb(2) ** -BITS).max(_FLOOR)
+    return (found.lower() * arb(2) ** -_BITS).max(_FLOOR)
 
 
 def _tail(panel: Panel, tail: Piece, last: Fraction, sign: int, before: arb) -> arb:
@@ -149,15 +154,79 @@ def _tail(panel: Panel, tail: Piece, last: Fraction, sign: int, before: arb) -> 
     return found + arb(0, rest or arb(0))
 
 
-def between(f: Integrand, low: Fraction, high: Fraction, enough: arb, bits: int = BITS) -> arb:
-    """Return the integral of what is analytic between two points, but at a few."""
+def smooth(f: Integrand, low: Fraction, high: Fraction, enough: arb) -> arb:
+    """Return the integral of what is analytic between two points."""
     found = acb.integral(
-        f, acb(ball(low)), acb(ball(high)), rel_tol=arb(2) ** -bits,
-        abs_tol=enough * arb(2) ** (BITS - bits), eval_limit=_MOST_VALUES,
+        f, acb(ball(low)), acb(ball(high)),
+        rel_tol=arb(2) ** -_BITS, abs_tol=enough, eval_limit=_MOST_VALUES,
     ).real  # fmt: skip
     if not found.is_finite():
         raise UnknownError("the integrals of a density that is written as a formula")
     return found
+
+
+def stretches(
+    f: Callable[[arb], arb], slope: Callable[[arb], arb], low: Fraction, high: Fraction
+) -> list[tuple[Fraction, Fraction, int]]:
+    """Return intervals on which the sign of f is known, neighbours as one; 0 on others.
+
+    Where the slope has one sign, signs at points say where f changes its own.
+    """
+    done: list[tuple[Fraction, Fraction, int]] = []
+    cells = [(low, high)]
+    for _ in range(_BITS):
+        halves = []
+        for a, b in cells:
+            cell = around(a, b)
+            if sign := _sign_of(f(cell)):
+                done.append((a, b, sign))
+            elif _sign_of(slope(cell)):
+                done += _monotone(f, a, b)
+            else:
+                halves += [(a, (a + b) / 2), ((a + b) / 2, b)]
+        cells = halves
+        if len(cells) > _MOST_CELLS:
+            break
+    found: list[tuple[Fraction, Fraction, int]] = []
+    for a, b, sign in sorted([*done, *((a, b, 0) for a, b in cells)]):
+        start = found.pop()[0] if found and found[-1][2] == sign else a
+        found.append((start, b, sign))
+    return found
+
+
+def _monotone(
+    f: Callable[[arb], arb], low: Fraction, high: Fraction
+) -> list[tuple[Fraction, Fraction, int]]:
+    """Return the parts of an interval, on which f is monotone, by halving."""
+    first, last = (_sign_of(f(ball(end))) for end in (low, high))
+    if first == last != 0:
+        return [(low, high, first)]
+    first, last = first or -last, last or -first  # at an end that is a root, on either side of it
+    a, b = low, high
+    for _ in range(_BITS if first else 0):
+        for share in _SHARES:
+            middle = a + (b - a) * share
+            if sign := _sign_of(f(ball(middle))):
+                break
+        else:
+            break
+        a, b = (middle, b) if sign == first else (a, middle)
+    parts = (low, a, first), (a, b, 0), (b, high, last)
+    return [part for part in parts if part[0] < part[1]]
+
+
+def _sign_of(value: arb) -> int:
+    return 1 if value > 0 else -1 if value <= 0 else 0
+
+
+def slope(formula: Node, x: arb) -> arb:
+    """Return a ball that contains the derivative on a ball."""
+    return _series(formula, arb_series([x, 1], prec=2))[1]
+
+
+def around(low: Fraction, high: Fraction) -> arb:
+    """Return a ball that contains an interval."""
+    return ball((low + high) / 2) + arb(0, ball((high - low) / 2).upper())
 
 
 def at(parts: Sequence[Piece], low: Cut, high: Cut) -> Piece:
@@ -179,20 +248,22 @@ def cuts(parts: Sequence[Piece]) -> list[Fraction]:
     return [part.low for part in parts if part.low is not None]
 
 
-def steepest(parts: Sequence[Piece], low: Cut, high: Cut) -> arb:
-    """Return a bound of −(ln f)′ on an interval where f is continuous and > 0, else ∞."""
+def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[arb, arb]:
+    """Return bounds of −(ln f)′ on an interval where f is continuous and > 0, else ∓∞."""
     within = [
         part for part in parts
         if (part.low is None or high is None or part.low < high)
         and (part.high is None or low is None or low < part.high)
     ]  # fmt: skip
-    if not all(part.joined for part in within[1:]):
-        return INFINITY
-    return max(_fall(part, low, high) for part in within)
+    found = [_loss(part, low, high) for part in within if part.formula != ZERO]
+    if len(found) < len(within) or None in found or not all(p.joined for p in within[1:]):
+        return -INFINITY, INFINITY
+    ranges = reduce(united, (one for one in found if one is not None))
+    return ranges.low, ranges.high
 
 
-def _fall(part: Piece, low: Cut, high: Cut) -> arb:
-    """Bound −(ln f)′ on what of an interval lies in a piece, on one side of 0."""
+def _loss(part: Piece, low: Cut, high: Cut) -> Range | None:
+    """Return the range of −(ln f)′ on what of an interval lies in a piece, on one side of 0."""
     a = part.low if low is None or (part.low is not None and part.low > low) else low
     b = part.high if high is None or (part.high is not None and part.high < high) else high
     turned = a is None or a < 0
@@ -203,9 +274,7 @@ def _fall(part: Piece, low: Cut, high: Cut) -> arb:
     with ctx.workprec(_PRECISION):
         last = INFINITY if b is None else ball(b).upper()
         ratio = _sizes(part.formula, ball(a).lower(), last).ratio
-    if part.formula == ZERO or ratio is None:
-        return INFINITY
-    return ratio.high if turned else -ratio.low
+    return ratio if turned or ratio is None else -ratio
 
 
 def mass(parts: Sequence[Piece]) -> arb:
@@ -217,7 +286,7 @@ def mass(parts: Sequence[Piece]) -> arb:
             return arb(0)
         if low is None or high is None:
             return None
-        return between(compiled(formula), low, high, enough)
+        return smooth(compiled(formula), low, high, enough)
 
     return integral(panel, cuts(parts), tails(parts))
 
@@ -279,8 +348,7 @@ def _sign(node: Node, low: arb, high: arb) -> str:
 def _concave(node: Node, low: Fraction, high: Fraction) -> bool:
     """Whether f″ < 0 on an interval."""
     with ctx.workprec(_PRECISION):
-        cell = ball((low + high) / 2) + arb(0, ball((high - low) / 2).upper())
-        found = _series(node, arb_series([cell, 1], prec=3))
+        found = _series(node, arb_series([around(low, high), 1], prec=3))
     return bool(found[2] < 0)
 
 

@@ -16,13 +16,13 @@ from typing import Any
 from flint import acb, arb
 
 from verify.checker.declared import line
-from verify.checker.declared.formula import LONGEST, Cut, Piece, pieces
+from verify.checker.declared.formula import LONGEST, Cut, Piece, pieces, power, product
 from verify.checker.declared.formula import mirrored as turned
 from verify.checker.declared.law import DeclaredLaw, Pair, unknown
-from verify.checker.kernel.expressions import ZERO
+from verify.checker.kernel.expressions import ZERO, Name
 from verify.checker.kernel.ranges import fraction
 from verify.checker.notation import Argument, Noise, positive
-from verify.checker.reals import Real, UnknownError, ball, exp
+from verify.checker.reals import INFINITE, Real, UnknownError, ball, exp, log
 
 
 def _text(value: Any) -> str:
@@ -77,11 +77,8 @@ def is_worst(noise: Noise) -> bool:
         return False
 
 
-_JUMP_BITS = 40
-"""Of an integral over a jump, which is halved in upon: twelve digits."""
 _Sides = tuple[tuple[Piece, ...], tuple[Piece, ...], arb]
-_Shape = Callable[[acb, acb, bool], acb]
-"""What is integrated of p and e^ε q, and whether it has to be analytic."""
+_Shape = Callable[[acb, acb], acb]
 
 
 @lru_cache(maxsize=64)
@@ -99,66 +96,105 @@ def _of(pair: Pair) -> _Sides:
     return _laws(pair["density"], pair["distance"], pair["mirrored"])
 
 
-def _integral(pair: Pair, epsilon: Any, shape: _Shape, bits: int) -> Real:
-    """Return the integral of shape(p, e^ε q) ≤ p, which is 0 where p < e^ε q, over ∫ f."""
+def _integral(pair: Pair, epsilon: Any, shape: _Shape) -> Real:
+    """Return the integral of shape(p, e^ε q) ≤ p over where p > e^ε q, over ∫ f."""
     p, q, whole = _of(pair)
     factor = acb(ball(exp(epsilon)))
 
     def panel(low: Cut, high: Cut, enough: arb) -> arb | None:
         one, other = (line.at(part, low, high) for part in (p, q))
-        if one.formula == ZERO or _none_above(pair, low, high, epsilon):
+        side = -1 if one.formula == ZERO else _side(pair, low, high, epsilon)
+        if side < 0:
             return arb(0)
         if low is None or high is None:
             return None
         f, g = line.compiled(one.formula), line.compiled(other.formula)
 
-        def integrand(x: acb, analytic: bool) -> acb:
-            return shape(f(x, analytic), factor * g(x, analytic), analytic)
+        def both(x: acb, analytic: bool, shape: _Shape = shape) -> acb:
+            return shape(f(x, analytic), factor * g(x, analytic))
 
-        return line.between(integrand, low, high, enough, bits)
+        parts = [(low, high, side)] if side else line.stretches(
+            lambda x: (f(acb(x), False) - factor * g(acb(x), False)).real,
+            lambda x: line.slope(one.formula, x) - factor.real * line.slope(other.formula, x),
+            low, high,
+        )  # fmt: skip
+        found = arb(0)
+        for a, b, sign in parts:
+            if sign > 0:
+                found += line.smooth(both, a, b, enough)
+            elif not sign:
+                most = both(acb(line.around(a, b)), False).real.upper().max(arb(0))
+                found += arb(0).union(most * ball(b - a))
+        return found
 
     return Real(line.integral(panel, line.cuts(p) + line.cuts(q), line.tails(p)) / whole)
 
 
-def _none_above(pair: Pair, low: Cut, high: Cut, epsilon: Any) -> bool:
-    """Whether it is known that no loss on an interval is above ε.
+def _side(pair: Pair, low: Cut, high: Cut, epsilon: Any) -> int:
+    """Return 1 where every loss is above ε, −1 where none is, 0 where that is not known.
 
     Where f > 0 is continuous the loss at x is the integral of −(ln f)′ from x − t to x.
     """
     low = None if low is None else low - pair["distance"]
-    most = line.steepest(_of(pair)[1], low, high)
-    return bool(most.is_finite() and fraction(most) * pair["distance"] <= epsilon)
+    least, most = line.losses(_of(pair)[1], low, high)
+    if most.is_finite() and fraction(most) * pair["distance"] <= epsilon:
+        return -1
+    return 1 if least.is_finite() and fraction(least) * pair["distance"] > epsilon else 0
+
+
+def _excess(p: acb, q: acb) -> acb:
+    return p - q
+
+
+@lru_cache(maxsize=512)
+def _answers(density: str, distance: Fraction, mirrored: bool, epsilon: Any) -> tuple[Real, ...]:
+    """Return P(L > ε), e^ε Q(L > ε) and H(ε)."""
+    pair = {"density": density, "distance": distance, "mirrored": mirrored}
+    shapes: tuple[_Shape, ...] = (lambda p, q: p, lambda p, q: q, _excess)
+    return tuple(_integral(pair, epsilon, shape) for shape in shapes)
+
+
+def _asked(pair: Pair, epsilon: Any) -> tuple[Real, ...]:
+    return _answers(pair["density"], pair["distance"], pair["mirrored"], epsilon)
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
-    at = pair["density"], pair["distance"], pair["mirrored"], epsilon
-    return tuple(_answers(*at, stick=False))
+    p, q, _ = _asked(pair, epsilon)
+    return p, q / exp(epsilon)
 
 
 def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
     """Return ∫ (p − e^ε q)⁺."""
-    at = pair["density"], pair["distance"], pair["mirrored"], epsilon
-    return _answers(*at, stick=True)[0]
+    return _asked(pair, epsilon)[2]
 
 
-@lru_cache(maxsize=512)
-def _answers(
-    density: str, distance: Fraction, mirrored: bool, epsilon: Any, *, stick: bool
-) -> list[Any]:
-    """Return H(ε), or P(L > ε) and Q(L > ε), whose integrands jump."""
-    pair = {"density": density, "distance": distance, "mirrored": mirrored}
+def _renyi(pair: Pair, order: Any) -> Any:
+    """Return ln(∫ p^a q^{1−a})/(a − 1): the moment is the mass of another formula."""
+    if not isinstance(order, Fraction) or order == 1:
+        raise UnknownError("this divergence of a density that is written as a formula")
+    p, q, whole = _of(pair)
+    ends = sorted({*line.cuts(p), *line.cuts(q)})
+    found = []
+    for low, high in zip([None, *ends], [*ends, None], strict=True):
+        one, other = (line.at(part, low, high).formula for part in (p, q))
+        if one != ZERO == other:
+            return INFINITE
+        formula = ZERO if one == ZERO else product(power(one, order), power(other, 1 - order))
+        found.append(Piece(low, high, formula))
+    return log(Real(line.mass(found) / whole)) / (order - 1)
 
-    def excess(p: acb, q: acb, analytic: bool) -> acb:
-        return (p - q).real_max(acb(0), analytic=analytic)
 
-    def above(p: acb, q: acb, analytic: bool) -> acb:
-        return (p - q).real_heaviside(analytic=analytic)
-
-    if stick:
-        return [_integral(pair, epsilon, excess, line.BITS)]
-    p = _integral(pair, epsilon, lambda p, q, a: p * above(p, q, a), _JUMP_BITS)
-    q = _integral(pair, epsilon, lambda p, q, a: q * above(p, q, a), _JUMP_BITS)
-    return [p, q / exp(epsilon)]
+def _variance(noise: Noise) -> Any:
+    """Return s² (E X² − (E X)²)."""
+    _require_density(noise)
+    parts = pieces(noise["density"])
+    whole, x = line.mass(parts), Name("x")
+    second, first = (
+        Real(line.mass([Piece(p.low, p.high, product(p.formula, power(x, Fraction(n))))
+                        for p in parts]) / whole)
+        for n in (2, 1)
+    )  # fmt: skip
+    return noise["scale"] * noise["scale"] * (second - first * first)
 
 
 OWN_DENSITY = DeclaredLaw(
@@ -174,6 +210,8 @@ OWN_DENSITY = DeclaredLaw(
     parameters=("density", "distance", "mirrored"),
     pair=_pair,
     tails=_tails,
+    renyi=_renyi,
     largest_loss=unknown("the largest loss of a density that is written as a formula"),
+    variance=_variance,
     hockey_stick=_hockey_stick,
 )

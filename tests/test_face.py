@@ -391,6 +391,7 @@ def test_a_claim_is_said_in_several_ways() -> None:
         "Laplace(1) is 1-DP, for neighbours by replace-one",
         "Laplace(1) satisfies 1-DP under replace-one.",
         "Laplace(1) is (1)-DP, under replace-one",
+        "Laplace(1)   is 1-DP,  under   replace-one",
     ]
     assert len({dpassay.verify(claim).formal for claim in claims}) == 1
 

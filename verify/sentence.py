@@ -14,7 +14,7 @@ _NAMES = {name: name for names in _WORDS.values() for name in names}
 _OF_RENYI = {**_NAMES, "alpha": "order", "epsilon": "renyi"}
 """What the names of numbers mean here, and before RDP."""
 _SENTENCE = re.compile(
-    r"(?P<mechanism>.+?)\s+(?:is|satisfies|has|provides)\s+(?P<guarantee>.+)", re.DOTALL
+    r"(?P<mechanism>.+?)\s(?:is|satisfies|has|provides)\s(?P<guarantee>.+)", re.DOTALL
 )
 _VERB = re.compile(r"\b(?:is|are|satisfies|has|provides)\s")
 _NEIGHBOURS = re.compile(
@@ -59,7 +59,7 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
             f"Expected one guarantee after {said!r}, not {text[verb.end() :]!r}. "
             f"{_FORMS}{_ELSEWHERE.get(said, '')}{_ELSEWHERE.get(last, '')}"
         )
-    return found["mechanism"], words
+    return found["mechanism"].rstrip(), words
 
 
 def read_guarantee(text: str) -> dict[str, str] | None:
@@ -70,7 +70,7 @@ def read_guarantee(text: str) -> dict[str, str] | None:
     >>> read_guarantee("rho-zCDP with rho=0.1"), read_guarantee("(ε=1, δ=1e-5)-DP")
     ({'rho': '0.1'}, {'epsilon': '1', 'delta': '1e-5'})
     """
-    text, near = text.strip().rstrip(".? "), {}
+    text, near = " ".join(text.split()).rstrip(".? "), {}
     if relation := _NEIGHBOURS.search(text):
         text = text[: relation.start()]
         near = {"adjacency": re.sub(r"[-_/ ]+", "-", relation["relation"])}

@@ -269,7 +269,7 @@ class Interval:
             return self.lower == other.lower and self.upper == other.upper
         if not reading.is_number(other):
             return NotImplemented
-        low, high = reading.side(self.lower, self.upper, other)  # type: ignore[arg-type]
+        low, high = reading.side(self.lower, self.upper, other)  # type: ignore[arg-type]  # a number or text
         if low > 0 or high < 0:
             return False
         if low == high == 0:
@@ -303,7 +303,7 @@ class Interval:
             low = (self.lower > most) - (self.lower < most)  # of the least difference
             high = (self.upper > least) - (self.upper < least)  # of the largest
         elif reading.is_number(other) or isinstance(other, str):
-            low, high = reading.side(self.lower, self.upper, other)  # type: ignore[arg-type]
+            low, high = reading.side(self.lower, self.upper, other)  # type: ignore[arg-type]  # a number or text
         else:
             raise TypeError(f"Expected a number to compare with, not {type(other).__name__}.")
         if not below:

@@ -17,7 +17,7 @@ from verify.checker import allocation
 from verify.checker.arithmetic import crossing, largest, least, total
 from verify.checker.compositions import composed, samples
 from verify.checker.declared import BY_LAW
-from verify.checker.declared.law import laplace_tails
+from verify.checker.declared.law import laplace_moment, laplace_tails
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
 from verify.checker.masses import Bounded, masses, mixed, theta
 from verify.checker.mechanisms import reports
@@ -228,8 +228,7 @@ def renyi(law: Law, order: Any) -> Any:
             t = law["distance"]
             if not less:
                 return t + exp(-t) - 1
-            moment = order * exp(less * t) + less * exp(-order * t)
-            return log(moment / (2 * order - 1)) / less
+            return log(laplace_moment(t, order)) / less
         case "laplace-product":
             laws = ({"law": "laplace", "distance": t} for t in law["distances"])
             return total([renyi(one, order) for one in laws])

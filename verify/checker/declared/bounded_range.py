@@ -141,11 +141,8 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
 
 
 BOUNDED_RANGE = DeclaredLaw(
-    mechanism="",
-    arguments={},
     name="bounded-range-product",
     parameters=("length", "count"),
-    pair=EXPONENTIAL.pair,
     tails=_tails,
     renyi=lambda pair, order: pair["count"] * EXPONENTIAL.renyi(pair, order),
     largest_loss=lambda pair: pair["count"] * pair["length"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias, final
 
@@ -29,14 +29,14 @@ _UNKNOWN = unknown("this divergence, variance or quantile of the mechanism")
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DeclaredLaw:
     """One mechanism with one worst pair, which is its own reverse up to reflection.
 
     Parameters
     ----------
     mechanism, arguments
-        The name in the notation, and the arguments in their order.
+        The name in the notation, and the arguments in their order; none for a pair alone.
     name, parameters
         The name of the worst pair in a certificate, and its parameters.
     pair
@@ -59,13 +59,13 @@ class DeclaredLaw:
         Returns pairs that neighbours have, and one that dominates a release on every history.
     """
 
-    mechanism: str
-    arguments: Mapping[str, Argument]
     name: str
     parameters: tuple[str, ...]
-    pair: Callable[[Noise], Pair]
     tails: Callable[[Pair, Any], tuple[Any, Any]]
     largest_loss: Callable[[Pair], Any]
+    mechanism: str = ""
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    pair: Callable[[Noise], Pair] = unknown("one pair of this mechanism")
     renyi: Callable[[Pair, Any], Any] = _UNKNOWN
     variance: Callable[[Noise], Any] = _UNKNOWN
     quantile: Callable[[Noise, Any], Any] = _UNKNOWN
@@ -82,6 +82,12 @@ def laplace_tails(t: Any, epsilon: Any) -> tuple[Any, Any]:
     if epsilon < -t:
         return ALL
     return 1 - exp((epsilon - t) / 2) / 2, exp(-(t + epsilon) / 2) / 2
+
+
+def laplace_moment(t: Any, order: Any) -> Any:
+    """Return E_P e^{(a − 1)L} of Laplace laws t apart."""
+    less = order - 1
+    return (order * exp(less * t) + less * exp(-order * t)) / (2 * order - 1)
 
 
 def two_candidates(tail: Callable[[Any], Any], t: Any) -> list[Pair]:

@@ -18,9 +18,9 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.arithmetic import largest
-from verify.checker.declared.law import DeclaredLaw, Pair, unknown
+from verify.checker.declared.law import DeclaredLaw, Pair, laplace_moment, laplace_tails
 from verify.checker.notation import Noise
-from verify.checker.reals import FewDigitsError, compare, exp, log
+from verify.checker.reals import exp, log
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
 
@@ -69,26 +69,10 @@ def _failed(pair: Pair) -> Any:
     return log(a / b)
 
 
-def _laplace(t: Any, x: Any) -> tuple[Any, Any]:
-    """Return P(l > x) and Q(l > x); P stands at t, and l = |y| - |y - t|."""
-    if _surely(x, ">=", t):
-        return _ZERO, _ZERO
-    if _surely(x, "<", -t):
-        return _ONE, _ONE
-    return 1 - exp((x - t) / 2) / 2, exp(-(t + x) / 2) / 2
-
-
-def _surely(x: Any, sign: str, y: Any) -> bool:
-    truth = compare(x, sign, y)
-    if truth is None:
-        raise FewDigitsError("a loss too near an atom")
-    return truth
-
-
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     (a, no_a), (b, no_b) = _chances(pair)
-    p, q = _laplace(pair["distance"], epsilon - _ratio(pair))
-    if _surely(_failed(pair), ">", epsilon):
+    p, q = laplace_tails(pair["distance"], epsilon - _ratio(pair))
+    if _failed(pair) > epsilon:
         return a * p + no_a, b * q + no_b
     return a * p, b * q
 
@@ -99,17 +83,13 @@ def _renyi(pair: Pair, order: Any) -> Any:
     t, passed, failed = pair["distance"], _ratio(pair), _failed(pair)
     if order == 1:
         return a * (passed + t + exp(-t) - 1) + no_a * failed
-    less = order - 1
-    moment = (order * exp(less * t) + less * exp(-order * t)) / (2 * order - 1)
+    less, moment = order - 1, laplace_moment(t, order)
     return log(a * exp(less * passed) * moment + no_a * exp(less * failed)) / less
 
 
 TESTED_RELEASE = DeclaredLaw(
-    mechanism="",
-    arguments={},
     name="tested-release",
     parameters=("distance", "margin", "step", "rises"),
-    pair=unknown("one pair of a tested release"),
     tails=_tails,
     renyi=_renyi,
     largest_loss=lambda pair: largest([_ratio(pair) + pair["distance"], _failed(pair)]),

@@ -6,14 +6,17 @@ is to add its file, and its name to the list below.
 
 from verify.checker.declared.above_threshold import ABOVE_THRESHOLD
 from verify.checker.declared.bounded_range import BOUNDED_RANGE
-from verify.checker.declared.discrete_maxima import DISCRETE_MAXIMA
 from verify.checker.declared.exponential import EXPONENTIAL
 from verify.checker.declared.k_norm import K_NORM
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
 from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
-from verify.checker.declared.report_noisy_max import LAPLACE_MAXIMA, REPORT_NOISY_MAX
+from verify.checker.declared.report_noisy_max import (
+    DISCRETE_MAXIMA,
+    LAPLACE_MAXIMA,
+    REPORT_NOISY_MAX,
+)
 from verify.checker.declared.skellam import SKELLAM
 from verify.checker.declared.tested_release import TESTED_RELEASE
 from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE

@@ -13,6 +13,11 @@ the noise of one score an upper one. F is here an integral by Arb's own quadratu
 accountant adds up a trapezoidal rule, or a sum of exponentials. f is log-concave, so that
 f(a + t)/f(a) falls with a: the best a lies between two numbers where f(a + t) − e^ε f(a) has
 different signs.
+
+With discrete Laplace noise a is an integer. A product of polynomials gives all masses of Y − X at
+once: beyond N on either side the noises have at most k q^N. Of any scores a step of one costs no
+more than a step of that noise, whose trade-off function is that of randomised response, again and
+again: so that noise moved by t bounds all.
 """
 
 from __future__ import annotations
@@ -20,16 +25,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
-from itertools import pairwise
+from functools import lru_cache, reduce
+from itertools import accumulate, pairwise
 from typing import Any
 
-from flint import acb, arb
+from flint import acb, arb, arb_poly
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
-from verify.checker.declared.discrete_maxima import discrete_pair
-from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates, unknown
+from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, pure, two_candidates
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
@@ -41,6 +45,12 @@ _BITS, _FAR = 60, 16
 """Of an integral, and how far it goes beyond the last place of the maximum."""
 _STEP, _REACH, _HALVINGS = 0.1, 12.0, 60
 """Of a sum in floats, and of the search for the best a."""
+_SUM_BITS = 80
+"""Of a sum of discrete noise: what is beyond its last term is less than its power of 2."""
+_MOST_TERMS = 6000
+"""Of it: more take minutes."""
+_CUTS = 8
+"""Parts of a move in which a score may stand behind."""
 _TIED = 1 - 1e-9
 """Share of the largest value from which on another one counts as equal: the first is taken."""
 _ASIDE = (2e-13, 1e-9, 1e-5)
@@ -61,7 +71,7 @@ def _pair(noise: Noise) -> Pair:
         case "Exponential":
             return {"law": "noisy-maximum", "distance": t}
         case "DiscreteLaplace":
-            return discrete_pair(noise)
+            return _discrete_pair(noise, moved)
         case "Laplace":
             return laplace_pair(int(noise["candidates"]), t)
     return {
@@ -74,12 +84,25 @@ def _pair(noise: Noise) -> Pair:
 
 def laplace_pair(candidates: int, t: Any) -> Pair:
     """Return that of two candidates, or what lies between some equal scores and one noise."""
+    one = {"law": "laplace-maxima", "distance": t}
+    return _of_equal_scores(one, candidates, {"law": "laplace", "distance": t})
+
+
+def _discrete_pair(noise: Noise, moved: Any) -> Pair:
+    """Return the same of integer scores. The first of equal ones wins: a level is any integer."""
+    one = {"law": "discrete-maxima", "distance": moved / noise["scale"], "shift": moved}
+    return _of_equal_scores(one, int(noise["candidates"]), _moved_noise(one))
+
+
+def _of_equal_scores(one: Pair, candidates: int, most: Pair) -> Pair:
     few = min(candidates, _FEW)
-    one: Pair = {"law": "laplace-maxima", "distance": t}
     sets = [{**one, "candidates": Fraction(s), "others": Fraction(few - s)} for s in range(1, few)]
-    if len(sets) == 1:
-        return sets[0]
-    return {"law": "between", "factors": [*sets, {"law": "laplace", "distance": t}]}
+    return {"law": "between", "factors": [*sets, most]} if len(sets) > 1 else sets[0]
+
+
+def _moved_noise(pair: Pair) -> Pair:
+    scale = pair["shift"] / pair["distance"]
+    return {"law": "discrete-laplace", "scale": scale, "shift": pair["shift"]}
 
 
 def _is_integer(value: Any) -> bool:
@@ -301,11 +324,8 @@ REPORT_NOISY_MAX = DeclaredLaw(
 )
 
 LAPLACE_MAXIMA = DeclaredLaw(
-    mechanism="",
-    arguments={},
     name="laplace-maxima",
     parameters=("candidates", "others", "distance"),
-    pair=unknown("one pair of a noisy maximum"),
     tails=_tails,
     hockey_stick=_hockey_stick,
     largest_loss=lambda pair: pair["distance"],
@@ -313,3 +333,74 @@ LAPLACE_MAXIMA = DeclaredLaw(
     ends=_laplace_ends,
 )
 """A candidate wins by exceeding a number, whatever that is, which moves by at most t."""
+
+
+@lru_cache(maxsize=64)
+def _levels(s: int, r: int, rate: str, precision: int) -> tuple[list[arb], int, arb]:
+    """Return F at the levels from −2N on, where 0 stands in this list, and what is beyond N."""
+    step, bits = arb(rate), _SUM_BITS + precision // 2
+    terms = math.ceil(bits * math.log(2) / float(step)) + 1
+    if terms > _MOST_TERMS:
+        raise UnknownError("the maximum of discrete noise of so large a scale")
+    q = (-step).exp()
+    cdf = [
+        (step * x).exp() / (1 + q) if x < 0 else 1 - (-step * (x + 1)).exp() / (1 + q)
+        for x in range(-terms - 1, terms + 1)
+    ]
+    first, second = ([y**n - x**n for x, y in pairwise(cdf)] for n in (s, r))
+    gap = arb_poly(first[::-1]) * arb_poly(second)
+    return list(accumulate(gap.coeffs())), 2 * terms, (s + r) * q**terms
+
+
+def _chances(pair: Pair) -> tuple[list[arb], list[arb], int, arb]:
+    """Return F(a + t) and F(a) for levels a, where 0 stands in the lists, and what is beyond."""
+    if pair["shift"] > _MOST_TERMS:
+        raise UnknownError("the maximum of discrete noise that is moved so far")
+    rate = str(ball(pair["distance"] / pair["shift"]).str(ctx.prec))
+    found, zero, beyond = _levels(int(pair["candidates"]), int(pair["others"]), rate, ctx.prec)
+    t, around = int(pair["shift"]), arb(0).union(beyond)
+    found = [x + around for x in found]
+    none, all_of_it = [around] * t, [1 - around] * t
+    return found + all_of_it, none + found, zero + t, beyond
+
+
+def _discrete_hockey_stick(pair: Pair, epsilon: Any) -> Any:
+    """Return the largest F(a + t) - e^eps F(a); beyond all levels it is about 0, or 1 - e^eps."""
+    if not -pair["distance"] < epsilon < pair["distance"]:
+        return Fraction(0) if epsilon > 0 else 1 - exp(epsilon)
+    (p, q, _, beyond), factor = _chances(pair), ball(exp(epsilon))
+    best = reduce(arb.max, (x - factor * y for x, y in zip(p, q, strict=True)))
+    return Real(best.union(best.max(2 * beyond).max(1 - factor * (1 - 2 * beyond))))
+
+
+def _discrete_tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+    """Return F(a + t) and F(a) of the best level; of all that may be it, where several may."""
+    if not -pair["distance"] < epsilon < pair["distance"]:
+        return NONE if epsilon > 0 else ALL
+    (p, q, _, _), factor = _chances(pair), ball(exp(epsilon))
+    values = [x - factor * y for x, y in zip(p, q, strict=True)]
+    best = reduce(arb.max, values)
+    tied = [level for level, value in enumerate(values) if not value < best]
+    return tuple(Real(reduce(arb.union, [side[i] for i in tied])) for side in (p, q))  # type: ignore[return-value]  # two
+
+
+def _discrete_ends(pair: Pair) -> tuple[list[Pair], Pair]:
+    """Return some levels of two candidates, and the noise moved by t."""
+    two = {**pair, "candidates": Fraction(1), "others": Fraction(1)}
+    (above, here, zero, _), t = _chances(two), int(pair["shift"])
+    found: list[Pair] = []
+    for a in sorted({-(i * t) // _CUTS for i in range(_CUTS + 1)}):
+        p, q = Real(above[zero + a]), Real(here[zero + a])
+        found.append({"law": "finite", "p": [p, 1 - p], "q": [q, 1 - q]})
+    return found, _moved_noise(pair)
+
+
+DISCRETE_MAXIMA = DeclaredLaw(
+    name="discrete-maxima",
+    parameters=("candidates", "others", "distance", "shift"),
+    tails=_discrete_tails,
+    largest_loss=lambda pair: pair["distance"],
+    only_alone=True,
+    hockey_stick=_discrete_hockey_stick,
+    ends=_discrete_ends,
+)

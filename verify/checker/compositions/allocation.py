@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 from flint import acb, acb_mat, acb_poly, acb_series, arb, arb_series
 
@@ -235,8 +235,9 @@ def _along(of: Allocation, sums: _Sums, c: arb, step: arb, nodes: int) -> list[a
     h = 2 * arb.pi() / (sums.points * step)
     folded = [acb(0)] * sums.points
     factorial = math.factorial(n)
-    for k, psi in enumerate(_series(mu, t, h, sums), sums.near + 1):
-        folded[k % sums.points] += h * factorial * (h * k * b).exp() * _power(psi, t)[n]
+    with ctx.workcap(n + 1):
+        for k, psi in enumerate(_series(mu, t, h, sums), sums.near + 1):
+            folded[k % sums.points] += h * factorial * (h * k * b).exp() * (psi**t)[n]
     for k, value in enumerate(_powers(of, h, sums), sums.first + 1):
         folded[k % sums.points] += h * (h * k * b).exp() * value
     whole = acb.dft(folded, inverse=True)
@@ -316,17 +317,6 @@ def _series(mu: arb, t: int, h: arb, sums: _Sums) -> list[acb_series]:
     return found
 
 
-def _power(base: Any, exponent: int) -> Any:
-    """Return a power of a series, as long as the series is."""
-    found, length = None, base.prec
-    with ctx.workcap(length):
-        while exponent:
-            if exponent & 1:
-                found = base if found is None else found * base
-            base, exponent = base * base, exponent >> 1
-    return found
-
-
 @lru_cache(maxsize=64)
 def _moments(mu: str, t: int) -> list[arb]:
     """Return E W^j for whole j."""
@@ -337,7 +327,7 @@ def _moments(mu: str, t: int) -> list[arb]:
             (k * (k - 1) * square / 2).exp() / arb(t) ** k / math.factorial(k)
             for k in range(length)
         ]
-        whole = _power(arb_series(terms, prec=length), t)
+        whole = arb_series(terms, prec=length) ** t
         return [whole[j] * math.factorial(j) for j in range(length)]
 
 

@@ -6,8 +6,7 @@ the angle to v. ‖x‖² = r² + t² + 2rtu, so ‖x‖ − r > ε where u > ε
 
     G(ε) = P(L ≤ ε) = ∫ Γ(d, (t² − ε²)/(2(ε − t sin φ)))/Γ(d) cos^{d−2} φ dφ over sin φ < ε/t,
 
-over the integral of cos^{d−2} φ, and Q(L > ε) = P(L < −ε). Γ(d, x)/Γ(d) is e^{−x} Σ x^k/k! over
-k < d.
+over the integral of cos^{d−2} φ, and Q(L > ε) = P(L < −ε).
 """
 
 from __future__ import annotations
@@ -58,23 +57,13 @@ def _below(dimension: int, t: Any, epsilon: Any) -> Real:
         last = arb(dimension) + 40 * arb(dimension).sqrt() + _PRECISION
 
         def chance(phi: acb, _: bool) -> acb:
-            return _survival(dimension, square / (level - far * phi.sin())) * phi.cos() ** (
-                dimension - 2
-            )
+            x = square / (level - far * phi.sin())
+            return x.gamma_upper(dimension, regularized=1) * phi.cos() ** (dimension - 2)
 
         half, end = arb(dimension) / 2, ((level - square / last) / far).asin()
         found = acb.integral(chance, -acb.pi() / 2, acb(end), rel_tol=arb(2) ** -_BITS).real
         whole = (half - arb("0.5")).gamma() * arb.pi().sqrt() / half.gamma()
-        return Real(found / whole + arb(0).union(_survival(dimension, acb(last)).real))
-
-
-def _survival(dimension: int, x: acb) -> acb:
-    """Return Γ(d, x)/Γ(d), which falls with x."""
-    term, whole = acb(1), acb(1)
-    for k in range(1, dimension):
-        term = term * x / k
-        whole += term
-    return whole * (-x).exp()
+        return Real(found / whole + arb(0).union(last.gamma_upper(dimension, regularized=1)))
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate
-from math import comb, expm1, lcm, log1p
+from math import comb, expm1, inf, lcm, log1p
 from typing import Any, Final
 
 from flint import arb, fmpq, fmpq_poly, fmpz_mat
@@ -238,11 +238,8 @@ def even_columns(noise: Noise) -> tuple[Even, Even]:
 
 
 def _inner(columns: list[Column]) -> list[list[Fraction]]:
-    """Return all inner products, over one denominator."""
-    below = lcm(*(entry.denominator for column in columns for entry in column))
-    whole = fmpz_mat([[int(entry * below) for entry in column] for column in columns])
-    product = (whole * whole.transpose()).tolist()
-    return [[Fraction(int(entry), below**2) for entry in row] for row in product]
+    products, unit = _products(columns)
+    return [[entry * unit for entry in row] for row in products]
 
 
 def sampled_squares(noise: Noise) -> list[list[Fraction]]:
@@ -316,7 +313,7 @@ def _first_steps(c: Column, n: int, b: int, k: int) -> Fraction:
 def _largest(columns: list[Column], noise: Noise) -> Fraction:
     b, k = _schema(noise)
     n = len(columns)
-    products, unit = _products(columns)
+    products, unit = _products(columns, _MOST_SQUARE)
     size = [[abs(entry) for entry in row] for row in products]
 
     def h(pattern: tuple[int, ...]) -> int:
@@ -342,16 +339,12 @@ def _largest(columns: list[Column], noise: Noise) -> Fraction:
     return h(best) * unit
 
 
-def _products(columns: list[Column]) -> tuple[list[list[int]], Fraction]:
+def _products(columns: list[Column], most: float = inf) -> tuple[list[list[int]], Fraction]:
     """Return the inner products as integers, and their unit."""
-    below = 1
-    for column in columns:
-        for entry in column:
-            if below % entry.denominator:
-                below = Fraction(below, entry.denominator).numerator * entry.denominator
+    below = lcm(*(entry.denominator for column in columns for entry in column))
     listed = [[int(entry * below) for entry in column] for column in columns]
     longest = max(abs(entry).bit_length() for column in listed for entry in column)
-    if 2 * longest * len(columns) ** 2 > _MOST_SQUARE:
+    if 2 * longest * len(columns) ** 2 > most:
         raise UnknownError("inner products of so many digits")
     matrix = fmpz_mat(listed)
     found = (matrix * matrix.transpose()).tolist()

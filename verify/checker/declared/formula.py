@@ -32,7 +32,7 @@ from verify.checker.kernel.expressions import (
     walk,
 )
 from verify.checker.kernel.extended import FUNCTIONS, evaluate, raised
-from verify.checker.kernel.ranges import Range
+from verify.checker.kernel.ranges import Range, intersection, united
 from verify.checker.reals import UnknownError
 
 LONGEST = 2000
@@ -334,26 +334,13 @@ def _try(operation: Callable[..., Range], *parts: Range | None) -> Range | None:
         return None
 
 
-def united(a: Range, b: Range) -> Range:
-    """Return the least range with both."""
-    low, high = a if a.low <= b.low else b, a if a.high >= b.high else b
-    if a.low == b.low:
-        low = b if a.low_open else a
-    if a.high == b.high:
-        high = b if a.high_open else a
-    return Range(low.low, high.high, low.low_open, high.high_open)
-
-
 def _meet(*found: Range | None) -> Range | None:
     """Return the intersection of what is known."""
-    known = [one for one in found if one is not None]
-    if not known:
-        return None
-    low, high = known[0], known[0]
-    for one in known[1:]:
-        low = one if one.low > low.low or (one.low == low.low and one.low_open) else low
-        high = one if one.high < high.high or (one.high == high.high and one.high_open) else high
-    return Range(low.low, high.high, low.low_open, high.high_open)
+    result: Range | None = None
+    for one in found:
+        if one is not None:
+            result = one if result is None else intersection(result, one)
+    return result
 
 
 def known(node: Node, x: Range, budget: Budget) -> Known:

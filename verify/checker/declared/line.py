@@ -19,9 +19,9 @@ from itertools import pairwise
 from flint import acb, arb, arb_series
 
 from accountant.numbers.precision import ctx
-from verify.checker.declared.formula import Cut, Known, Piece, known, pieces, united
+from verify.checker.declared.formula import Cut, Known, Piece, known, pieces
 from verify.checker.kernel.expressions import ZERO, Apply, Budget, Name, Node, Number, ProofError
-from verify.checker.kernel.ranges import INFINITY, Range, ball
+from verify.checker.kernel.ranges import INFINITY, Range, ball, united
 from verify.checker.reals import UnknownError
 
 _STEPS = 1_000_000

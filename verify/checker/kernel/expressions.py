@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, TypeAlias, final
@@ -53,40 +53,23 @@ class Budget:
             raise OutOfTimeError("the proof takes more time or steps than it may")
 
 
+def _binary(name: str, *, turned: bool = False) -> Callable[[Any, Any], Node]:
+    return lambda one, two: _applied(name, two, one) if turned else _applied(name, one, two)
+
+
 class Arithmetic:
     """Operators on expressions; a 0 that is added and a factor of 1 are not written down."""
 
     __slots__ = ()
 
-    def __add__(self, other: Node | Fraction | int) -> Node:
-        return _applied("+", self, other)
-
-    def __radd__(self, other: Fraction | int) -> Node:
-        return _applied("+", other, self)
-
-    def __sub__(self, other: Node | Fraction | int) -> Node:
-        return _applied("-", self, other)
-
-    def __rsub__(self, other: Fraction | int) -> Node:
-        return _applied("-", other, self)
+    __add__, __radd__ = _binary("+"), _binary("+", turned=True)
+    __sub__, __rsub__ = _binary("-"), _binary("-", turned=True)
+    __mul__, __rmul__ = _binary("*"), _binary("*", turned=True)
+    __truediv__, __rtruediv__ = _binary("/"), _binary("/", turned=True)
+    __pow__ = _binary("**")
 
     def __neg__(self) -> Node:
         return _applied("*", -1, self)
-
-    def __mul__(self, other: Node | Fraction | int) -> Node:
-        return _applied("*", self, other)
-
-    def __rmul__(self, other: Fraction | int) -> Node:
-        return _applied("*", other, self)
-
-    def __truediv__(self, other: Node | Fraction | int) -> Node:
-        return _applied("/", self, other)
-
-    def __rtruediv__(self, other: Fraction | int) -> Node:
-        return _applied("/", other, self)
-
-    def __pow__(self, other: Node | Fraction | int) -> Node:
-        return _applied("**", self, other)
 
 
 def _applied(name: str, left: Any, right: Any) -> Node:
@@ -319,6 +302,17 @@ def free(node: Node) -> frozenset[str]:
     return frozenset().union(*(free(child) for child in children(node)))
 
 
+def _inside(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a node with a change of what is directly below it, outside of sums."""
+    match node:
+        case Apply(name=name, arguments=arguments, named=named):
+            kept = tuple((key, change(value)) for key, value in named)
+            return Apply(name, tuple(map(change, arguments)), kept)
+        case Entries(items=items):
+            return Entries(tuple(map(change, items)))
+    return node
+
+
 def substitute(node: Node, values: Mapping[str, Node]) -> Node:
     """Replace free variables by nodes."""
     if not values:
@@ -326,31 +320,18 @@ def substitute(node: Node, values: Mapping[str, Node]) -> Node:
     match node:
         case Name(name=name):
             return values.get(name, node)
-        case Apply(name=name, arguments=arguments, named=named):
-            return Apply(
-                name,
-                tuple(substitute(argument, values) for argument in arguments),
-                tuple((key, substitute(value, values)) for key, value in named),
-            )
-        case Entries(items=items):
-            return Entries(tuple(substitute(item, values) for item in items))
         case Fold(name=name, index=index, low=low, high=high, term=term):
             inner = {key: value for key, value in values.items() if key != index}
             if any(index in free(value) for key, value in inner.items() if key in free(term)):
                 raise ProofError(f"the index {index.split('#')[0]} would be captured")
             ends = substitute(low, values), substitute(high, values)
             return Fold(name, index, *ends, substitute(term, inner))
-    return node
+    return _inside(node, lambda part: substitute(part, values))
 
 
 def replace(node: Node, values: Mapping[Node, Node]) -> Node:
     """Replace whole nodes by others that are equal to them, outside of sums."""
-    if node in values:
-        return values[node]
-    match node:
-        case Apply(name=name, arguments=arguments, named=named):
-            return Apply(name, tuple(replace(argument, values) for argument in arguments), named)
-    return node
+    return values[node] if node in values else _inside(node, lambda part: replace(part, values))
 
 
 _RANK: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "**": 4}

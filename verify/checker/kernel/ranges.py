@@ -263,3 +263,23 @@ def minimum(x: Range, y: Range) -> Range:
 def maximum(x: Range, y: Range) -> Range:
     """Return max(x, y)."""
     return -minimum(-x, -y)
+
+
+def intersection(x: Range, y: Range) -> Range | None:
+    """Return what two ranges share, None for nothing."""
+    low, low_open = (x.low, x.low_open) if x.low > y.low else (y.low, y.low_open)
+    if x.low == y.low:
+        low_open = x.low_open or y.low_open
+    high, high_open = (x.high, x.high_open) if x.high < y.high else (y.high, y.high_open)
+    if x.high == y.high:
+        high_open = x.high_open or y.high_open
+    if not low <= high or (low == high and (low_open or high_open)):
+        return None
+    return Range(low, high, low_open, high_open)
+
+
+def united(x: Range, y: Range) -> Range:
+    """Return the least range with both."""
+    low, low_open = _least([(x.low, x.low_open), (y.low, y.low_open)])
+    high, high_open = _most([(x.high, x.high_open), (y.high, y.high_open)])
+    return Range(low, high, low_open, high_open)

@@ -22,7 +22,7 @@ from verify.checker.kernel.expressions import (
     free,
 )
 from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.ranges import INFINITY, Range, related
+from verify.checker.kernel.ranges import INFINITY, Range, intersection, related
 
 Box = dict[str, Range]
 
@@ -79,19 +79,6 @@ def whole_part(found: Range) -> Range | None:
         rounded = high.floor()
         high = (rounded - 1 if found.high_open and rounded == high else rounded).upper()
     return Range(low, high) if low <= high else None
-
-
-def intersection(x: Range, y: Range) -> Range | None:
-    """Return what two ranges share, None for nothing."""
-    low, low_open = (x.low, x.low_open) if x.low > y.low else (y.low, y.low_open)
-    if x.low == y.low:
-        low_open = x.low_open or y.low_open
-    high, high_open = (x.high, x.high_open) if x.high < y.high else (y.high, y.high_open)
-    if x.high == y.high:
-        high_open = x.high_open or y.high_open
-    if not low <= high or (low == high and (low_open or high_open)):
-        return None
-    return Range(low, high, low_open, high_open)
 
 
 def _narrow(box: Box, side: Comparison, domain: Domain, budget: Budget) -> None:

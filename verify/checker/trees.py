@@ -135,21 +135,6 @@ def _most(ranges: list[tuple[int, int]]) -> int:
     return max(accumulate(changes[place] for place in sorted(changes)))
 
 
-def _load(found: list[Use], steps: int) -> int:
-    """Return the most used vertices that one input of the stream lies under."""
-    return _most([(a, min(a + size, steps)) for a, size in _spans(found) if a < steps])
-
-
-def _live(found: list[Use]) -> int:
-    """Return the most vertices that are between their first and their last use at once."""
-    return _most([(min(at), max(at) + 1) for at in _spans(found).values()])
-
-
-def _gaps(found: list[Use]) -> int:
-    """Count the vertices whose uses are not consecutive outputs."""
-    return sum(max(at) - min(at) + 1 != len(at) for at in _spans(found).values())
-
-
 def _misfits(found: list[Use], leaves: int) -> int:
     """Count the outputs whose vertices leave the tree, or do not add up to the prefix."""
     wrong, edges = set(), {use.step: {0: 1, use.step: -1} for use in found}
@@ -177,10 +162,17 @@ def _clashes(found: list[Use]) -> int:
 
 
 _QUESTIONS: dict[str, Callable[[list[Use], int, int], int]] = {
-    "load": lambda found, steps, _: _load(found, steps),
+    # the most used vertices that one input of the stream lies under
+    "load": lambda found, steps, _: _most(
+        [(a, min(a + size, steps)) for a, size in _spans(found) if a < steps]
+    ),
     "terms": lambda found, *_: len(_spans(found)),
-    "live": lambda found, *_: _live(found),
-    "gaps": lambda found, *_: _gaps(found),
+    # the most vertices that are between their first and their last use at once
+    "live": lambda found, *_: _most([(min(at), max(at) + 1) for at in _spans(found).values()]),
+    # the vertices whose uses are not consecutive outputs
+    "gaps": lambda found, *_: sum(
+        max(at) - min(at) + 1 != len(at) for at in _spans(found).values()
+    ),
     "misfits": lambda found, _, leaves: _misfits(found, leaves),
     "clashes": lambda found, *_: _clashes(found),
 }

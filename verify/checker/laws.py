@@ -20,7 +20,7 @@ from verify.checker.declared import BY_LAW
 from verify.checker.declared.law import laplace_moment, laplace_tails
 from verify.checker.integrals import laplace_product_tails, rank_one_complement
 from verify.checker.masses import Bounded, masses, mixed, theta
-from verify.checker.mechanisms import reports
+from verify.checker.mechanisms import shuffled
 from verify.checker.reals import (
     INFINITE,
     FewDigitsError,
@@ -74,7 +74,7 @@ def tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
         case "gaussian-mixture":
             return _mixture_tails(law, epsilon)
         case "others-alike":
-            return reports.event(law, epsilon)
+            return shuffled.event(law, epsilon)
     factor = exp(epsilon)
     above = [(p, q) for p, q in masses(law) if p > factor * q]  # a loss of exactly ε is not above
     return total([p for p, _ in above]), total([q for _, q in above])
@@ -125,7 +125,7 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
     if law["law"] == "shuffled-reports" or (
         law["law"] == "others-alike" and (law["held"] == 2 or not 0 <= epsilon < law["epsilon"])
     ):
-        return reports.bounded(law, epsilon)
+        return shuffled.bounded(law, epsilon)
     p, q = tails(law, epsilon)
     return p - exp(epsilon) * q
 

@@ -5,8 +5,7 @@ is to add its file, and its name to the list below.
 """
 
 from verify.checker.declared.above_threshold import ABOVE_THRESHOLD
-from verify.checker.declared.bounded_range import BOUNDED_RANGE
-from verify.checker.declared.exponential import EXPONENTIAL
+from verify.checker.declared.exponential import BOUNDED_RANGE, EXPONENTIAL
 from verify.checker.declared.k_norm import K_NORM
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from verify.checker.kernel.closed_forms import QUESTIONS, Asked, tabulated
+from verify.checker.kernel.closed_forms import FAMILIES, QUESTIONS, Asked, structured, tabulated
 from verify.checker.kernel.expressions import (
     Apply,
     Comparison,
@@ -16,7 +16,6 @@ from verify.checker.kernel.expressions import (
     children,
     show,
 )
-from verify.checker.kernel.structured import FAMILIES, structured
 
 _GROWING: Final = ("delta", "max_loss", "mu", "renyi", "rho")
 """Questions whose answers grow with μ, and fall with the noise."""

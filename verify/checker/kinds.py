@@ -262,18 +262,15 @@ def refuting(
     return found
 
 
-def _least(laws: list[Law], alpha: Any) -> Any:
-    return least([trade_off(law, alpha) for law in laws])
-
-
 def _swept(
     claim: Mapping[str, Any],
     laws: list[Law],
     cuts: Sequence[Any],
     given: Callable[[str], Any],
-    beta: Callable[[list[Law], Any], Any] = _least,
+    beta: Callable[[list[Law], Any], Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return a row for each piece of a sweep: each curve at the end where it is worse."""
+    beta = beta or (lambda laws, alpha: least([trade_off(law, alpha) for law in laws]))
 
     def delta(epsilon: Any) -> Any:
         return largest([hockey_stick(law, epsilon) for law in laws])

@@ -114,7 +114,7 @@ def hockey_stick(law: Law, epsilon: Any) -> Any:
         return declared.hockey_stick(law, epsilon)
     if law["law"] in ("finite", "discrete-laplace"):
         factor = exp(epsilon)
-        found = total([_positive_part(p - factor * q) for p, q in masses(law)])
+        found = total([largest([_ZERO, p - factor * q]) for p, q in masses(law)])
         if not isinstance(law, Bounded) or compare(found, "<=", law.most[1]):
             return found
         return hull(found, law.most[1]) if compare(law.most[0], "==", epsilon) else found
@@ -138,12 +138,6 @@ def _known(law: Law, epsilon: Any) -> Any:
         if law["law"] != "allocation-event":
             raise
         return _ZERO
-
-
-def _positive_part(x: Any) -> Any:
-    """Return max(x, 0), exactly where the sign of x is known."""
-    truth = compare(x, ">", _ZERO)
-    return Real(ball(x).max(arb(0))) if truth is None else x if truth else _ZERO
 
 
 def _mixture_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:

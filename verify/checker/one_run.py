@@ -125,15 +125,12 @@ def _recounted(data: Mapping[str, Any], problems: Problems) -> None:
             if at < 0:
                 problems.append(("mu_tested", "expected epsilon ≥ 0"))
                 return
-            eps, least = ball(at), _delta_of(law, at)
+            least = settle(lambda at=at: [hockey_stick(law, at)])[0]  # type: ignore[misc]
+            eps, least = ball(at), ball(least)
             points.append(_other_order(eps, least) if step["reversed"] else (eps, least))
         p_value = found(data["mu_guesses"], points)
         if not p_value <= level * (1 + _SLACK_OF_MU):
             problems.append(("mu_lower_bound", f"is refuted only at {shown(p_value)}"))
-
-
-def _delta_of(law: dict[str, Any], epsilon: Fraction) -> Any:
-    return ball(settle(lambda: [hockey_stick(law, epsilon)])[0])
 
 
 def _other_order(epsilon: Any, delta: Any) -> tuple[Any, Any]:

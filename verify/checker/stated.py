@@ -26,10 +26,6 @@ _RANGING = ("monotone", "minimiser", "limit", "optimality")
 """Kinds of claims that range over something without `for_all`."""
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Fraction) and value.denominator == 1
-
-
 def _is_probability(value: Any) -> bool:
     """Whether a number is not surely outside [0, 1]."""
     return compare(value, ">=", Fraction(0)) is not False and (
@@ -223,7 +219,7 @@ class Stated:
 
     def _within(self, name: str, domain: Mapping[str, Any], case: Variables) -> bool:
         """Whether a value lies in its domain."""
-        return (not domain.get("integer") or _is_whole(case[name])) and all(
+        return (not domain.get("integer") or getattr(case[name], "denominator", 0) == 1) and all(
             holds(f"{name} {relation} ({domain[end]})", case)
             for end, relation in _ENDS.items()
             if domain.get(end) and domain[end] not in _INFINITE

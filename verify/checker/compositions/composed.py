@@ -338,12 +338,7 @@ def _subsampled(law: Law) -> Factor:
     if inner["law"] == "gaussian":
         parts = (text(1 - q), "0"), (text(q), text(inner["mu"]))
         return Mixture(parts, law["mixture"] == "P")
-    return _listed(_mixed(law))
-
-
-def _mixed(law: Law) -> list[tuple[Any, Any]]:
-    q, first = law["sampling_prob"], law["mixture"] == "P"
-    return [mixed(a, b, q, first=first) for a, b in masses(law["pair"])]
+    return _listed([mixed(a, b, q, first=law["mixture"] == "P") for a, b in masses(inner)])
 
 
 def _mixture(law: Law) -> Factor | TwoMixtures:

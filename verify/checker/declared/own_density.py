@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from operator import sub
 from typing import Any
 
 from flint import acb, arb
@@ -142,15 +143,11 @@ def _side(pair: Pair, low: Cut, high: Cut, epsilon: Any) -> int:
     return 1 if least.is_finite() and fraction(least) * pair["distance"] > epsilon else 0
 
 
-def _excess(p: acb, q: acb) -> acb:
-    return p - q
-
-
 @lru_cache(maxsize=512)
 def _answers(density: str, distance: Fraction, mirrored: bool, epsilon: Any) -> tuple[Real, ...]:
     """Return P(L > ε), e^ε Q(L > ε) and H(ε)."""
     pair = {"density": density, "distance": distance, "mirrored": mirrored}
-    shapes: tuple[_Shape, ...] = (lambda p, q: p, lambda p, q: q, _excess)
+    shapes: tuple[_Shape, ...] = (lambda p, q: p, lambda p, q: q, sub)
     return tuple(_integral(pair, epsilon, shape) for shape in shapes)
 
 
@@ -161,11 +158,6 @@ def _asked(pair: Pair, epsilon: Any) -> tuple[Real, ...]:
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     p, q, _ = _asked(pair, epsilon)
     return p, q / exp(epsilon)
-
-
-def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
-    """Return ∫ (p − e^ε q)⁺."""
-    return _asked(pair, epsilon)[2]
 
 
 def _renyi(pair: Pair, order: Any) -> Any:
@@ -213,5 +205,5 @@ OWN_DENSITY = DeclaredLaw(
     renyi=_renyi,
     largest_loss=unknown("the largest loss of a density that is written as a formula"),
     variance=_variance,
-    hockey_stick=_hockey_stick,
+    hockey_stick=lambda pair, epsilon: _asked(pair, epsilon)[2],
 )

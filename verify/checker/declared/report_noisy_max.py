@@ -61,7 +61,7 @@ def _pair(noise: Noise) -> Pair:
     """Return the pair: scores move against each other by 2Δ, or Δ where they are monotone."""
     moved = noise["sensitivity"] * (1 if noise["monotone"] else 2)
     t = moved / noise["scale"]
-    if noise["noise"] == "DiscreteLaplace" and not _is_integer(noise["sensitivity"]):
+    if noise["noise"] == "DiscreteLaplace" and getattr(noise["sensitivity"], "denominator", 0) != 1:
         raise ValueError("discrete noise of a sensitivity that is no integer")
     if noise["returns"] != "index":
         return _with_a_number(noise, t)
@@ -103,10 +103,6 @@ def _of_equal_scores(one: Pair, candidates: int, most: Pair) -> Pair:
 def _moved_noise(pair: Pair) -> Pair:
     scale = pair["shift"] / pair["distance"]
     return {"law": "discrete-laplace", "scale": scale, "shift": pair["shift"]}
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Fraction) and value.denominator == 1
 
 
 def _with_a_number(noise: Noise, t: Any) -> Pair:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
@@ -115,14 +115,17 @@ def goals_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
 
     With each goal come the names that its proof may use: listed values and `let`.
     """
-    return [
-        (goal, let_of(claim, values)) for values in listed(claim) for goal in _goals(claim, values)
-    ]
+    return [(goal, lets) for domain, lets in _cases(claim) for goal in _goals(claim, domain, lets)]
 
 
-def _goals(claim: Mapping[str, Any], values: Mapping[str, Node]) -> list[Goal]:
+def _cases(claim: Mapping[str, Any]) -> Iterator[tuple[Domain, dict[str, Node]]]:
+    """Yield the domain and the names of every combination of listed values."""
+    for values in listed(claim):
+        yield domain_of(claim, values), let_of(claim, values)
+
+
+def _goals(claim: Mapping[str, Any], domain: Domain, lets: Mapping[str, Node]) -> list[Goal]:
     kind = claim.get("kind")
-    domain, lets = domain_of(claim, values), let_of(claim, values)
 
     def read(field: str) -> Node:
         if field not in claim:
@@ -158,8 +161,7 @@ def _moving(name: str, given: Mapping[str, Any], lets: Mapping[str, Node]) -> Va
 def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
     """Return what a claim of kind limit states, for every combination of listed values."""
     found = []
-    for values in listed(claim):
-        domain, lets = domain_of(claim, values), let_of(claim, values)
+    for domain, lets in _cases(claim):
         name, own = claim.get("variable"), claim.get("over")
         if not isinstance(name, str):
             raise ProofError("a limit needs a variable")
@@ -194,8 +196,7 @@ def sides_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
     """Return what has to hold besides: where a minimiser lies, and the conditions of a dual."""
     found: list[tuple[Goal, Mapping[str, Node]]] = []
     if claim.get("kind") == "optimality":
-        for values in listed(claim):
-            domain, lets = domain_of(claim, values), let_of(claim, values)
+        for domain, lets in _cases(claim):
             for text in _dual(claim).conditions:
                 side = comparison(text)
                 left, right = (substitute(part, lets) for part in (side.left, side.right))
@@ -207,8 +208,7 @@ def sides_of(claim: Mapping[str, Any]) -> list[tuple[Goal, Mapping[str, Node]]]:
     if claim.get("kind") != "minimiser":
         return []
     name = str(claim["variable"])
-    for values in listed(claim):
-        domain, lets = domain_of(claim, values), let_of(claim, values)
+    for domain, lets in _cases(claim):
         point = substitute(parse(claim["claimed"]), lets)
         moving = variable(name, claim["over"], lets)
         found += [
@@ -238,8 +238,7 @@ def theorem_of(claim: Mapping[str, Any]) -> str | None:
     if kind not in ("monotone", "minimiser"):
         return None
     found = []
-    for values in listed(claim):
-        domain, lets = domain_of(claim, values), let_of(claim, values)
+    for domain, lets in _cases(claim):
         over = domain.add(variable(str(name), claim["over"], lets))
         shown = show(substitute(parse(claim["expression"]), lets))
         if kind == "monotone":

@@ -226,10 +226,6 @@ def _floor(x: Range) -> Range:
     return Range(low, high)
 
 
-def _ceil(x: Range) -> Range:
-    return -_floor(-x)
-
-
 def _folded(choose: Callable[[Range, Range], Range]) -> Callable[..., Range]:
     def applied(*arguments: Range) -> Range:
         if not arguments:
@@ -252,7 +248,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Range]]] = {
     "lgamma": _taking(1, lambda x: _gamma(x, arb.lgamma)),
     "abs": _taking(1, abs),
     "floor": _taking(1, _floor),
-    "ceil": _taking(1, _ceil),
+    "ceil": _taking(1, lambda x: -_floor(-x)),
     "min": _folded(minimum),
     "max": _folded(maximum),
     "pi": _taking(0, lambda: Range.ball(arb.pi())),

@@ -93,7 +93,8 @@ class Limits:
             raise ProofError("a limit has the form ∞ - ∞: write it in another form")
         if x.infinite or y.infinite:
             return Limit(infinite=x.infinite or y.infinite)
-        side = None if None in (x.side, y.side) or _opposed(x, y) else x.side or y.side
+        opposed = x.side and y.side and x.side != y.side
+        side = None if None in (x.side, y.side) or opposed else x.side or y.side
         return Limit(x.value + y.value, side=side)
 
     def _product(self, x: Limit, y: Limit) -> Limit:
@@ -167,10 +168,6 @@ class Limits:
         if sign < 0 and name != "abs":
             raise ProofError(f"{name} of what tends to -∞")
         return Limit(infinite=1)
-
-
-def _opposed(x: Limit, y: Limit) -> bool:
-    return bool(x.side and y.side and x.side != y.side)
 
 
 @final

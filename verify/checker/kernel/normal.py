@@ -371,7 +371,7 @@ class Normaliser(Sums):
             case "Phi", [x]:
                 if x.is_zero():
                     return Ratio.number(Fraction(1, 2))
-                if _is_negative(x):
+                if rational(x.top.leading_coefficient()) < 0:
                     return one - self.other("Phi", [-x])
             case "mills", [x]:  # Φ(−x)/φ(x)
                 scale = self.root(self.other("pi", []) * 2)
@@ -425,7 +425,3 @@ class Normaliser(Sums):
             if not beaten:
                 kept.append(value)
         return kept[0] if len(kept) == 1 else self.other(name, sorted(kept, key=key_of))
-
-
-def _is_negative(value: Ratio) -> bool:
-    return not value.is_zero() and rational(value.top.leading_coefficient()) < 0

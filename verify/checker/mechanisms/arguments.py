@@ -402,7 +402,11 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
     "NormalizedSquareRoot": _one_kind,
     "SquareRootFactorization": _one_kind,
     "BridgedTree": _bridged,
-    "BufferedToeplitz": matrices.recursion_misfit,
+    "BufferedToeplitz": lambda n: (
+        "decays that are not as many as output_scales"
+        if len(n["output_scales"]) != len(n["decays"])
+        else ""
+    ),
     "Box": lambda n: "" if any(n["bounds"]) else "no bound but 0",
     "Channel": _rows,
     "CountEllipse": _count_ellipse,

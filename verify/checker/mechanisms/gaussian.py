@@ -8,6 +8,7 @@ entries in [0, 1] are worst with entries 0 and 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -24,55 +25,10 @@ from verify.checker.mechanisms.spaces import largest_square, least_variance
 from verify.checker.notation import Noise
 from verify.checker.reals import FewDigitsError, UnknownError, ball, sqrt
 
-GAUSSIAN = (
-    "CorrelatedGaussian",
-    "CountEllipse",
-    "DisjointGroupsGaussian",
-    "EllipticalGaussian",
-    "Gaussian",
-    "GeneralGaussian",
-    "KnownSizeGaussian",
-    "MatrixMechanism",
-    "MatrixVariateGaussian",
-    "OneSidedGaussian",
-    "OptimalEllipse",
-    "OptimalGroups",
-)
-"""Mechanisms whose worst pair is N(μ, 1) against N(0, 1)."""
-
 
 def gaussian_mu(noise: Noise) -> Any:
     """Return μ under the relation that is noted; the argument mu itself where that is it."""
-    replaced = noise.adjacency == "replace-one"
-    match noise.name:
-        case "Gaussian":
-            return noise["l2_sensitivity"] / noise["standard_deviation"]
-        case "EllipticalGaussian":
-            # Σ Δ_j²/σ_j² at the corners of the box, σ_j² = Δ_j ΣΔ_i/μ²: it is μ²
-            return noise["mu"]
-        case "GeneralGaussian":
-            return sqrt(largest_square(noise["space"], noise["covariance"]))
-        case "MatrixMechanism" if allocated(noise):
-            raise UnknownError("the mu of a random allocation")
-        case "MatrixMechanism":
-            return _scaled(1 / noise["noise_multiplier"], squared_sensitivity(noise))
-        case "MatrixVariateGaussian":
-            return _matrix_variate(noise)
-        case "CorrelatedGaussian":
-            return _scaled(noise["mu"], _correlated(noise, replaced=replaced))
-        case "OneSidedGaussian":
-            return _one_sided(noise) if replaced else noise["mu"]
-        case "KnownSizeGaussian":
-            return _known_size(noise, replaced=replaced)
-        case "DisjointGroupsGaussian":
-            return _scaled(noise["mu"], _disjoint_groups(noise))
-        case "CountEllipse" | "OptimalEllipse":
-            found, k = ellipse(noise), int(noise["sparsity"])
-            worst = worst_difference(found, k) if replaced else worst_record(found, k)
-            return _scaled(noise["mu"], worst)
-        case "OptimalGroups":
-            return _scaled(noise["mu"], _optimal_groups(noise))
-    raise UnknownError(f"the mu of {noise.name}")
+    return GAUSSIAN[noise.name](noise, replaced=noise.adjacency == "replace-one")
 
 
 def _scaled(mu: Any, square: Any) -> Any:
@@ -237,3 +193,33 @@ def correlated_parts(noise: Noise) -> tuple[Any, Any]:
     """Return A and B, which over μ² are the variances of the size and of the embedding."""
     b = _embedding(noise)
     return b / (b - noise["dimension"]), b
+
+
+def _ellipse(noise: Noise, *, replaced: bool) -> Any:
+    found, k = ellipse(noise), int(noise["sparsity"])
+    worst = worst_difference(found, k) if replaced else worst_record(found, k)
+    return _scaled(noise["mu"], worst)
+
+
+def _matrix(noise: Noise) -> Any:
+    if allocated(noise):
+        raise UnknownError("the mu of a random allocation")
+    return _scaled(1 / noise["noise_multiplier"], squared_sensitivity(noise))
+
+
+GAUSSIAN: dict[str, Callable[..., Any]] = {
+    "CorrelatedGaussian": lambda n, replaced: _scaled(n["mu"], _correlated(n, replaced=replaced)),
+    "CountEllipse": _ellipse,
+    "DisjointGroupsGaussian": lambda n, replaced: _scaled(n["mu"], _disjoint_groups(n)),
+    # Σ Δ_j²/σ_j² at the corners of the box, σ_j² = Δ_j ΣΔ_i/μ²: it is μ²
+    "EllipticalGaussian": lambda n, replaced: n["mu"],
+    "Gaussian": lambda n, replaced: n["l2_sensitivity"] / n["standard_deviation"],
+    "GeneralGaussian": lambda n, replaced: sqrt(largest_square(n["space"], n["covariance"])),
+    "KnownSizeGaussian": _known_size,
+    "MatrixMechanism": lambda n, replaced: _matrix(n),
+    "MatrixVariateGaussian": lambda n, replaced: _matrix_variate(n),
+    "OneSidedGaussian": lambda n, replaced: _one_sided(n) if replaced else n["mu"],
+    "OptimalEllipse": _ellipse,
+    "OptimalGroups": lambda n, replaced: _scaled(n["mu"], _optimal_groups(n)),
+}
+"""Mechanisms whose worst pair is N(μ, 1) against N(0, 1), and their μ."""

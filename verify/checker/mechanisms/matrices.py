@@ -73,13 +73,9 @@ def strategy(value: Any) -> Any:
         raise ValueError("a strategy")
     if not isinstance(value[0], list):
         return [rational(entry) for entry in value]
-    return [[rational(entry) for entry in _row(row)] for row in value]
-
-
-def _row(value: Any) -> list[Any]:
-    if not isinstance(value, list):
+    if not all(isinstance(row, list) for row in value):
         raise ValueError("a list of rows")
-    return value
+    return [[rational(entry) for entry in row] for row in value]
 
 
 def misfit(noise: Noise) -> str:
@@ -163,12 +159,6 @@ def _matrix_misfit(rows: list[Column], steps: Any, bands: Any) -> str:
     if any(any(row[i + 1 :]) or not row[i] for i, row in enumerate(rows)):
         return "a strategy that is not lower triangular, or singular"
     return ""
-
-
-def recursion_misfit(noise: Noise) -> str:
-    """Say whether the buffers of a recursion are uneven."""
-    same = len(noise["output_scales"]) == len(noise["decays"])
-    return "" if same else "decays that are not as many as output_scales"
 
 
 def squared_sensitivity(noise: Noise) -> Fraction:

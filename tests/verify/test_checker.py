@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from accountant.mechanisms import Gaussian
 from accountant.numbers.exact import exact
-from tests.verify.forge import CLAIMS, Data, certified, put, sealed
+from tests.verify.forge import CLAIMS, Data, certified, decided, put, sealed
 from verify import certificate, checker, seal
 from verify.claims import ApproximateDP
 from verify.claims.privacy import hockey
@@ -272,6 +273,31 @@ def test_the_checker_imports_nothing_that_made_the_certificate() -> None:
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert found.stdout.decode().strip() == "[]"
+
+
+def test_what_a_gaussian_claim_rests_on_is_what_the_package_names() -> None:
+    script = (
+        "import json, sys\n"
+        "from verify import checker\n"
+        "data, ran = json.load(sys.stdin), set()\n"
+        "sys.setprofile(lambda frame, *_: ran.add(frame.f_globals.get('__name__')))\n"
+        "outcome = checker.check(data).outcome.value\n"
+        "sys.setprofile(None)\n"
+        "print(outcome, *(name for name in ran if str(name).startswith('verify.')))"
+    )
+    data = decided(
+        'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=3)"\n'
+        'epsilon = "1"\ndelta = "0.001"'
+    )[1]
+    found = subprocess.run(
+        [sys.executable, "-c", script], input=json.dumps(data), text=True,
+        capture_output=True, check=True,
+    )  # fmt: skip
+    outcome, *ran = found.stdout.split()
+    listed = str(checker.__doc__).partition("read these files")[2].partition("All else")[0]
+    named = {f"verify.checker.{name}" for name in re.findall(r"`([a-z_.]+)`", listed)}
+    assert outcome == "VALID"
+    assert {*ran} - {"verify.checker", "verify.seal"} == named - {"verify.checker.seal"}
 
 
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='0.3'), sampling_prob='0.5')"

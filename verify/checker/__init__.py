@@ -6,6 +6,23 @@ comparison is decided by enclosures, or it is taken as given; and the theorem th
 in the checker's own words. None of our code is shared with the path that made the certificate (an
 import contract says so). Both rest on Arb's ball arithmetic, whose enclosures are proved; the tests
 hold its laws against mpmath.
+
+To believe that (ε, δ)-DP of Gaussian noise HOLDS, read these files, of which 1,600 lines run:
+
+- numbers, exact or balls, and how they are compared:
+  `special`, `monomials`, `reals`, `arithmetic`;
+- the texts of a claim, and what they are worth:
+  `kernel.expressions`, `language`;
+- the mechanism, its neighbours, and its worst pair, N(μ, 1) against N(0, 1):
+  `notation`, `mechanisms.arguments`, `mechanisms.neighbours`, `mechanisms.pairs`,
+  `mechanisms.gaussian`, `mechanisms.matrices` (whether a record takes part by chance);
+- H(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ):
+  `laws`, `compositions.composed` (whether a law is a product);
+- the certificate, what has to be concluded, and what is said:
+  `seal`, `schema`, `facts`, `kinds`, `stated`, `steps`, `outcome`.
+
+All else is of other laws (`declared`, `compositions`, `mechanisms`), of proofs over whole domains
+(`kernel`), of optima (`optima`) and of audits.
 """
 
 from __future__ import annotations

@@ -12,10 +12,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from types import TracebackType
 from typing import Any, final
 
 from verify import checker
@@ -43,23 +42,14 @@ def check_all(
 
 
 @final
-class Apart:
+class Apart(AbstractContextManager["Apart"]):
     """A function of one argument that is called in a process of its own."""
 
     def __init__(self, function: Callable[[Any], Any], *, seconds: int, memory: int) -> None:
         self._function, self._seconds, self._memory = function, seconds, memory
         self._process: BaseProcess | None = None
 
-    def __enter__(self) -> Apart:
-        """Begin."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the process."""
         self._end()
 

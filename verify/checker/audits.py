@@ -16,7 +16,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from flint import arb
@@ -377,26 +377,17 @@ def _masses(n: int, p: float) -> list[tuple[int, float]]:
     if p >= 1:
         return [(n, 1.0)]
     middle = min(max(round(n * p), start), stop)
-    first = float(binomial_mass(middle, n, arb(p)))
-    odds = p / (1 - p)
-    upward, downward = [(middle, first)], []
-    mass = first
+    found, odds = {middle: float(binomial_mass(middle, n, arb(p)))}, p / (1 - p)
     for k in range(middle, stop):
-        mass *= (n - k) / (k + 1) * odds
-        upward.append((k + 1, mass))
-    mass = first
+        found[k + 1] = found[k] * ((n - k) / (k + 1) * odds)
     for k in range(middle, start, -1):
-        mass *= k / (n - k + 1) / odds
-        downward.append((k - 1, mass))
-    return downward[::-1] + upward
+        found[k - 1] = found[k] * (k / (n - k + 1) / odds)
+    return sorted(found.items())
 
 
 def _survival(n: int, p: float) -> dict[int, float]:
-    total, found = 0.0, {}
-    for k, mass in reversed(_masses(n, p)):
-        total += mass
-        found[k] = min(1.0, total)
-    return found
+    counts, masses = zip(*reversed(_masses(n, p)), strict=True)
+    return {k: min(1.0, total) for k, total in zip(counts, accumulate(masses), strict=True)}
 
 
 def _edges(region: _Region, start: float, stop: float) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ the balls do not decide raises `FewDigitsError`, unless both sides are found to 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -36,6 +37,10 @@ class FewDigitsError(UnknownError):
 
     def __init__(self, message: str = "a comparison that no number of digits decides") -> None:
         super().__init__(message)
+
+
+def _ordered(relation: str) -> Callable[[Any, Any], bool]:
+    return lambda one, other: _decided(one, relation, other)
 
 
 @final
@@ -127,17 +132,8 @@ class Real:
             return Real(abs(self.ball))
         return self if truth else -self
 
-    def __lt__(self, other: Any) -> bool:
-        return _decided(self, "<", other)
-
-    def __le__(self, other: Any) -> bool:
-        return _decided(self, "<=", other)
-
-    def __gt__(self, other: Any) -> bool:
-        return _decided(self, ">", other)
-
-    def __ge__(self, other: Any) -> bool:
-        return _decided(self, ">=", other)
+    __lt__, __le__ = _ordered("<"), _ordered("<=")
+    __gt__, __ge__ = _ordered(">"), _ordered(">=")
 
     def __eq__(self, other: object) -> bool:
         """Whether both are proved to be one number."""

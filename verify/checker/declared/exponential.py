@@ -30,13 +30,8 @@ from typing import Any
 from flint import arb
 
 from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
-from verify.checker.notation import Argument, Noise, positive, switch
+from verify.checker.notation import Argument, positive, switch
 from verify.checker.reals import Real, UnknownError, ball, exp, hull, log
-
-
-def _pair(noise: Noise) -> Pair:
-    """Return the length of the interval: score differences of 2Δ, or of Δ, count as ε."""
-    return {"law": "bounded-range", "length": noise["epsilon"]}
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
@@ -85,7 +80,8 @@ EXPONENTIAL = DeclaredLaw(
     },
     name="bounded-range",
     parameters=("length",),
-    pair=_pair,
+    # score differences of 2Δ, or of Δ, count as ε
+    pair=lambda noise: {"law": "bounded-range", "length": noise["epsilon"]},
     tails=_tails,
     renyi=_renyi,
     largest_loss=lambda pair: pair["length"],

@@ -13,15 +13,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from verify.checker.declared.law import DeclaredLaw, Pair, laplace_tails, two_candidates
-from verify.checker.notation import Argument, Noise, positive, switch
+from verify.checker.declared.law import DeclaredLaw, laplace_tails, two_candidates
+from verify.checker.notation import Argument, positive, switch
 from verify.checker.reals import exp
-
-
-def _pair(noise: Noise) -> Pair:
-    """Return the distance: score differences of 2Δ, or of Δ, are ε units of noise."""
-    return {"law": "noisy-maximum", "distance": noise["epsilon"]}
-
 
 PERMUTE_AND_FLIP = DeclaredLaw(
     mechanism="PermuteAndFlip",
@@ -32,7 +26,8 @@ PERMUTE_AND_FLIP = DeclaredLaw(
     },
     name="noisy-maximum",
     parameters=("distance",),
-    pair=_pair,
+    # score differences of 2Δ, or of Δ, are ε units of noise
+    pair=lambda noise: {"law": "noisy-maximum", "distance": noise["epsilon"]},
     tails=lambda pair, epsilon: laplace_tails(pair["distance"], epsilon),
     largest_loss=lambda pair: pair["distance"],
     only_alone=True,

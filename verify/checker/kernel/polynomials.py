@@ -91,7 +91,7 @@ class Ratio:
         if bottom.is_zero():
             raise ProofError("a division by 0")
         if bottom.is_constant():
-            return Ratio(bounded(top) / value_of_fmpq(bottom), ONE)
+            return Ratio(bounded(top) / bottom.leading_coefficient(), ONE)
         common = top.gcd(bottom)
         if not common.is_constant():
             top, bottom = top / common, bottom / common
@@ -170,11 +170,6 @@ def _ratio(value: Ratio | Fraction | int) -> Ratio:
 
 
 ONE: Final = constant(1)
-
-
-def value_of_fmpq(polynomial: Polynomial) -> fmpq:
-    """Return the value of a constant polynomial as flint has it."""
-    return fmpq(polynomial.leading_coefficient())
 
 
 def homogeneous(parts: list[Polynomial], top: Polynomial, bottom: Polynomial) -> Polynomial:

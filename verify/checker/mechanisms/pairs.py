@@ -75,6 +75,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         raise ValueError(f"{noise.name} under {noise.adjacency or 'no relation'}")
     match noise.name:
         case "Composed":
+            if noise.adjacency != "add-remove" and any(map(_one_way, releases(noise))):
+                raise UnknownError("the law of a composition of releases whose directions differ")
             return _composition(noise)
         case "PoissonSubsampled" | "SampledWithoutReplacement":
             return _sample(noise)
@@ -420,8 +422,7 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
 
     Sensitivities that are arguments are those of any relation. A sample needs replace-one if its
     size is fixed; if every record takes part by chance it needs one of both relations, and
-    Gaussian noise under replace-one. A composition of releases whose directions differ needs
-    add/remove. The mechanism has been asked for what it is `under` it.
+    Gaussian noise under replace-one. The mechanism has been asked for what it is `under` it.
     """
     match noise.name:
         case "RandomizedResponse" | "Shuffled":  # a given number of records
@@ -439,11 +440,7 @@ def fits(noise: Noise, adjacency: str | None) -> bool:
         case _ if noise.name in _ADDED or matrices.sampled(noise) or matrices.allocated(noise):
             return adjacency == "add-remove"
         case "Composed":
-            parts = releases(noise)
-            return all(fits(release, adjacency) for release in parts) and (
-                adjacency == "add-remove"
-                or not any(_one_way(under(release, adjacency)) for release in parts)
-            )
+            return all(fits(release, adjacency) for release in releases(noise))
     return noise.name not in _NAMED or adjacency is not None
 
 

@@ -128,6 +128,19 @@ MECHANISMS = {
     "truncated": "TruncatedLaplace(scale=2, bound=20)",
     "matrix": "MatrixMechanism(strategy='square-root', noise_multiplier=4, steps=64, "
     "participation='min-separation', separation=8, bands=8)",
+    **{
+        f"allocated-{name}": f"MatrixMechanism(strategy={strategy}, noise_multiplier=3, "
+        f"steps={steps}, separation={min(4, steps)}, participation='{scheme}'{more})"
+        for name, strategy, steps, scheme, more in (
+            ("identity", "'identity'", 12, "random-allocation", ""),
+            ("root", "'square-root'", 12, "random-allocation", ", bands=2"),
+            ("tree", "'tree'", 12, "random-allocation", ", bands=4"),
+            ("rows", "[[3, 0], [4, 5]]", 2, "random-allocation", ""),
+            ("cyclic", "'tree'", 12, "cyclic", ", bands=4"),
+        )
+    },
+    "groups": "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
+    "sampling_probs=['0.9', '0.08', '0.02'])",
     "matrix-sample": "MatrixMechanism(strategy=[[1, 0], ['1/2', 2]], noise_multiplier=1, steps=2, "
     "participation='cyclic', separation=2, step_sampling_prob='1/20')",
 }
@@ -278,7 +291,11 @@ FORGED: list[tuple[str, Callable[[Data], Data]]] = [
     ("rho laplace both 0.36789", _in_claim(rho="0.3678")),
     ("rho laplace-samples both 0.0958", _in_claim(rho="0.0956")),
     ("dp shuffled-4 - 1 0", _in_claim(epsilon="0.0001")),
-]
+    *((f"dp {row} 1e-4", _in_claim(delta="1e-30")) for row in (
+        "allocated-identity both 1.2", "allocated-root both 2.5", "allocated-tree both 3.5",
+        "allocated-rows both 8", "allocated-cyclic one 5", "groups one 1",
+    )),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("row", "change"), quick(FORGED, 0, 1, 2, *range(13, len(FORGED))))

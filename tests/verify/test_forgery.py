@@ -283,6 +283,7 @@ def test_a_level_that_no_event_needs_is_refused_at_once() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "1 <= x", "1 <= f(1)", "1 <= __import__('os')", "1 <= [1][0]", "1 <= a.b", "1 <= 1 +",
         "1 is 1", "1 in [1]", "1 < 2 < 3", "1 = 1", "1 <= 0x2", "1 <= 2j", "1 <= 1e999999",
         "1 <= 2 if 1 else 0", "1 <= (lambda: 2)()", "1 <= [2][0]", "1 <= 2 # 0", "1 <= '2'.real",
         "1 <= max(*[2])", "1 <= max(**{})", "1 <= {2}", "1 <= 5 % 3", "1 <= 5 // 2", "1 <= ~2",

@@ -81,6 +81,16 @@ class LaplacePair(MirroredPair):
         t = self.distance.ball()
         return t + (-t).expm1()
 
+    def rho_bound(self) -> arb:
+        """Return D_1, which is the least ρ.
+
+        With u = a − ½, e^{t/2 + (a−1)D_a} = cosh(ut) + sinh(ut)/(2u) is an entire function of
+        v = u² of order ½. Its zeros are −λ, λ the eigenvalues of −y″ = λy on [0, t], y(0) = 0,
+        y′(t) = −y(t)/2: so all are < 0, its logarithm is concave for v > 0, and as (a − 1)D_a = 0
+        at v = ¼ it is at most (v − ¼)D_1 = a(a − 1)D_1.
+        """
+        return self.kullback_leibler()
+
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
         return self.distance

@@ -70,12 +70,12 @@ class NoisyMaximumPair(MirroredPair):
         return self._two_candidates(None).union(self._laplace.kullback_leibler())
 
     def closed_rho(self) -> arb:
-        """Return a wide ball: from two candidates up to t²/2."""
+        """Return a wide ball: from two candidates up to Laplace noise."""
         return self._two_candidates(None).union(self.rho_bound())
 
     def rho_bound(self) -> arb:
-        """Return t²/2, for a loss in [−t, t]."""
-        return self.distance.ball() ** 2 / 2
+        """Return that of Laplace noise."""
+        return self._laplace.rho_bound()
 
     def exact_max_loss(self) -> ExactReal:
         """Return t, which rare events of two candidates come near."""

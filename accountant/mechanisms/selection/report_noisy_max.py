@@ -27,7 +27,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.pairs import gaussian_maxima, maxima
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
-from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates
+from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
 from accountant.pairs.two_candidates import TwoCandidates
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ _LEAST = 2
 """Candidates of a choice."""
 _KNOWN = 3
 """Candidates up to which ρ with Gaussian noise is known exactly."""
-_FEW = 5
-"""Candidates of equal scores, of which more are hardly worse."""
+_FEW = ((1, 7), (1, 5), (1, 4), (1, 3), (1, 2), (2, 4), (2, 3), (2, 2), (3, 3))
+"""Candidates of equal scores that rise, and others; no other sizes are known to be worse by 1 %."""
 
 
 @final
@@ -189,17 +189,26 @@ class ReportNoisyMax(Choice):
                 "The best event is a set of candidates that rise while the others fall; its "
                 "probability moves most for equal scores in it, and equal ones outside.",
             )
-        few, t = min(self.candidates, _FEW), math.floor(self._moved) if self._is_discrete else None
-        least = tuple(MaximaPair(s, few - s, self.distance, t) for s in range(1, few))
+        t = math.floor(self._moved) if self._is_discrete else None
         if self.candidates == _LEAST:
             return WorstCase.symmetric(
-                least[0], "The best event is that of the candidate that rises, from the worst gap."
+                MaximaPair(1, 1, self.distance, t),
+                "The best event is that of the candidate that rises, from the worst gap.",
             )
-        (most,) = self.dominated_by.worst_case(adjacency).remove
+        least = tuple(
+            MaximaPair(*size, self.distance, t)
+            for few in _FEW
+            for size in dict.fromkeys((few, few[::-1]))
+            if sum(size) <= self.candidates
+        )
+        most: Pair = UnequalMaximaPair(self.candidates, self.distance)
+        if self._is_discrete:
+            (most,) = self.dominated_by.worst_case(adjacency).remove
         return WorstCase.symmetric(
             Between(least, most, "which scores of several candidates are worst"),
-            "Below: a few equal scores rise, a few others fall. Above: each step of the scores "
-            "costs what a step of one noise does.",
+            "Below: a few equal scores rise, a few others fall. Above: what the largest of several "
+            "noises of any scores can do, or each step of the scores costs what a step of one "
+            "noise does.",
         )
 
     def _with_a_number(self, adjacency: Adjacency | None) -> WorstCase:

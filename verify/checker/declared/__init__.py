@@ -15,6 +15,7 @@ from verify.checker.declared.report_noisy_max import (
     DISCRETE_MAXIMA,
     LAPLACE_MAXIMA,
     REPORT_NOISY_MAX,
+    UNEQUAL_MAXIMA,
 )
 from verify.checker.declared.skellam import SKELLAM
 from verify.checker.declared.tested_release import TESTED_RELEASE
@@ -34,5 +35,5 @@ _ALL: tuple[DeclaredLaw, ...] = (
     TRUNCATED_LAPLACE,
 )
 BY_MECHANISM = {law.mechanism: law for law in _ALL}
-_LAWS = (BOUNDED_RANGE, DISCRETE_MAXIMA, LAPLACE_MAXIMA, TESTED_RELEASE)
+_LAWS = (BOUNDED_RANGE, DISCRETE_MAXIMA, LAPLACE_MAXIMA, TESTED_RELEASE, UNEQUAL_MAXIMA)
 BY_LAW = {law.name: law for law in (*_ALL, *_LAWS)}

@@ -8,11 +8,14 @@ Let F be the distribution function of Y − X, X the largest of s and Y that of 
 scores. The event that one of s candidates is reported has a probability of at most F(a + t),
 against F(a), for some a. The accountant proves this of Gaussian noise (dispersive order, Efron's
 theorem and Jensen's inequality, in `accountant.pairs.gaussian_maxima`); for two candidates, Y − X
-the difference of two noises, it is immediate. With Laplace noise it is a lower bound for more, and
-the noise of one score an upper one. F is here an integral by Arb's own quadrature, where the
-accountant adds up a trapezoidal rule, or a sum of exponentials. f is log-concave, so that
-f(a + t)/f(a) falls with a: the best a lies between two numbers where f(a + t) − e^ε f(a) has
-different signs.
+the difference of two noises, it is immediate. With Laplace noise it is a lower bound for more. An
+upper one has laws in the place of X and Y of which the density is at most a concave function of the
+distribution function p, that of any noisy maximum below it: the sum of e^y − 1 or 1, whichever is
+less, over y_i with sum −ln p, times p. It is least at p of the lines through the points where all
+y_i are 0 or ln 2: 2^{−j} + (j − 1)p, and sp for s candidates. F is here an integral by Arb's own
+quadrature, where the accountant adds up a trapezoidal rule, or a sum of exponentials. f is
+log-concave, so that f(a + t)/f(a) falls with a: the best a lies between two numbers where
+f(a + t) − e^ε f(a) has different signs.
 
 With discrete Laplace noise a is an integer. A product of polynomials gives all masses of Y − X at
 once: beyond N on either side the noises have at most k q^N. Of any scores a step of one costs no
@@ -33,18 +36,22 @@ from flint import acb, arb, arb_poly
 
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
-from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, pure, two_candidates
+from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, pure, two_candidates, unknown
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
 _MOST_CANDIDATES = 12
 """More take minutes."""
-_TWO, _FEW = 2, 5
-"""Candidates whose gap is one noise, and those of equal scores that are tried."""
+_TWO = 2
+"""Candidates whose gap is one noise."""
 _BITS, _FAR = 60, 16
 """Of an integral, and how far it goes beyond the last place of the maximum."""
-_STEP, _REACH, _HALVINGS = 0.1, 12.0, 60
+_STEP, _REACH, _FARTHEST, _HALVINGS = 0.1, 12.0, 600.0, 60
 """Of a sum in floats, and of the search for the best a."""
+_FEW = ((1, 7), (1, 5), (1, 4), (1, 3), (1, 2), (2, 4), (2, 3), (2, 2), (3, 3))
+"""Sizes of sets of equal scores that are tried, in both orders."""
+_LINES, _EACH = 8, 6
+"""Lines of which the least is above all densities, and candidates for each size of a set."""
 _SUM_BITS = 80
 """Of a sum of discrete noise: what is beyond its last term is less than its power of 2."""
 _MOST_TERMS = 6000
@@ -83,9 +90,9 @@ def _pair(noise: Noise) -> Pair:
 
 
 def laplace_pair(candidates: int, t: Any) -> Pair:
-    """Return that of two candidates, or what lies between some equal scores and one noise."""
-    one = {"law": "laplace-maxima", "distance": t}
-    return _of_equal_scores(one, candidates, {"law": "laplace", "distance": t})
+    """Return that of two candidates, or what lies between some equal scores and all scores."""
+    most = {"law": "unequal-maxima", "candidates": Fraction(candidates), "distance": t}
+    return _of_equal_scores({"law": "laplace-maxima", "distance": t}, candidates, most)
 
 
 def _discrete_pair(noise: Noise, moved: Any) -> Pair:
@@ -95,8 +102,9 @@ def _discrete_pair(noise: Noise, moved: Any) -> Pair:
 
 
 def _of_equal_scores(one: Pair, candidates: int, most: Pair) -> Pair:
-    few = min(candidates, _FEW)
-    sets = [{**one, "candidates": Fraction(s), "others": Fraction(few - s)} for s in range(1, few)]
+    tried = [size for few in _FEW for size in dict.fromkeys((few, few[::-1]))]
+    sizes = [size for size in tried if sum(size) <= candidates] or [(1, 1)]
+    sets = [{**one, "candidates": Fraction(s), "others": Fraction(r)} for s, r in sizes]
     return {"law": "between", "factors": [*sets, most]} if len(sets) > 1 else sets[0]
 
 
@@ -214,10 +222,72 @@ def _laplace(k: int, s: int, a: arb) -> tuple[arb, arb]:
     return mass + off, slope + off
 
 
-def _slope(k: int, s: int, a: float, gaussian: bool) -> float:
+@lru_cache(maxsize=64)
+def _pieces(n: int, precision: int) -> list[tuple[arb, arb, arb, arb, int]]:
+    """Return where the distribution function p is u + v e^{λx}, or u + vx for λ = 0: (…, u, v, λ).
+
+    Its derivative is each line h + λp in turn, h = 2^{−λ−1}, up to where it crosses the next one.
+    """
+    found = [(arb(0), arb.pos_inf(), arb(1), arb("-0.5"), -1)]
+    high, p = arb(0), arb("0.5")
+    for rate in range(min(n, _LINES) - 1):
+        h, last = arb(2) ** -(rate + 1), n > _LINES and rate == _LINES - 2
+        below = arb(0) if last else p / 2
+        if rate == 0:
+            low, u, v = high - (p - below) / h, p - h * high, h
+        else:
+            u = -h / rate
+            low = high - ((p - u) / (below - u)).log() / rate
+            v = (p - u) * (-rate * high).exp()
+        found.append((low, high, u, v, rate))
+        high, p = low, below
+    if n <= _LINES:
+        found.append((arb.neg_inf(), high, arb(0), p * (-n * high).exp(), n))
+    else:
+        found.append((arb.neg_inf(), high, arb(0), arb(0), 0))
+    return found
+
+
+def _unequal(k: int, s: int, a: arb) -> tuple[arb, arb]:
+    """Return the same for the laws of which all maxima of any scores are less spread."""
+
+    def primitive(x: arb, rate: int, linear: bool) -> arb:
+        if not x.is_finite():
+            return arb(0)
+        if not rate:
+            return x * x / 2 if linear else x
+        return (rate * x).exp() * ((x - arb(1) / rate) if linear else 1) / rate
+
+    mass, slope = arb(0), arb(0)
+    for low, high, _, v, rate in _pieces(s, ctx.prec):
+        for start, end, u, w, also in _pieces(k - s, ctx.prec):
+            left, right = low.max(start - a), high.min(end - a)
+            if left >= right:
+                continue
+            density = v * (rate or 1)
+
+            def over(
+                power: int, linear: bool = False, ends: tuple[arb, arb] = (left, right)
+            ) -> arb:
+                return primitive(ends[1], power, linear) - primitive(ends[0], power, linear)
+
+            mass += density * u * over(rate)
+            if also:
+                moved = density * w * (also * a).exp() * over(rate + also)
+                mass, slope = mass + moved, slope + also * moved
+            elif w:
+                mass += density * w * (over(rate, linear=True) + a * over(rate))
+                slope += density * w * over(rate)
+    return mass, slope
+
+
+_LAWS = {"noisy-maxima": _normal, "laplace-maxima": _laplace, "unequal-maxima": _unequal}
+
+
+def _slope(law: str, k: int, s: int, a: float) -> float:
     """Return f(a) in floats."""
-    if not gaussian:
-        return float(_laplace(k, s, arb(a))[1].mid())
+    if law != "noisy-maxima":
+        return float(_LAWS[law](k, s, arb(a))[1].mid())
     found, x = 0.0, -_REACH - abs(a)
     while x < _REACH + abs(a):
         one, other = math.erfc(-x / math.sqrt(2)) / 2, math.erfc(-(x + a) / math.sqrt(2)) / 2
@@ -227,12 +297,13 @@ def _slope(k: int, s: int, a: float, gaussian: bool) -> float:
 
 
 @lru_cache(maxsize=64)
-def _near(k: int, s: int, gaussian: bool, t: float, epsilon: float) -> float:
+def _near(law: str, k: int, s: int, t: float, epsilon: float) -> float:
     """Return about the a with f(a + t) = e^ε f(a)."""
-    low, high = -_REACH - t, _REACH
+    rare = t * t / (t - abs(epsilon)) if law != "noisy-maxima" else t  # |a|e^a is about F there
+    low, high = -min(_REACH + rare, _FARTHEST), _REACH
     for _ in range(_HALVINGS):
         a = (low + high) / 2
-        above = _slope(k, s, a + t, gaussian) > math.exp(epsilon) * _slope(k, s, a, gaussian)
+        above = _slope(law, k, s, a + t) > math.exp(epsilon) * _slope(law, k, s, a)
         low, high = (a, high) if above else (low, a)
     return low
 
@@ -243,17 +314,20 @@ def _best(pair: Pair, s: int, epsilon: Any) -> tuple[Any, Any, Any]:
     As a function of F(a) that is concave, with the slope f(a + t)/f(a) − e^ε: it is at most its
     tangent at the lower end.
     """
-    gaussian, t, factor = "others" not in pair, ball(pair["distance"]), ball(exp(epsilon))
-    law, k = _normal if gaussian else _laplace, int(pair["candidates"] + pair.get("others", 0))
-    near = _near(k, s, gaussian, float(t), float(ball(epsilon)))
+    t, factor, k = ball(pair["distance"]), ball(exp(epsilon)), int(pair["candidates"])
+    law = _LAWS[pair["law"]]
+    k = 2 * s if law is _unequal and k > _EACH else k + int(pair.get("others", 0))
+    near = _near(pair["law"], k, s, float(t), float(ball(epsilon)))
     for aside in _ASIDE:
         ends = [arb(near - aside), arb(near + aside)]
         (q, q_low), (q_end, q_high) = (law(k, s, a) for a in ends)
         (p, p_low), (p_end, p_high) = (law(k, s, a + t) for a in ends)
+        value, rise = p - factor * q, p_low / q_low - factor
         if p_low >= factor * q_low and p_high <= factor * q_high:
-            value = p - factor * q
-            above = value + (p_low / q_low - factor) * (q_end - q)
+            above = value + rise * (q_end - q)
             return Real(p.union(p_end)), Real(q.union(q_end)), Real(value.union(above))
+    if law is _unequal:  # of which a bound is asked: q is between 0 and 1
+        return Real(p), Real(q), Real(value.union(value + (rise * (1 - q)).max(-rise * q)))
     raise FewDigitsError("a level of the difference of two maxima")
 
 
@@ -261,13 +335,16 @@ def _sizes(pair: Pair) -> range:
     k = int(pair["candidates"])
     if "others" in pair:
         return range(k, k + 1)
+    if pair["law"] == "unequal-maxima":
+        most = min(k - 1, _LINES + 1)
+        return range(1 if k <= _EACH else most, most + 1)
     if k > _MOST_CANDIDATES:
         raise UnknownError(f"the noisy maximum of {k} candidates")
     return range(1, k)
 
 
 def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
-    if "others" in pair and not -pair["distance"] < epsilon < pair["distance"]:
+    if pair["law"] != "noisy-maxima" and not -pair["distance"] < epsilon < pair["distance"]:
         return Fraction(0) if epsilon > 0 else 1 - exp(epsilon)
     with ctx.workprec(128):
         return largest([_best(pair, s, epsilon)[2] for s in _sizes(pair)])
@@ -318,6 +395,17 @@ REPORT_NOISY_MAX = DeclaredLaw(
     only_alone=True,
     ends=_ends,
 )
+
+UNEQUAL_MAXIMA = DeclaredLaw(
+    name="unequal-maxima",
+    parameters=("candidates", "distance"),
+    tails=unknown("one pair of a noisy maximum"),
+    hockey_stick=_hockey_stick,
+    largest_loss=lambda pair: pair["distance"],
+    only_alone=True,
+    ends=_laplace_ends,
+)
+"""What any scores of several candidates can do at most."""
 
 LAPLACE_MAXIMA = DeclaredLaw(
     name="laplace-maxima",

@@ -53,7 +53,10 @@ def enclosed(ways: list[tuple[list[Law], list[Law]]], count: int) -> tuple[list[
         law = remove[0]["factors"][0] if between else remove[0]
         ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
         pairs_of_one, above = ([law], law) if ends is None else ends(law)
-        alone = above == remove[0]["factors"][-1] if between else len(remove) == 1
+        most_of_one = remove[0]["factors"][-1] if between else above
+        if most_of_one["law"] == "unequal-maxima":  # of several releases the noise of one bounds it
+            most_of_one = {"law": "laplace", "distance": most_of_one["distance"]}
+        alone = above == most_of_one if between else len(remove) == 1
         if remove != add or not alone:
             raise UnknownError("both ends of this composition")
         listed.append(pairs_of_one)

@@ -28,7 +28,7 @@ from accountant.mechanisms import (
 from accountant.mechanisms.additive.staircase import Staircase, optimal_gamma
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
-from accountant.questions import profile, utility
+from accountant.questions import guarantees, profile, utility
 from accountant.release.lattice_noise import InvertedNoise
 from tests.near import mpf, narrow
 
@@ -242,3 +242,19 @@ def test_refusals_and_utility() -> None:
     assert THREE.sample(3, rng=np.random.default_rng(1)).shape == (3,)
     with pytest.raises(AdjacencyError, match="add-remove"):
         profile.delta(THREE, 1)
+
+
+@pytest.mark.parametrize("t", ["1/1000", "1/2", "3", "40"])
+def test_rho_of_laplace_noise_is_its_divergence_of_order_one(t: str) -> None:
+    """D_a/a falls from there on: here by the sums of an integral of three exponentials."""
+    with mpmath.workdps(50):
+        at = mpmath.mpf(Fraction(t).numerator) / Fraction(t).denominator
+        last = at + mpmath.exp(-at) - 1
+        found = guarantees.rho(Laplace(1, t))
+        assert float(found.upper) == pytest.approx(float(last), rel=1e-9)
+        for a in map(mpmath.mpf, ("1.001", "1.1", "1.5", "2", "4", "30", "1000")):
+            high, low = mpmath.exp((a - 1) * at), mpmath.exp(-a * at)
+            ends, between = (high + low) / 2, (high - low) / (2 * (2 * a - 1))
+            share = mpmath.log(ends + between) / (a - 1) / a
+            assert share < last
+            last = share

@@ -100,11 +100,21 @@ def test_bounds_with_laplace_noise() -> None:
         best, abs=1e-5
     )
     last = 0.0
-    for k in (3, 5, 10, 66, 1000):
+    for k, most in ((3, 0.1078), (4, 0.1218), (5, 0.1370), (10, 0.1472), (1000, 0.1472)):
         found = profile.delta(ReportNoisyMax("Laplace", 2, k), "1/2")
-        assert 0.1039 < float(found.lower) < float(found.upper) < 0.2213
+        assert 0.1039 < float(found.lower) < float(found.upper) < most
         assert float(found.lower) >= last * (1 - 1e-9)
         last = float(found.lower)
+
+
+@given(st.lists(st.floats(-5, 0), min_size=1, max_size=7), st.floats(-8, 8))
+def test_no_noisy_maximum_is_denser_than_the_envelope(others: list[float], place: float) -> None:
+    scores = [0.0, *others]
+    s, cdf = len(scores), [laplace.cdf(place - u) for u in scores]
+    p = float(np.prod(cdf))
+    dense = sum(p / f * laplace.pdf(place - u) for f, u in zip(cdf, scores, strict=True))
+    lines = [2.0**-j + (j - 1) * p for j in range(s)]
+    assert dense <= min(*lines, s * p) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("noise", ["Laplace", "DiscreteLaplace"])
@@ -113,7 +123,7 @@ def test_the_lower_end_of_epsilon_is_that_of_equal_scores(noise: str) -> None:
     move = None if noise == "Laplace" else 2
     delta, one = exact("1e-3"), exact(1)
     found = profile.epsilon(ReportNoisyMax(noise, 2, 6), "1e-3").lower
-    pairs = [MaximaPair(s, 5 - s, one, move) for s in range(1, 5)]
+    pairs = [MaximaPair(s, r, one, move) for s in range(1, 5) for r in range(1, 7 - s)]
     assert all(pair.hockey_stick(exact(found * (1 + TINY))) < delta.ball() for pair in pairs)
     assert any(pair.hockey_stick(exact(found * (1 - TINY))) > delta.ball() for pair in pairs)
 

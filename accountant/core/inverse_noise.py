@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from accountant.core.arrays import NDArray, np
 from accountant.numbers.exact import ExactReal
 
 

@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.description import Description
 from accountant.core.drawing import Drawable
+from accountant.core.inverse_noise import InverseNoise
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.inverse_noise import InverseNoise
-    from accountant.core.randomness import Randomness
-    from accountant.release.lattice import LatticeSampler
-
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import InvertedNoise
 
 _ASK = {
     name: f" Ask dpassay.{name}(mechanism, …)."
@@ -99,7 +94,7 @@ class Mechanism(Drawable, Description, ABC):
         return 1
 
     @abstractmethod
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` independent releases, shape (size,) or (size, dimension).
 
         For simulation: continuous noise is drawn in floating point. `release` is for use.
@@ -123,14 +118,11 @@ class Mechanism(Drawable, Description, ABC):
                 f"{type(self).__name__} has no release of real answers here: no lattice sampler is "
                 "known for its noise. `sample` simulates the noise in floats, for tests only."
             )
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import InvertedNoise
-
         return LatticeSampler(InvertedNoise(declared), repeated=True)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Release a true answer: its noise is exact, and every output lies on a fixed lattice.
 
         Adding `sample` to the answer in floating point instead would leak it: the last bits of
@@ -224,18 +216,14 @@ class Mechanism(Drawable, Description, ABC):
 
         What an audit runs the mechanism on. Empty where none are listed.
         """
-        import numpy as np
-
         shift = self.worst_shift()
         return [] if shift is None else [(np.zeros_like(np.asarray(shift)), shift)]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw `size` outputs for a true answer, one per row, for simulation and audits."""
-        import numpy as np
-
         if self.adds_real_noise():  # no floating-point leaks
             return _sampler(self).release(answer, size, rng=rng)
-        released: NDArray[Any] = self.sample(size, rng=rng) + np.asarray(answer)
+        released: Array = self.sample(size, rng=rng) + np.asarray(answer)
         return released
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:

@@ -8,6 +8,7 @@ from typing import Any
 
 from flint import arb
 
+from accountant.core.arrays import np
 from accountant.core.mechanism import Mechanism
 
 _SENSITIVITIES = ("sensitivity", "l1_sensitivity", "l2_sensitivity")
@@ -30,8 +31,6 @@ class SymmetricDensity(Mechanism, ABC):
         shift = float(getattr(self, known[0]))
         if getattr(type(self), "dimension", None) is Mechanism.dimension:
             return shift
-        import numpy as np
-
         return np.array([shift] + [0.0] * (self.dimension - 1))
 
     def probability_exact(self) -> arb:

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
+from accountant.core.arrays import Array, np
 from accountant.errors import expected
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Randomness: TypeAlias = np.random.Generator | "SecureIntegers"
-
+Randomness: TypeAlias = "np.random.Generator | SecureIntegers"
 _WIDTHS: Final = ((4, 1), (24, 4), (64, 8))
 """Bounds of up to so many bits take words of so many bytes: a share of at most 1/16, 1/256 and 1/2
 of the words is drawn again."""
@@ -49,8 +45,6 @@ class SecureIntegers:
 
         Raises InvalidInputError unless low < high and the values fit the type.
         """
-        import numpy as np
-
         bound, kind = high - low, np.int64 if dtype is None else dtype
         largest = 1 << 64 if size is None else int(np.iinfo(kind).max) + 1
         if not 0 < bound <= 1 << 64 or high > largest:
@@ -76,10 +70,8 @@ def floating(rng: Randomness) -> np.random.Generator:
     return rng
 
 
-def _below(bound: int, count: int) -> NDArray[Any]:
+def _below(bound: int, count: int) -> Array:
     """Return uniform integers in 0..bound − 1, unsigned."""
-    import numpy as np
-
     bits = (bound - 1).bit_length()
     width = next(width for most, width in _WIDTHS if bits <= most)
     kept = np.empty(0, dtype=f"u{width}")

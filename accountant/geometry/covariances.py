@@ -7,20 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
+from accountant.core.arrays import Array, np
 from accountant.core.description import Description
 from accountant.core.validate import Field, Integer, Rational, Rationals, rational_rows
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import Number
 from accountant.numbers.interval import ball
 from accountant.numbers.quadratic import Rows, factor, least_eigenvalue
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class Covariance(Description, ABC):
@@ -40,10 +37,10 @@ class Covariance(Description, ABC):
         """Return the diagonal; one entry if all are equal."""
 
     @abstractmethod
-    def colour(self, normal: NDArray[Any]) -> NDArray[Any]:
+    def colour(self, normal: Array) -> Array:
         """Turn vectors of N(0, I), one per row, into vectors of N(0, Σ)."""
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw `size` vectors of N(0, Σ), one row each."""
         return self.colour(rng.normal(0.0, 1.0, (size, self.dimension)))
 
@@ -156,11 +153,11 @@ class Exchangeable(Covariance):
             total += part / axis if part else 0
         return total
 
-    def colour(self, normal: NDArray[Any]) -> NDArray[Any]:
+    def colour(self, normal: Array) -> Array:
         """Scale the mean and the deviations from it by their own standard deviations."""
         along, across = (math.sqrt(axis) for axis in self.axes)
         mean = normal.mean(axis=1, keepdims=True)
-        result: NDArray[Any] = across * (normal - mean) + along * mean
+        result: Array = across * (normal - mean) + along * mean
         return result
 
 
@@ -198,7 +195,7 @@ class Isotropic(Covariance):
         """Return ‖v‖²/variance."""
         return sum((entry * entry for entry in vector), Fraction(0)) / self.variance
 
-    def colour(self, normal: NDArray[Any]) -> NDArray[Any]:
+    def colour(self, normal: Array) -> Array:
         """Scale all coordinates."""
         return normal * math.sqrt(self.variance)
 
@@ -241,12 +238,10 @@ class Diagonal(Covariance):
             total += entry * entry / variance if entry else 0
         return total
 
-    def colour(self, normal: NDArray[Any]) -> NDArray[Any]:
+    def colour(self, normal: Array) -> Array:
         """Scale each coordinate."""
-        import numpy as np
-
         deviations = [math.sqrt(variance) for variance in self.variances]
-        result: NDArray[Any] = normal * np.array(deviations)
+        result: Array = normal * np.array(deviations)
         return result
 
 
@@ -308,13 +303,11 @@ class Matrix(Covariance):
         y = factors.whiten(vector)
         return None if y is None else factors.product(y, y)
 
-    def colour(self, normal: NDArray[Any]) -> NDArray[Any]:
+    def colour(self, normal: Array) -> Array:
         """Multiply by L√D."""
-        import numpy as np
-
         factors = factor(self.rows)
         root = np.array(factors.lower, dtype=float) * np.sqrt(np.array(factors.pivots, dtype=float))
-        result: NDArray[Any] = normal @ root.T
+        result: Array = normal @ root.T
         return result
 
 

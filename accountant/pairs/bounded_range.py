@@ -30,27 +30,21 @@ farther away than that, to the right for a lower bound, to the left for an upper
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, final
 
 from flint import arb
 
+from accountant.core.arrays import Array, np
 from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import UndecidedError
 from accountant.mechanisms.selection.exponential import BoundedRangePair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, enclose
 from accountant.pairs.two_ends import narrow_enough
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from fractions import Fraction
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array: TypeAlias = NDArray[np.float64]
 
 MOST_RELEASES = 200
 """Releases that are followed one by one: more take seconds."""
@@ -82,8 +76,6 @@ class _Step:
 
     def two_sided(self, gap: float, m: int) -> _Step:
         """Return the same from x = −t on, and m more zeros at the end."""
-        import numpy as np
-
         x = np.arange(m, 0, -1) * gap  # of S at x the other side is the rest, P and Q exchanged
 
         def joined(left: Array, right: Array) -> Array:
@@ -116,20 +108,14 @@ class _Grid:
 
     def chance(self, s: Any) -> Any:
         """Return p(s)."""
-        import numpy as np
-
         return np.expm1(s - self.length) / np.expm1(-self.length)
 
     def other(self, s: Any) -> Any:
         """Return the probability under Q of the loss s − t."""
-        import numpy as np
-
         return np.expm1(-s) / np.expm1(-self.length)
 
     def after(self, last: _Step, width: int) -> _Step:
         """Return the bounds after one release more, of which so many points are not 0."""
-        import numpy as np
-
         m, gap, wide = self.m, self.gap, last.two_sided(self.gap, self.m)
         found = _Step(*(np.zeros_like(last.p) for _ in range(4)))
         former = before = None
@@ -154,8 +140,6 @@ class _Grid:
 
     def _try(self, found: _Step, wide: _Step, start: int, s: float, width: int) -> None:
         """Take a release of the loss s or s − t into the bounds from below, where it is better."""
-        import numpy as np
-
         first, second = slice(start, start + width), slice(start + self.m, start + self.m + width)
         chance, other = self.chance(s), 1 - self.chance(s)
         value = chance * wide.below[first] + other * wide.below[second]
@@ -170,8 +154,6 @@ class _Grid:
 @lru_cache(maxsize=8)
 def _steps(grid: _Grid, count: int) -> tuple[_Step, _Step]:
     """Return what is known after all releases but one, and after all."""
-    import numpy as np
-
     last = now = _Step(*(np.zeros(count * grid.m + 1) for _ in range(4)))
     for done in range(1, count + 1):
         last, now = now, grid.after(now, done * grid.m + 1)
@@ -229,8 +211,6 @@ class BoundedRangeProduct(MirroredPair):
 
     def _event(self, x: float) -> tuple[float, float, float]:
         """Return a float below H at about x ≥ 0, and about P and Q of the event that shows it."""
-        import numpy as np
-
         grid, m, at = self._grid, self._grid.m, x + self._aside
         if at >= self.count * grid.length:
             return 0.0, 0.0, 0.0

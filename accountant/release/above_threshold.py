@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from flint import arb
 
+from accountant.core.randomness import Randomness
 from accountant.numbers.precision import ctx
 from accountant.release import lazy_reals
-
-if TYPE_CHECKING:
-    from accountant.core.randomness import Randomness
 
 _SPARE_BITS = 64
 """Of balls, beyond the digits that are drawn of a number."""

@@ -23,22 +23,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TypeAlias, final
 
-import numpy as np
 from flint import arb, fmpq, fmpz
-from numpy.typing import ArrayLike, NDArray
 
-from accountant.core.randomness import SECURE
+from accountant.core.arrays import Array, ArrayLike, NDArray, np
+from accountant.core.randomness import SECURE, Randomness
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.release.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
 
-if TYPE_CHECKING:
-    from accountant.core.randomness import Randomness
-
-Array: TypeAlias = NDArray[Any]
 Row: TypeAlias = list[tuple[int, arb]]
 
 RESOLUTION = 32
@@ -285,7 +280,7 @@ class LatticeSampler:
         if whole.dtype != object:
             doubles: NDArray[np.float64] = np.ldexp(whole.astype(float), np.array(self._exponents))
             return doubles
-        exact: NDArray[Any] = whole * np.array(self.lattice)
+        exact: Array = whole * np.array(self.lattice)
         return exact.astype(float)
 
     def noise(self, size: int, *, rng: Randomness) -> NDArray[np.float64]:
@@ -382,9 +377,7 @@ def release_stream(
     return released[0] if size is None else released
 
 
-def release_integers(
-    noise: Callable[[int], Array], value: ArrayLike, size: int | None
-) -> NDArray[Any]:
+def release_integers(noise: Callable[[int], Array], value: ArrayLike, size: int | None) -> Array:
     """Add integer noise, drawn by `noise(count)`, to every entry of an integer value.
 
     Raises InvalidInputError where a value is no integer: rounding it could move two neighbours
@@ -392,7 +385,7 @@ def release_integers(
     """
     answer = integers(value)
     shape = answer.shape if size is None else (size, *answer.shape)
-    drawn: NDArray[Any] = noise(math.prod(shape)).reshape(shape)
+    drawn: Array = noise(math.prod(shape)).reshape(shape)
     if len(drawn.ravel()) and max(-int(drawn.min()), int(drawn.max())) >= _LARGEST_INDEX:
         return drawn.astype(object) + answer
     return drawn + answer

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, final
 
-import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from accountant.core.arrays import Array, np
+from accountant.core.inverse_noise import InverseNoise
+from accountant.core.randomness import Randomness
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.quadratic import factor
@@ -20,11 +21,8 @@ from accountant.release.lattice import LinearNoise, Noise, Row, input_error
 from accountant.release.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
 
 if TYPE_CHECKING:
-    from accountant.core.inverse_noise import InverseNoise
-    from accountant.core.randomness import Randomness
     from accountant.geometry.covariances import Covariance
 
-Array: TypeAlias = NDArray[Any]
 _UNIT = 2.0**-53
 """Relative error of one operation with floats."""
 _GRID = 2.0**22

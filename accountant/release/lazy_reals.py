@@ -14,19 +14,14 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import final
 
-import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from accountant.core.arrays import Array, np
+from accountant.core.randomness import Randomness
 from accountant.numbers.precision import ctx
 from accountant.release import sampling
-
-if TYPE_CHECKING:
-    from accountant.core.randomness import Randomness
-
-Array: TypeAlias = NDArray[Any]
 
 WORD = 52
 """Digits drawn at once: whole + fraction is then a double up to one rounding."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from accountant.core.arrays import Array, np
+from accountant.core.randomness import Randomness
 from accountant.numbers.precision import ctx
 from accountant.release import lazy_reals
 from accountant.release.lattice import input_error
-
-if TYPE_CHECKING:
-    from accountant.core.randomness import Randomness
 
 _ROUNDING = 2.0**-50
 """More than what rounding a score and a sum to doubles takes of their sizes."""
@@ -24,15 +20,15 @@ _SPARE_BITS = 64
 
 def place_of_largest(
     scores: Callable[[], Sequence[arb]], law: str, times: int, *, rng: Randomness
-) -> NDArray[Any]:
+) -> Array:
     """Draw the place of the largest u_i + noise, so many times: see `places_of_largest`."""
-    found: NDArray[Any] = places_of_largest(scores, law, times, 1, rng=rng)[:, 0]
+    found: Array = places_of_largest(scores, law, times, 1, rng=rng)[:, 0]
     return found
 
 
 def places_of_largest(
     scores: Callable[[], Sequence[arb]], law: str, times: int, selected: int, *, rng: Randomness
-) -> NDArray[Any]:
+) -> Array:
     """Draw the places of the largest few u_i + noise, in order, so many times.
 
     Parameters

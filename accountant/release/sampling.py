@@ -13,18 +13,14 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
-import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from accountant.core.arrays import Array, np
+from accountant.core.randomness import Randomness
 from accountant.numbers.precision import ctx
 
-if TYPE_CHECKING:
-    from accountant.core.randomness import Randomness
-
-Array: TypeAlias = NDArray[Any]
 _WORD = 64
 """Bits of a random word."""
 _LIMIT = 1 << 63

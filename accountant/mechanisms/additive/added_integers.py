@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer
 from accountant.mechanisms.additive.integer_quantile import integer_quantile
 from accountant.numbers.exact import ExactReal
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
+from accountant.release.lattice import release_integers
 
 
 class AddedIntegers(Mechanism, ABC):
     """Integer noise that `sample` draws exactly."""
 
     @abstractmethod
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Add exact integer noise to every entry of an integer answer."""
-        from accountant.release.lattice import release_integers
-
         return release_integers(lambda count: self.sample(count, rng=rng), value, size)
 
 
@@ -58,10 +54,8 @@ class LogConcaveIntegers(AddedIntegers, ABC):
             "increases with the shift: the worst pair is at distance sensitivity.",
         )
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
-        from accountant.release import sampling
-
         return sampling.integers_by_inversion(self.at_most, size, rng=rng)
 
     @property

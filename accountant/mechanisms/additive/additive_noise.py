@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, SecureIntegers
+from accountant.core.randomness import SECURE, Randomness, SecureIntegers
 from accountant.core.validate import Field, Positive
 from accountant.density import accuracy, integers
 from accountant.density.distribution import density_of
@@ -28,11 +29,7 @@ from accountant.pairs.finite import FinitePair
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.pairs.own_mass import MassTable, OwnMassPair
 from accountant.pairs.own_shifts import OwnShiftsPair
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release.lattice import release_integers
 
 _MOST_SHIFTS = 1000
 """Sensitivity of masses: a pair for each where there are several modes."""
@@ -229,7 +226,7 @@ class AdditiveNoise(Mechanism):
         found = integer_law(self.mass)
         return found.value(0) / found.total()
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the noise of `size` releases: by rejection in floats, of masses exactly."""
         if self.mass:
             return integers.draw(integer_law(self.mass), size, rng)
@@ -237,20 +234,18 @@ class AdditiveNoise(Mechanism):
 
         if isinstance(rng, SecureIntegers):
             raise NotApplicableError("A density that is a formula is drawn by a NumPy generator.")
-        drawn: NDArray[Any] = draw(self._law, size, rng) * float(self.scale)
+        drawn: Array = draw(self._law, size, rng) * float(self.scale)
         return drawn
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Add exact noise to every entry of an integer answer, where the noise is of masses."""
         if not self.mass:
             raise NotApplicableError(
                 "A density that is a formula has no lattice sampler. Write masses on the integers "
                 "(mass='…') to release, or simulate the noise with `sample`."
             )
-        from accountant.release.lattice import release_integers
-
         return release_integers(lambda count: self.sample(count, rng=rng), value, size)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.density.envelope import Envelope, envelope, masses
@@ -18,10 +19,6 @@ from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.pairs.own_shifts import OwnShiftsPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @final
@@ -69,7 +66,7 @@ class AllShifts(Mechanism, FiniteLaws):
         """Return False: the masses are listed in another order."""
         return False
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Raise NotApplicableError: it bounds what is run."""
         raise NotApplicableError("A table that bounds other noise is not drawn.")
 

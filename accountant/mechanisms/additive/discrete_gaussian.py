@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Positive
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
@@ -17,12 +19,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.theta import upper_tail, variance
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.core.randomness import Randomness
-
+from accountant.release import sampling
 
 _MOST_TERMS = 100_000
 """Terms up to which a mean absolute error is summed: about a second."""
@@ -71,10 +68,8 @@ class DiscreteGaussian(LogConcaveIntegers):
         """Return sensitivity²/2σ²."""
         return ExactReal.of_rational(Fraction(self.sensitivity**2, 2)) / self.parameter
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
-        from accountant.release import sampling
-
         if self.parameter.rational is not None:
             return sampling.discrete_gaussian(self.parameter.rational, size, rng=rng)
         return super().sample(size, rng=rng)

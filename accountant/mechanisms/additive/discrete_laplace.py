@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
+from accountant.core.arrays import Array
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Positive
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
 from accountant.pairs.discrete_laplace import DiscreteLaplacePair
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
 
 
 @final
@@ -49,10 +47,8 @@ class DiscreteLaplace(LogConcaveIntegers):
         """Return the laws of Z + sensitivity and Z."""
         return DiscreteLaplacePair(self.scale, self.sensitivity)
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
-        from accountant.release import sampling
-
         if self.scale.rational is not None:
             return sampling.discrete_laplace(self.scale.rational, size, rng=rng)
         return super().sample(size, rng=rng)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import independent
 
 
 @final
@@ -55,15 +52,12 @@ class Gaussian(GaussianNoise):
         """Return l2_sensitivity/σ."""
         return self.l2_sensitivity / self.standard_deviation
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of one coordinate of `size` releases."""
         return rng.normal(0.0, float(self.standard_deviation), size)
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return N(0, σ²) noise for every entry of an answer, on a lattice."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import independent
-
         noise = independent(lambda: [self.standard_deviation.ball()])
         return LatticeSampler(noise, repeated=True)
 

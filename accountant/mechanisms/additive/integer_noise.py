@@ -6,23 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array
 from accountant.core.pair import WorstCase
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Reals
 from accountant.errors import InvalidInputError, expected
 from accountant.mechanisms.additive.added_integers import AddedIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.finite import FiniteLaws, FinitePair
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
 
 
 @final
@@ -94,10 +92,8 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
         """Return E[Z], exactly."""
         return self._moment(1)
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
-        from accountant.release import sampling
-
         cumulative = list(accumulate(self._rational()))[:-1]
         indices = sampling.indices_by_inversion(
             lambda: [ball(value) for value in cumulative], size, rng=rng

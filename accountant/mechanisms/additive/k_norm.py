@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, OneOf, Positive, Rational
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -20,12 +21,8 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.ball_noise import BallNoisePair
 from accountant.pairs.radial_noise import RadialNoisePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import independent
 
 _SQUARE, _ROOT_HALF = 2, ExactReal.of_root(Fraction(1, 2))
 """The power of Gaussian noise, and its standard deviation at scale 1."""
@@ -124,14 +121,12 @@ class KNorm(SymmetricDensity):
         """Return √2·sensitivity/b of Gaussian noise."""
         return self._gaussian.exact_gaussian_mu(adjacency) if self._is_gaussian else None
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases in floats, one row each.
 
         A point of K, uniform, times a radius whose power p is Gamma(d/p + 1): level sets are balls.
         In the direction of a normal or Laplace vector, on the surface of K, it is Gamma(d/p).
         """
-        import numpy as np
-
         shape, b, p = (size, self.dimension), float(self.scale), float(self.power)
         if self.norm == "linf":
             inside = rng.uniform(-b, b, shape)
@@ -139,19 +134,16 @@ class KNorm(SymmetricDensity):
         at = rng.laplace(size=shape) if self.norm == "l1" else rng.normal(size=shape)
         order = 1 if self.norm == "l1" else 2
         radius = b * rng.gamma(self.dimension / p, size=(size, 1)) ** (1 / p)
-        drawn: NDArray[Any] = at * (radius / np.linalg.norm(at, ord=order, axis=1, keepdims=True))
+        drawn: Array = at * (radius / np.linalg.norm(at, ord=order, axis=1, keepdims=True))
         return drawn
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Release a true answer on a lattice where the coordinates of the noise are independent.
 
         Raises NotApplicableError elsewhere.
         """
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import independent
-
         if self._is_gaussian:
             law, deviation = "normal", self._gaussian.standard_deviation.ball()
         elif self.power == 1 and (self.norm == "l1" or self.dimension == 1):
@@ -166,8 +158,6 @@ class KNorm(SymmetricDensity):
 
     def worst_shift(self) -> Any:
         """Return the shift of one coordinate, of all for ℓ∞."""
-        import numpy as np
-
         shift = np.zeros(self.dimension)
         shift[slice(None) if self.norm == "linf" else slice(1)] = float(self.sensitivity)
         return shift

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, NDArray, np
+from accountant.core.inverse_noise import InverseNoise
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
@@ -17,10 +19,6 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball, enclose
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.core.inverse_noise import InverseNoise
     from accountant.numbers.reference import Reference
 
 
@@ -162,14 +160,12 @@ class Laplace(LaplaceNoise):
             "worst pair is at distance l1_sensitivity.",
         )
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases."""
         return rng.laplace(0.0, float(self.scale), size)
 
     def inverse_noise(self) -> InverseNoise:
         """Return |noise| = bE and P(noise ≥ bx) = e^{−x}/2."""
-        from accountant.core.inverse_noise import InverseNoise
-
         return InverseNoise(self.scale, _same, _same_ball, 1.0, _survival)
 
 
@@ -194,6 +190,4 @@ def _same_ball(y: arb) -> arb:
 
 
 def _survival(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
     return np.exp(-x) / 2

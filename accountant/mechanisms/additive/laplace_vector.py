@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from accountant.composition.exact.laplace_product import of_distances
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Reals
 from accountant.mechanisms.additive.laplace import LaplaceNoise
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import independent
 
 
 @final
@@ -66,20 +63,15 @@ class LaplaceVector(LaplaceNoise):
         """The number of shifts."""
         return len(self.shifts)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, one row each."""
         return rng.laplace(0.0, float(self.scale), (size, self.dimension))
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return independent Laplace noise of every coordinate, on a lattice."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import independent
-
         noise = independent(lambda: [self.scale.ball()] * self.dimension, "laplace")
         return LatticeSampler(noise)
 
     def worst_shift(self) -> Any:
         """Return the shifts."""
-        import numpy as np
-
         return np.array([float(entry) for entry in self.shifts])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, NDArray, np
+from accountant.core.inverse_noise import InverseNoise
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
@@ -15,11 +17,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from accountant.composition.losses.transform import Transform
-    from accountant.core.inverse_noise import InverseNoise
     from accountant.numbers.reference import Reference
 
 
@@ -146,7 +144,7 @@ class Logistic(SymmetricDensity):
             "increases with the shift: the worst pair is at distance sensitivity.",
         )
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases."""
         return rng.logistic(0.0, float(self.scale), size)
 
@@ -155,8 +153,6 @@ class Logistic(SymmetricDensity):
 
         ln(2e^y − 1) is the x with 1/(1 + e^x) = e^{−y}/2.
         """
-        from accountant.core.inverse_noise import InverseNoise
-
         return InverseNoise(self.scale, _magnitude, _magnitude_ball, 2.0, _survival)
 
     def variances(self) -> list[arb]:
@@ -185,8 +181,6 @@ def _magnitude_ball(y: arb) -> arb:
 
 
 def _survival(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
     decay = np.exp(-x)
     tail: NDArray[np.float64] = decay / (1 + decay)
     return tail

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import Array, np
+from accountant.core.mechanism import Mechanism
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Rationals, Reals
@@ -18,12 +20,6 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.core.mechanism import Mechanism
 
 _ZERO, _TWO = ExactReal.of_rational(0), ExactReal.of_rational(2)
 
@@ -140,7 +136,7 @@ class MixtureOfGaussians(GaussianNoise):
             return PoissonSubsampled(noise, parts[-1][0])
         return None
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of one coordinate of `size` releases."""
         return Gaussian(self.standard_deviation).sample(size, rng=rng)
 

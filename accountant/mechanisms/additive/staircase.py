@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Probability
@@ -18,13 +19,11 @@ from accountant.errors import expected, suggestion
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
 from accountant.pairs.finite import FiniteLaws, FinitePair
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import StaircaseNoise
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from accountant.numbers.reference import Discrete
-    from accountant.release.lattice import LatticeSampler
 
 Cost = Literal["absolute", "variance"]
 _HALF = ExactReal.of_rational(Fraction(1, 2))
@@ -119,10 +118,8 @@ class Staircase(SymmetricDensity, FiniteLaws):
 
         return Discrete(masses, None, None)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases: sign, whole steps, which part, and where in it."""
-        import numpy as np
-
         gamma, b = float(self.gamma), math.exp(-float(self.epsilon))
         whole = rng.geometric(-math.expm1(-float(self.epsilon)), size) - 1
         inner = rng.random(size) * (gamma + b * (1 - gamma)) < gamma
@@ -133,9 +130,6 @@ class Staircase(SymmetricDensity, FiniteLaws):
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return staircase noise for every entry of an answer, on a lattice."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import StaircaseNoise
-
         noise = StaircaseNoise(self.epsilon.ball, self.gamma.ball, self.sensitivity.ball)
         return LatticeSampler(noise, repeated=True)
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import Any, cast, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, Positive, integer
 from accountant.errors import expected
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.pairs.discrete_laplace import DiscreteLaplacePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
 
 
 @final
@@ -94,20 +89,18 @@ class TruncatedGeometric(Mechanism):
         inner = [centre * (-rate * abs(y - n)).exp() for y in range(low + 1, high)]
         return [(-rate * (n - low)).exp() / outer, *inner, (-rate * (high - n)).exp() / outer]
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases before truncation, exactly."""
         return DiscreteLaplace(self.scale).sample(size, rng=rng)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Draw `size` released values for one true count (or one, without an axis), exactly."""
-        import numpy as np
-
         count = self._count(cast(int, value))
         values = count + self.sample(1 if size is None else size, rng=rng)
         values = values[0] if size is None else values
-        released: NDArray[Any] = np.clip(values, self.low, self.high)
+        released: Array = np.clip(values, self.low, self.high)
         return released
 
     def mean_at(self, count: int) -> arb:
@@ -142,7 +135,7 @@ class TruncatedGeometric(Mechanism):
         starts = (self.low, (self.low + self.high) // 2, self.high - 1)
         return [(count, count + 1) for count in dict.fromkeys(starts)]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw released counts."""
         return self.release(int(answer), size, rng=rng)
 

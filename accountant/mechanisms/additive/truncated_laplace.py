@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
@@ -16,9 +17,6 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from accountant.numbers.reference import Reference
 
 
@@ -158,13 +156,11 @@ class TruncatedLaplace(SymmetricDensity):
             "increases with the shift: the worst pair is at distance sensitivity.",
         )
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases."""
-        import numpy as np
-
         ends = -np.expm1(-float(self.bound / self.scale))
         magnitude = -np.log1p(-ends * rng.random(size)) * float(self.scale)
-        drawn: NDArray[Any] = magnitude * rng.choice([-1.0, 1.0], size)
+        drawn: Array = magnitude * rng.choice([-1.0, 1.0], size)
         return drawn
 
     def _rest(self) -> arb:

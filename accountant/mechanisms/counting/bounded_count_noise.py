@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb, fmpq
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, NonNegative, Probability
@@ -19,10 +20,7 @@ from accountant.mechanisms.counting.count_noise_law import CountNoise, Value, co
 from accountant.numbers import interval
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from accountant.release import sampling
 
 
 @final
@@ -93,9 +91,8 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
         """Return True: the law is symmetric, so reflection exchanges Z + index and Z."""
         return True
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
-        from accountant.release import sampling
 
         def cumulative() -> Balls:
             return list(accumulate(arb(mass) for mass in self._law()[:-1]))

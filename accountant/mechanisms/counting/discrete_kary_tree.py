@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, Rational, Switch
 from accountant.counting.tree_walk import nodes, parent
 from accountant.errors import expected
@@ -19,11 +20,8 @@ from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.counting.kary_tree import KaryTree
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.numbers.exact import ExactReal
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release.lattice import integers
+from accountant.release.sampling import discrete_laplace
 
 
 @final
@@ -82,12 +80,8 @@ class DiscreteKaryTree(Mechanism):
         """The number of steps n."""
         return self.steps
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""
-        import numpy as np
-
-        from accountant.release.sampling import discrete_laplace
-
         tree, order = self.continuous.tree, nodes(self.continuous.tree)
         drawn = discrete_laplace(self.scale, size * len(order), rng=rng).reshape(-1, size)
         noise = {0: np.zeros(size, dtype=drawn.dtype)}
@@ -97,18 +91,14 @@ class DiscreteKaryTree(Mechanism):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Release all n estimates for a stream of n inputs, 0 or 1 each: exact integers."""
-        import numpy as np
-
-        from accountant.release.lattice import integers
-
         inputs = integers(value, coordinates=self.steps)
         if not ((inputs == 0) | (inputs == 1)).all():
             place = int(np.argmax((inputs != 0) & (inputs != 1)))
             raise expected(f"value[{place}]", inputs[place], "to be 0 or 1")
         noise = self.sample(1 if size is None else size, rng=rng)
-        released: NDArray[Any] = np.cumsum(inputs) + noise
+        released: Array = np.cumsum(inputs) + noise
         return released[0] if size is None else released
 
     def variances(self) -> list[arb]:

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Switch
 from accountant.counting.tree import Digits, Tree
@@ -16,10 +17,6 @@ from accountant.counting.tree_walk import factorisation, nodes, parent
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
 from accountant.numbers.exact import ExactReal
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class TreeCounter(LinearCounter, ABC):
@@ -52,10 +49,8 @@ class TreeCounter(LinearCounter, ABC):
             list(map(Fraction, row)) for row in right
         ]
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""
-        import numpy as np
-
         tree, spread, noise = self.tree, self.spread, {0: np.zeros(size)}
         draw = rng.laplace if self.mu is None else rng.normal
         for node in nodes(tree):
@@ -138,6 +133,4 @@ class KaryTree(TreeCounter):
 
     def worst_shift(self) -> Any:
         """Return a person who is counted in the first step."""
-        import numpy as np
-
         return np.ones(self.steps)

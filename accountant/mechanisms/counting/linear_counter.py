@@ -5,28 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from flint import arb, fmpq, fmpq_mat
 
 from accountant.composition.exact.laplace_product import of_distances
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler, release_stream
+from accountant.release.lattice_noise import combined
 
 MOST_LISTED = 100_000
 """Most outputs whose variances are listed one by one."""
@@ -48,10 +44,8 @@ class StreamNoise(SymmetricDensity, ABC):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
-        from accountant.release.lattice import release_stream
-
         return release_stream(self.lattice_sampler(), value, size, rng=rng)
 
 
@@ -244,10 +238,8 @@ class LinearCounter(StreamNoise, ABC):
         unit = self.unit_variance.ball()
         return [[unit * entry for entry in row] for row in (left * left.transpose()).tolist()]
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise L z of `size` whole streams, one row each (all at once: for small n)."""
-        import numpy as np
-
         left = np.array(self.factorisation()[0], dtype=np.float64)
         shape, spread = (size, left.shape[1]), self.spread
         draw = rng.normal if self.epsilon is None else rng.laplace
@@ -255,9 +247,6 @@ class LinearCounter(StreamNoise, ABC):
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise L z of a whole stream, on one lattice that holds the integers."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import combined
-
         law = "normal" if self.epsilon is None else "laplace"
         noise = combined(self.factorisation()[0], self.scale.ball, law)
         return LatticeSampler(noise, common=True)

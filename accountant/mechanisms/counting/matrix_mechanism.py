@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import (
     Field,
     Integer,
@@ -33,13 +34,7 @@ from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import cached_property, ctx
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler, LinearNoise, release_stream
 
 _MOST_LISTED = 100_000
 """Steps of a Toeplitz strategy: every question takes all of its coefficients."""
@@ -294,13 +289,11 @@ class MatrixMechanism(GaussianNoise):
         known = self.column_sensitivity.exact
         return None if known is None else ExactReal.of_root(known) / self.noise_multiplier
 
-    def worst_shift(self) -> NDArray[Any]:
+    def worst_shift(self) -> Array:
         """Return by how much the record of the largest sensitivity moves every prefix sum.
 
         Where it is in its steps by chance, by how much it would if it were in all.
         """
-        import numpy as np
-
         if self._allocated:
             return np.arange(1.0, self.steps + 1)
         record = self.column_sensitivity.record
@@ -308,10 +301,8 @@ class MatrixMechanism(GaussianNoise):
         inputs[list(record)] = list(record.values())
         return np.cumsum(inputs)
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw `size` outputs for true prefix sums, where samples leave out inputs by chance."""
-        import numpy as np
-
         if self._allocated:
             b = self.schema.separation
             first = rng.integers(0, b, (size, 1))
@@ -321,7 +312,7 @@ class MatrixMechanism(GaussianNoise):
         else:
             return super().outputs(answer, size, rng=rng)
         inputs = np.diff(np.asarray(answer, dtype=float), prepend=0.0)
-        released: NDArray[Any] = self.sample(size, rng=rng)
+        released: Array = self.sample(size, rng=rng)
         released += np.cumsum(np.where(taken, inputs, 0.0), axis=1)
         return released
 
@@ -364,7 +355,7 @@ class MatrixMechanism(GaussianNoise):
 
     def step_noise(
         self, shape: tuple[int, ...] = (), *, rng: np.random.Generator
-    ) -> Iterator[NDArray[Any]]:
+    ) -> Iterator[Array]:
         """Draw C⁻¹Z step by step, each an array of a shape: the noise of a gradient.
 
         It solves C y = Z by substitution, and stores as many arrays as there are bands. For
@@ -374,16 +365,13 @@ class MatrixMechanism(GaussianNoise):
 
         return correlated(self.matrix, float(self.noise_multiplier), shape, rng)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of the prefix sums of `size` whole runs, one row each."""
-        import numpy as np
-
         drawn = np.array(list(self.step_noise((size,), rng=rng)))
         return np.cumsum(drawn, axis=0).T
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise of the prefix sums of a stream, on one lattice with the integers."""
-        from accountant.release.lattice import LatticeSampler, LinearNoise
 
         def rows() -> list[list[tuple[int, arb]]]:
             each = self.noise_multiplier.ball()
@@ -397,7 +385,7 @@ class MatrixMechanism(GaussianNoise):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Release all n prefix sums of a stream of n inputs in [0, 1], on one lattice."""
         if self._sampled or self._allocated:
             raise NotApplicableError(
@@ -405,6 +393,4 @@ class MatrixMechanism(GaussianNoise):
                 "before it answers, so there is no one true stream. Choose them yourself, and "
                 "release with participation='cyclic' and without step_sampling_prob."
             )
-        from accountant.release.lattice import release_stream
-
         return release_stream(self.lattice_sampler(), value, size, rng=rng)

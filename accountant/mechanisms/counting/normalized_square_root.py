@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.composition.exact.laplace_product import of_distances
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.counting import normalized
@@ -18,10 +19,6 @@ from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
 from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.landau import coefficients
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _MOST_RATIONAL = 256
 """Steps of exact numbers: L has n² entries of 2n digits."""
@@ -150,7 +147,7 @@ class NormalizedSquareRoot(LinearCounter):
         """Return the average variance of the outputs."""
         return sum(self.variances(), arb(0)) / self.steps
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` whole streams, one row each, by the fast Fourier transform."""
         from accountant.counting.streams.square_root_noise import square_root_rows
 

@@ -6,21 +6,18 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.landau import central, coefficients, landau
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _MOST_RATIONAL = 4096
 """Steps of exact variances: beyond they have thousands of digits."""
@@ -151,7 +148,7 @@ class SquareRootFactorization(LinearCounter):
         last = central(n, exact=False) ** 2
         return self.variance_ball() * (landau(n) * (1 + 1 / arb(4 * n)) - n * last)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` whole streams, one row each, by the fast Fourier transform."""
         from accountant.counting.streams.square_root_noise import square_root_rows
 

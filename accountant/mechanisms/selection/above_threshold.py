@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, OneOf, Rational, Switch, exact_list
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.selection.choice import WITHIN
@@ -16,12 +17,7 @@ from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.interval import ball
 from accountant.pairs.above_threshold import AboveThresholdPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release.above_threshold import stream
 
 _CERTAIN = Tabulated([1, 0], [0, 1])
 """What tells neighbours apart for sure."""
@@ -117,7 +113,7 @@ class AboveThreshold(Mechanism):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Say of each answer whether it is above: 1, 0, or −1 after the end; exactly.
 
         Parameters
@@ -129,10 +125,6 @@ class AboveThreshold(Mechanism):
         rng
             Draws the noise.
         """
-        import numpy as np
-
-        from accountant.release.above_threshold import stream
-
         if self.variant == "noisy-values":
             raise NotApplicableError("Noisy values are not released: they are not private.")
         answers = exact_list("value", np.asarray(value).tolist() if np.ndim(value) else [value])
@@ -150,7 +142,7 @@ class AboveThreshold(Mechanism):
         )
         return found[0] if size is None else found
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw what is said of one answer at the threshold."""
         return self.release([0], size, rng=rng)[:, 0]
 
@@ -160,6 +152,6 @@ class AboveThreshold(Mechanism):
         up = 0.0 if self.monotone else move
         return [([move] * (c + 2) + [0.0] * c, [0.0] * (c + 2) + [up] * c)]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw what is said of some answers."""
         return self.release(answer, size, rng=rng)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import arb
 
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.errors import NotApplicableError, expected
 from accountant.numbers.exact import ExactReal, exact
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
 
 WITHIN = 1 - 1e-12
 """Scores in floats move by this share of the sensitivity, lest they move by more."""
@@ -28,12 +23,12 @@ class Choice(Mechanism, ABC):
     """A mechanism that reports one of several candidates, by their scores."""
 
     @abstractmethod
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
         """Draw several independent selections, exactly."""
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Select a candidate by its index, exactly: no rounding changes a probability.
 
         Parameters
@@ -48,11 +43,11 @@ class Choice(Mechanism, ABC):
         found = self.choose(value, 1 if size is None else size, rng)
         return found[0] if size is None else found
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw selections among candidates of the same score, two where any number is possible."""
         return self.release([0] * getattr(self, "candidates", 2), size, rng=rng)
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw selections with some scores."""
         return self.release(answer, size, rng=rng)
 
@@ -70,8 +65,6 @@ def read_scores(scores: ArrayLike) -> list[ExactReal]:
 
 
 def _listed(scores: ArrayLike) -> list[Any]:
-    import numpy as np
-
     array = np.asarray(scores)
     if array.ndim != 1:
         raise expected("scores", scores, "to be a list of at least two numbers")

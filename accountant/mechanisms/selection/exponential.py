@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Positive, Switch
 from accountant.mechanisms.additive.logistic import Logistic, LogisticPair
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.two_candidates import TwoCandidates
+from accountant.release import sampling
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
     from accountant.numbers.reference import Reference
 
 _RARER = 2
@@ -161,11 +161,9 @@ class ExponentialMechanism(Choice):
         total = sum(weights, start=arb(0))
         return [weight / total for weight in weights]
 
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
         """Invert the distribution function."""
         from itertools import accumulate
-
-        from accountant.release import sampling
 
         def cumulative() -> list[arb]:
             return list(accumulate(self.probabilities(scores)))[:-1]

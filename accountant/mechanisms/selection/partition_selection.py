@@ -6,26 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Positive, Probability
 from accountant.errors import AdjacencyError, expected
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import enclose
 from accountant.pairs.finite import FiniteLaws, FinitePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
 
 _MOST = 10**15
 """Users up to which a float tells where the curve bends, to within one."""
@@ -179,7 +175,7 @@ class PartitionSelection(Mechanism, FiniteLaws):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Say which keys are kept, exactly.
 
         Parameters
@@ -191,17 +187,13 @@ class PartitionSelection(Mechanism, FiniteLaws):
         rng
             Draws them.
         """
-        import numpy as np
-
-        from accountant.release import sampling
-
         counts = np.asarray(value)
         if counts.dtype.kind not in "iu" or (counts < 0).any():
             raise expected("value", value, "to be numbers of users")
         times = 1 if size is None else size
         kept = np.empty((times, *counts.shape), bool)
 
-        def drawn(users: int, number: int) -> NDArray[Any]:
+        def drawn(users: int, number: int) -> Array:
             return sampling.indices_by_inversion(lambda: [self.keeps(users)[1]], number, rng=rng)
 
         for users in np.unique(counts):
@@ -209,7 +201,7 @@ class PartitionSelection(Mechanism, FiniteLaws):
             kept[:, where] = drawn(int(users), times * int(where.sum())).reshape(times, -1) == 1
         return kept[0] if size is None else kept
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw whether the key of one user is kept."""
         return self.release(1, size, rng=rng)
 
@@ -218,6 +210,6 @@ class PartitionSelection(Mechanism, FiniteLaws):
         bend = max(1, self._bend())
         return [(0, 1), (bend - 1, bend), (bend, bend + 1), (bend + 1, bend + 2)]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw whether the key of so many users is kept."""
         return self.release(int(answer), size, rng=rng).astype(int)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Positive, Switch
 from accountant.mechanisms.additive.laplace import Laplace, LaplacePair
 from accountant.mechanisms.selection.choice import WITHIN, Choice
@@ -20,11 +22,9 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_candidates import TwoCandidates
+from accountant.release import sampling
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
     from accountant.numbers.reference import Reference
 
 
@@ -153,19 +153,15 @@ class PermuteAndFlip(Choice):
     def _exponents(self, scores: ArrayLike) -> list[arb]:
         return exponents(scores, self.epsilon, self.sensitivity, self.monotone)
 
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
         """Flip the coin of every candidate, and go through them in random order."""
-        import numpy as np
-
-        from accountant.release import sampling
-
         count = len(self._exponents(scores))
 
         @cache
         def tails(_precision: int) -> list[arb]:
             return [-exponent.expm1() for exponent in self._exponents(scores)]
 
-        def flips(i: int) -> NDArray[Any]:
+        def flips(i: int) -> Array:
             return sampling.indices_by_inversion(lambda: [tails(ctx.prec)[i]], times, rng=rng)
 
         heads = np.array([flips(i) for i in range(count)])  # each candidate is met at most once
@@ -174,7 +170,7 @@ class PermuteAndFlip(Choice):
             drawn = met + rng.integers(0, count - met, times)
             order[met], order[drawn, each] = order[drawn, each], order[met].copy()
         first = np.take_along_axis(heads, order, axis=0).argmax(axis=0)
-        found: NDArray[Any] = order[first, each]
+        found: Array = order[first, each]
         return found
 
     def worst_answers(self) -> list[tuple[Any, Any]]:

@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Rational
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.laplace import Laplace, LaplacePair
@@ -23,12 +24,7 @@ from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval
 from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.pairs.tested_release import TestedReleasePair, tail
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
 
 _DIGITS = 15
 """Digits to which the chance of a wrong pass is rounded up for compositions."""
@@ -142,7 +138,7 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Return 1 and the answer with noise on a lattice, or 0 and 0 where the test fails.
 
         The test is drawn exactly: no rounding changes its probability.
@@ -156,10 +152,6 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
         rng
             Draws the noise.
         """
-        import numpy as np
-
-        from accountant.release import sampling
-
         answer, distance = self._read(value)
         times = 1 if size is None else size
         passed = sampling.indices_by_inversion(lambda: [self.passes(distance)[1]], times, rng=rng)
@@ -177,7 +169,7 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
             raise expected("value", value, "to be an answer and a distance, an integer ≥ 0")
         return answer, int(distance)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of the answer."""
         return self._noise.sample(size, rng=rng)
 
@@ -192,7 +184,7 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
         stable = n + math.ceil(_FAR * float(self.test_scale))
         return [((0.0, 0), (far, 0)), ((0.0, n), (move, n + 1)), ((0.0, stable), (move, stable))]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw releases: their last digits tell nothing of the answer."""
         return self.release(answer, size, rng=rng)
 

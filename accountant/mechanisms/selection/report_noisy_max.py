@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OneOf, Positive, Switch
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
@@ -29,11 +31,7 @@ from accountant.pairs.between import Between
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
 from accountant.pairs.two_candidates import TwoCandidates
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release.noisy_maximum import place_of_largest
 
 _LEAST = 2
 """Candidates of a choice."""
@@ -222,7 +220,7 @@ class ReportNoisyMax(Choice):
             f"Below: the index{alone}. Above: what the noise of the winner, or of all, allows.",
         )
 
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
         """Draw noise until it tells which score is the largest."""
         known = read_scores(scores)
         if self.returns != "index":
@@ -234,8 +232,6 @@ class ReportNoisyMax(Choice):
             return same.choose(scores, times, rng)
         if self._is_discrete:
             return self._first_of_the_largest(known, times, rng)
-        from accountant.release.noisy_maximum import place_of_largest
-
         return place_of_largest(
             lambda: [score.ball() / self.scale.ball() for score in known],
             {"Gaussian": "normal", "Laplace": "laplace"}[self.noise],
@@ -243,12 +239,8 @@ class ReportNoisyMax(Choice):
             rng=rng,
         )
 
-    def _first_of_the_largest(
-        self, scores: list[ExactReal], times: int, rng: Randomness
-    ) -> NDArray[Any]:
+    def _first_of_the_largest(self, scores: list[ExactReal], times: int, rng: Randomness) -> Array:
         """Add integers to integers."""
-        import numpy as np
-
         for i, score in enumerate(scores):
             if not _is_integer(score):
                 raise expected(f"scores[{i}]", score, "to be an integer, for this noise")

@@ -6,14 +6,15 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import Any, ClassVar, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, Positive
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -25,12 +26,6 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.pairs.gaussian import normal_cdf
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
 
 _ROUNDING = 1 + 2.0**-50
 """More than what rounding a threshold and a released count to doubles takes."""
@@ -109,7 +104,7 @@ class _Threshold(Mechanism, FiniteLaws):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Release noisy counts on a lattice, and −1 for the keys that do not appear.
 
         A lattice count differs from the real one by at most half a step, and is shown where it is
@@ -124,38 +119,32 @@ class _Threshold(Mechanism, FiniteLaws):
         rng
             Draws the noise.
         """
-        import numpy as np
-
         counts = np.asarray(value, float)
         if (counts < 0).any():
             raise expected("value", value, "to be counts ≥ 0")
         sampler = self.count_noise().lattice_sampler()
         noisy = sampler.release(counts, size, rng=rng)
         least = (float(self.threshold) + float(max(sampler.lattice))) * _ROUNDING
-        released: NDArray[Any] = np.where((counts > 0) & (noisy >= least), noisy, -1.0)
+        released: Array = np.where((counts > 0) & (noisy >= least), noisy, -1.0)
         return released
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of the counts."""
         drawn = self.count_noise().sample(size * self.partitions, rng=rng)
         return drawn if self.partitions == 1 else drawn.reshape(size, -1)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return keys that nobody holds, and that one user holds; and frequent ones."""
-        import numpy as np
-
         none, each = np.zeros(self.partitions), np.full(self.partitions, float(self.sensitivity))
         many = np.full(self.partitions, 2 * float(self.threshold))
         return [(none, each), (many, many + each)]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw noisy counts, −1 for keys that do not appear."""
-        import numpy as np
-
         counts = np.asarray(answer, float)
         noisy = counts + self.sample(size, rng=rng).reshape(size, -1)
         shown = (counts > 0) & (noisy >= float(self.threshold))
-        released: NDArray[Any] = np.where(shown, noisy, -1.0)
+        released: Array = np.where(shown, noisy, -1.0)
         return released
 
     def variances(self) -> list[arb]:

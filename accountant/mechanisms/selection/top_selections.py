@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
+
+from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OneOf, Positive, Switch
 from accountant.errors import expected
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
@@ -18,12 +22,8 @@ from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
 from accountant.pairs.two_candidates import STEPS, TwoCandidates
-
-if TYPE_CHECKING:
-    from flint import arb
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
+from accountant.release.noisy_maximum import places_of_largest
 
 _FINE = 24
 """Steps in which the move is shared by two scores, of one release."""
@@ -144,12 +144,8 @@ class TopSelections(Choice):
             f"Above: {known}.",
         )
 
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> NDArray[Any]:
+    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
         """Select one after the other, each among those that are left."""
-        import numpy as np
-
-        from accountant.release import sampling
-
         known = read_scores(scores)
         if len(known) <= self.selected:
             raise expected("value", scores, f"to have more than {self.selected} scores")
@@ -170,10 +166,8 @@ class TopSelections(Choice):
                 row[place] = left.pop(int(drawn[0])) if len(left) > 1 else left.pop()
         return found
 
-    def _noisy(self, known: list[ExactReal], times: int, rng: Randomness) -> NDArray[Any]:
+    def _noisy(self, known: list[ExactReal], times: int, rng: Randomness) -> Array:
         """Add noise once: the largest noisy score, then the largest of the others, …"""
-        from accountant.release.noisy_maximum import places_of_largest
-
         return places_of_largest(
             lambda: [score.ball() / self._scale.ball() for score in known],
             self.noise.lower(),
@@ -182,7 +176,7 @@ class TopSelections(Choice):
             rng=rng,
         )
 
-    def sample(self, size: int, *, rng: Any) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Any) -> Array:
         """Draw selections among candidates of the same score, one more than are selected."""
         return self.release([0] * (self.selected + 1), size, rng=rng)
 

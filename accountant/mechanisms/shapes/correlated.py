@@ -10,6 +10,7 @@ from typing import Any, TypeVar, final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import np
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive, Positive, Switch
 from accountant.mechanisms.shapes.shared_noise import SharedNoise
@@ -120,8 +121,6 @@ class CorrelatedGaussian(SharedNoise):
 
     def worst_shift(self) -> Any:
         """Return a record with every attribute."""
-        import numpy as np
-
         return np.ones(self.dimension + int(self.release_size))
 
     def parts(self) -> tuple[arb, arb]:

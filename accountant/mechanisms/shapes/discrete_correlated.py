@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, Positive, Rational
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.theta import variance
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
+from accountant.release.lattice import integers
 
 
 @final
@@ -91,24 +89,19 @@ class DiscreteCorrelatedGaussian(Mechanism):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Release the counts and, last, the size: integers that are given exactly.
 
         Up to the noise a count is a fraction over 2p and the size one over p. The numerators are
         released integers; each quotient is rounded once, which looks at nothing else.
         """
-        import numpy as np
-
-        from accountant.release import sampling
-        from accountant.release.lattice import integers
-
         d, q, p = self.dimension, self.c.denominator, self.c.numerator
         answer = integers(value, coordinates=d + 1)
         count = 1 if size is None else size
         z = sampling.discrete_gaussian(self.parameter, count * d, rng=rng).reshape(count, d)
         w = sampling.discrete_gaussian(self.parameter * q * q, count, rng=rng).reshape(count, 1)
         counts = (2 * p * answer[:d] + (p * z + w)) / (2 * p)
-        released: NDArray[Any] = np.hstack([counts, (p * answer[d:] + w) / p]).astype(float)
+        released: Array = np.hstack([counts, (p * answer[d:] + w) / p]).astype(float)
         return released[0] if size is None else released
 
     def variances(self) -> list[arb]:
@@ -126,17 +119,13 @@ class DiscreteCorrelatedGaussian(Mechanism):
         ]
         return [*rows, [size / 2] * d + [size]]
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the noise of the counts and the size, one release per row.
 
         The integers Z and W are drawn exactly; only their final quotient is rounded.
         """
-        import numpy as np
-
-        from accountant.release import sampling
-
         d, q, p = self.dimension, self.c.denominator, self.c.numerator
         z = sampling.discrete_gaussian(self.parameter, size * d, rng=rng).reshape(size, d)
         w = sampling.discrete_gaussian(self.parameter * q * q, size, rng=rng).reshape(size, 1)
-        result: NDArray[Any] = np.hstack([(p * z + w) / (2 * p), w / p]).astype(float)
+        result: Array = np.hstack([(p * z + w) / (2 * p), w / p]).astype(float)
         return result

@@ -10,6 +10,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import np
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive
 from accountant.geometry.ellipse import Ellipse
@@ -84,8 +85,6 @@ class EllipseMechanism(SharedNoise):
 
     def worst_shift(self) -> Any:
         """Return a record with as many ones as it may have."""
-        import numpy as np
-
         shift = np.zeros(self.dimension)
         shift[: self.sparsity] = 1
         return shift

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Reals
@@ -16,12 +17,8 @@ from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.gaussian import normal_quantile
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import independent
 
 
 @final
@@ -70,15 +67,10 @@ class EllipticalGaussian(GaussianNoise):
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return independent noise, each coordinate on a lattice of its own step."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import independent
-
         return LatticeSampler(independent(lambda: [entry.sqrt() for entry in self.variances()]))
 
     def worst_shift(self) -> Any:
         """Return the sensitivities."""
-        import numpy as np
-
         return np.array([float(entry) for entry in self.sensitivities])
 
     def variances(self) -> list[arb]:
@@ -99,7 +91,7 @@ class EllipticalGaussian(GaussianNoise):
             )
         return self.variances()[0].sqrt() * normal_quantile(probability)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, one row each."""
         deviations = [math.sqrt(float(entry)) for entry in self.variances()]
         return rng.normal(0.0, deviations, (size, self.dimension))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.errors import InvalidInputError, NotApplicableError
@@ -18,12 +19,8 @@ from accountant.mechanisms.additive.gaussian import normal_quantile
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import coloured
 
 
 @final
@@ -79,9 +76,6 @@ class GeneralGaussian(GaussianNoise):
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return N(0, Σ) noise, each coordinate on a lattice of its own step."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import coloured
-
         return LatticeSampler(coloured(self.covariance))
 
     def variances(self) -> list[arb]:
@@ -102,7 +96,7 @@ class GeneralGaussian(GaussianNoise):
             )
         return ball(entries.pop()).sqrt() * normal_quantile(probability)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, one row each."""
         return self.covariance.sample(size, rng=rng)
 

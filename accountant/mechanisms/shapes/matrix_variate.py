@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive
@@ -17,12 +18,8 @@ from accountant.geometry.covariances import CovarianceField
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import KroneckerNoise, root
 
 
 @final
@@ -94,9 +91,6 @@ class MatrixVariateGaussian(GaussianNoise):
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise of every entry, flattened row by row, on lattices."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import KroneckerNoise, root
-
         noise = KroneckerNoise(
             lambda: root(self.row_covariance), lambda: root(self.column_covariance)
         )
@@ -128,7 +122,7 @@ class MatrixVariateGaussian(GaussianNoise):
         rows, columns = self.row_covariance.matrix(), self.column_covariance.matrix()
         return [[ball(a * b) for a in row for b in column] for row in rows for column in columns]
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, each matrix flattened row by row."""
         m, n = self.row_covariance.dimension, self.column_covariance.dimension
         columns = self.row_covariance.colour(rng.normal(0.0, 1.0, (size * n, m)))

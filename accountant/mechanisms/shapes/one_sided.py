@@ -5,22 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Reals
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler, LinearNoise
 
 
 @final
@@ -97,7 +93,6 @@ class OneSidedGaussian(GaussianNoise):
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise, each coordinate on a lattice of its own step."""
-        from accountant.release.lattice import LatticeSampler, LinearNoise
 
         def rows() -> list[list[tuple[int, arb]]]:
             shared, own = self._parts()
@@ -112,8 +107,6 @@ class OneSidedGaussian(GaussianNoise):
 
     def worst_shift(self) -> Any:
         """Return what a record at the far corner adds."""
-        import numpy as np
-
         return np.array([*(float(entry) for entry in self.bounds), 1.0])
 
     def variances(self) -> list[arb]:
@@ -143,10 +136,8 @@ class OneSidedGaussian(GaussianNoise):
         ]
         return [*rows, [*(a * shared for a in halves), shared]]
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, one row each, that of the number last."""
-        import numpy as np
-
         shared, own = self._parts()
         eta = rng.normal(0.0, math.sqrt(float(shared)), (size, 1))
         halves = np.array([float(entry) / 2 for entry in self.bounds])

@@ -36,11 +36,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb, fmpq
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Relation
@@ -50,13 +51,7 @@ from accountant.mechanisms.additive.gaussian import normal_quantile
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.surd import Surd
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
-
+from accountant.release.lattice import LatticeSampler, LinearNoise
 
 _MOST_TERMS = 4_000_000
 """Coefficients of the noise of an exact release: balls of a gigabyte."""
@@ -175,8 +170,6 @@ class OptimalGroups(GaussianNoise):
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return own noise less its mean in the group, and a mean for each group."""
-        from accountant.release.lattice import LatticeSampler, LinearNoise
-
         m, d = self.groups, self.counts
         if m * d * (m + d) > _MOST_TERMS:
             raise InvalidInputError(
@@ -204,8 +197,6 @@ class OptimalGroups(GaussianNoise):
 
         A record with the worst number of ones; or signs whose sum is 0 or 1.
         """
-        import numpy as np
-
         d = self.counts
         shift = np.zeros(self.dimension)
         if self.adjacency is Adjacency.ADD_REMOVE:
@@ -237,11 +228,11 @@ class OptimalGroups(GaussianNoise):
         """Return the quantile of the noise of one count."""
         return self.variances()[0].sqrt() * normal_quantile(probability)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, one row each, group by group."""
         own, each, common = (float(root) for root in self._roots())
         cells = rng.normal(0.0, own, (size, self.groups, self.counts))
         means = rng.normal(0.0, 1.0, (size, self.groups, 1))
         shared = each * means + common * means.sum(axis=1, keepdims=True)
-        noise: NDArray[Any] = cells - cells.mean(axis=2, keepdims=True) + shared
+        noise: Array = cells - cells.mean(axis=2, keepdims=True) + shared
         return noise.reshape(size, -1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Rational
@@ -15,12 +16,8 @@ from accountant.errors import NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.rank_one.pair import RankOnePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import RankOneNoise
 
 _LARGEST_MATRIX = 1000
 """Dimension of a covariance that is written out: a million numbers."""
@@ -84,20 +81,15 @@ class RankOneGaussian(SymmetricDensity):
         """Return two rank-one Gaussian laws at distance Δ."""
         return WorstCase.symmetric(RankOnePair(self.dimension, self.ratio), _REASON)
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, one row of M numbers each."""
-        import numpy as np
-
-        noise: NDArray[Any] = rng.standard_normal((size, self.dimension))
+        noise: Array = rng.standard_normal((size, self.dimension))
         length = float(self.sigma_star) ** 0.5 * rng.standard_normal(size)
         noise *= (length / np.linalg.norm(noise, axis=1))[:, np.newaxis]
         return noise
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise ℓ·h/‖h‖ of one random direction, on a lattice."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import RankOneNoise
-
         noise = RankOneNoise(
             lambda: ExactReal.of_rational(self.sigma_star).ball().sqrt(), self.dimension
         )

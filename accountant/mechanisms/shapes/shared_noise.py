@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from flint import arb
 
+from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.validate import Integer
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.gaussian import normal_quantile
 from accountant.numbers.exact import ExactReal
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice import LatticeSampler
+from accountant.release.lattice_noise import independent, shared
 
 
 class SharedNoise(GaussianNoise, ABC):
@@ -50,8 +47,6 @@ class SharedNoise(GaussianNoise, ABC):
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise η + z_j and 2η of all groups, each coordinate on a lattice."""
-        from accountant.release.lattice import LatticeSampler
-        from accountant.release.lattice_noise import independent, shared
 
         def scales() -> tuple[arb, arb, arb | None]:
             eta, own = (part.sqrt() for part in self.parts())
@@ -102,10 +97,8 @@ class SharedNoise(GaussianNoise, ABC):
             f"quantile. {self._of_one_count}"
         )
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, one row each: every group's counts, and its size."""
-        import numpy as np
-
         eta_spread, spread = (math.sqrt(float(part)) for part in self.parts())
         eta = rng.normal(0.0, eta_spread, (size, self._groups, 1))
         drawn = eta + rng.normal(0.0, spread, (size, self._groups, self.dimension))

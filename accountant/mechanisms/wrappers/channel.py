@@ -8,24 +8,21 @@ from fractions import Fraction
 from functools import partial
 from itertools import accumulate, combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from accountant.core.adjacency import Adjacency, refuse_added
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Field, exact_list, integer, rational, rows_of
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property
 from accountant.pairs.finite import FiniteLaws, FinitePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
+from accountant.release.lattice import release_reports
 
 Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]
@@ -72,8 +69,6 @@ class Stochastic(Field[Rows, Any]):
             if kind == ".csv":
                 with path.open(newline="", encoding="utf-8-sig") as file:
                     return [[cell.strip() for cell in row] for row in csv.reader(file) if row]
-            import numpy as np
-
             return np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError, csv.Error):
             raise expected(self._name, str(path), "to be a table of numbers") from None
@@ -191,16 +186,14 @@ class Channel(Mechanism, FiniteLaws):
         i, j = divmod(index, len(self.matrix))
         return self.matrix[i], self.matrix[j]
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw `size` reports of the input 0, exactly."""
         return self.outputs(0, size, rng=rng)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Report every entry of an array of inputs 0, …, n − 1, exactly."""
-        from accountant.release.lattice import release_reports
-
         draw = partial(self.outputs, rng=rng)
         return release_reports(draw, value, size, inputs=len(self.matrix))
 
@@ -208,10 +201,8 @@ class Channel(Mechanism, FiniteLaws):
         """Return the pairs of inputs, one of each profile."""
         return [divmod(index, len(self.matrix)) for index in self._different]
 
-    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
         """Draw `size` reports of an input."""
-        from accountant.release import sampling
-
         cumulative = list(accumulate(self.matrix[int(answer)]))[:-1]
         return sampling.indices_by_inversion(
             lambda: [ball(value) for value in cumulative], size, rng=rng

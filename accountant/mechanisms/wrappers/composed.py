@@ -5,26 +5,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, Direction, require
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.wrappers.parts import Mechanisms
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
 
 MAX_COORDINATES = 1_000_000
 """Most coordinates whose noise or variances are listed."""
@@ -176,13 +171,11 @@ class Composed(Mechanism):
         """The number of coordinates of all releases together."""
         return sum(count * part.dimension for part, count in self.parts())
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of all releases, one row per run, grouped by mechanism.
 
         Raises NotApplicableError for too many coordinates.
         """
-        import numpy as np
-
         self._require_few()
         columns = []
         for part, count in self.parts():
@@ -192,14 +185,12 @@ class Composed(Mechanism):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Release the answers of all parts, laid out as by `sample`, each part exactly.
 
         Raises NotApplicableError for too many coordinates, or for a part that releases nothing
         on a lattice.
         """
-        import numpy as np
-
         self._require_few()
         answer = np.asarray(value)
         widths = [max(len(part.variances()), part.dimension) for part, _ in self.parts()]
@@ -215,7 +206,7 @@ class Composed(Mechanism):
                 drawn = part.release(own if width > 1 else own[0], count, rng=rng)
                 columns.append(drawn.reshape(count, width))
                 start += width
-        released: NDArray[Any] = np.hstack(columns)
+        released: Array = np.hstack(columns)
         return released[0] if size is None else released
 
     @property
@@ -241,10 +232,8 @@ class Composed(Mechanism):
             return []
         return [(tuple(own[-1][0] for own in listed), tuple(own[-1][1] for own in listed))]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the outputs of all parts side by side; the answer has one entry per part."""
-        import numpy as np
-
         columns = [
             part.outputs(own, size * count, rng=rng).reshape(size, -1)
             for (part, count), own in zip(self.parts(), answer, strict=True)

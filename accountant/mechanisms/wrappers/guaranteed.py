@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import NonNegative, Probability
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @final
@@ -77,7 +74,7 @@ class Guaranteed(Mechanism, FiniteLaws):
         """Return True: Q is P reversed."""
         return True
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Raise NotApplicableError: no law of the noise is given."""
         raise NotApplicableError(
             "Guaranteed stands for any mechanism with its guarantee, so it has no noise to draw. "

@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
-from accountant.core.randomness import SECURE
+from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, OptionalInteger, Positive, Rational, Switch
 from accountant.errors import expected
 from accountant.mechanisms.wrappers.randomized_response import CategoryReport
@@ -30,12 +31,8 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import FiniteLaws
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
+from accountant.release.lattice import release_reports
 
 _WHOLE_BITS = 512
 """Precision at which a real number is rounded to the nearest whole one."""
@@ -53,7 +50,7 @@ class LocalReport(CategoryReport, ABC):
         """Return the probabilities of a report of one alone, of both or none, of the other."""
 
     @abstractmethod
-    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
         """Draw reports of a category: rows of k bits, 1 for each category in the set."""
 
     def outcomes(self, index: int) -> Sequence[object]:
@@ -65,26 +62,22 @@ class LocalReport(CategoryReport, ABC):
         """The number of categories, each of which a report has a bit for."""
         return self.categories
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw `size` reports of the category 0, exactly."""
         return self.outputs(0, size, rng=rng)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Report every entry of an array of categories, exactly; the bits are a new last axis."""
-        from accountant.release.lattice import release_reports
-
         draw, k = partial(self.outputs, rng=rng), self.categories
         return release_reports(draw, value, size, inputs=k, width=(k,))
 
-    def estimate(self, reports: ArrayLike) -> NDArray[Any]:
+    def estimate(self, reports: ArrayLike) -> Array:
         """Estimate without bias how many of those who report hold each category, in floats."""
-        import numpy as np
-
         p, q = (float(chance) for chance in self.chances())
         rows = np.asarray(reports).reshape(-1, self.categories)
-        found: NDArray[Any] = (rows.sum(axis=0) - len(rows) * q) / (p - q)
+        found: Array = (rows.sum(axis=0) - len(rows) * q) / (p - q)
         return found
 
     def variances(self) -> list[arb]:
@@ -108,7 +101,7 @@ class _Bits(LocalReport, ABC):
         listed = [p * (1 - q), p * q + (1 - p) * (1 - q), q * (1 - p)]
         return listed, listed[::-1]
 
-    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
         """Draw every bit."""
         reports = _coins(lambda: self.chances()[1], size * self.categories, rng)
         reports = reports.reshape(size, self.categories)
@@ -272,10 +265,8 @@ class SubsetSelection(LocalReport):
         listed = [part / (k - 1) for part in (p * (k - d), rest, (1 - p) * d)]
         return listed, listed[::-1]
 
-    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
         """Draw whether the true one is in the set, and the others without replacement."""
-        import numpy as np
-
         k, d, each = self.categories, self._size, np.arange(size)
         with_truth = _coins(lambda: self.chances()[0], size, rng)
         reports = np.zeros((size, k), dtype=np.int64)
@@ -324,28 +315,24 @@ class HadamardResponse(LocalReport):
         listed = [p / 2, arb("0.5"), p * odds / 2]
         return listed, listed[::-1]
 
-    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
         """Draw a column, and move it where it should be +1 and is not, or the reverse.
 
         Entry (r, c) is −1 to the number of bits that r and c share: to change the lowest bit of r
         in c changes it, one column for one.
         """
-        import numpy as np
-
         row = int(answer) + 1
         plus = _coins(lambda: self.chances()[0], size, rng)
         column = rng.integers(0, 1 << self.categories.bit_length(), size)
         wrong = np.bitwise_count(column & row) % 2 == plus
         column = np.where(wrong, column ^ (row & -row), column)
         rows = np.arange(1, self.categories + 1)
-        reports: NDArray[Any] = 1 - np.bitwise_count(column[:, np.newaxis] & rows) % 2
+        reports: Array = 1 - np.bitwise_count(column[:, np.newaxis] & rows) % 2
         return reports.astype(np.int64)
 
 
-def _coins(chance: Callable[[], arb], size: int, rng: Randomness) -> NDArray[Any]:
+def _coins(chance: Callable[[], arb], size: int, rng: Randomness) -> Array:
     """Draw bits that are 1 with a probability, exactly."""
-    from accountant.release import sampling
-
     return sampling.indices_by_inversion(lambda: [1 - chance()], size, rng=rng)
 
 

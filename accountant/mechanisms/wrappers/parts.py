@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from flint import arb
 
+from accountant.core.arrays import Array, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import Field
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
 _REMEDY = 'Write one such as Gaussian(standard_deviation="1.1").'
@@ -67,7 +64,7 @@ class OnChosenRecords(Mechanism, ABC):
         """That of the mechanism."""
         return self.mechanism.dimension
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of the mechanism."""
         return self.mechanism.sample(size, rng=rng)
 

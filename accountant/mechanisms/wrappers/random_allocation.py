@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -23,12 +24,6 @@ from accountant.pairs.allocation_event import AllocationEvent
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.random_allocation import RandomAllocationPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
 
 
 @final
@@ -208,13 +203,13 @@ class RandomAllocation(OnChosenRecords):
 
     covariance_matrix = Mechanism.covariance_matrix  # of all steps, which are independent
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of all steps."""
         return Composed(self.mechanism, self.steps).sample(size, rng=rng)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Refuse: the noise alone allocates nothing."""
         raise NotApplicableError(
             "RandomAllocation chooses the steps of records before it answers, so there is no one "
@@ -226,13 +221,11 @@ class RandomAllocation(OnChosenRecords):
         """Return those of one step: other records make it no worse."""
         return self.mechanism.worst_answers()
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Add the answer to the noise of the steps that are chosen, one row per run."""
-        import numpy as np
-
         if np.ndim(answer):
             raise NotApplicableError("RandomAllocation is simulated for one number per step.")
         order = rng.random((size, self.steps)).argsort(axis=1)
-        released: NDArray[Any] = self.sample(size, rng=rng).reshape(size, self.steps)
+        released: Array = self.sample(size, rng=rng).reshape(size, self.steps)
         released += np.where(order < self.participations, float(answer), 0.0)
         return released

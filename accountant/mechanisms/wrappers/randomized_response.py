@@ -5,24 +5,21 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, refuse_added
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer, NonNegative
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import FiniteLaws, FinitePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release import sampling
+from accountant.release.lattice import release_integers
 
 
 class CategoryReport(Mechanism, FiniteLaws, ABC):
@@ -90,25 +87,21 @@ class RandomizedResponse(CategoryReport):
         """Return the probability (k − 1)/(e^ε + k − 1) that the report is not the truth."""
         return (self.categories - 1) * self._probabilities()[1]
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw (report − truth) mod k for `size` reports, exactly."""
-        from accountant.release import sampling
-
         lies = sampling.indices_by_inversion(lambda: [self._probabilities()[0]], size, rng=rng)
         return lies * rng.integers(1, self.categories, size)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Report every entry of an answer, categories 0..k − 1, exactly."""
-        from accountant.release.lattice import release_integers
-
         reports = release_integers(lambda count: self.sample(count, rng=rng), value, size)
         return reports % self.categories
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw reports of a true category."""
-        reports: NDArray[Any] = (self.sample(size, rng=rng) + int(answer)) % self.categories
+        reports: Array = (self.sample(size, rng=rng) + int(answer)) % self.categories
         return reports
 
     def variances(self) -> list[arb]:

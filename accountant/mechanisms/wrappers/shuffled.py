@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from flint import arb, arb_poly
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, NotApplicableError, expected
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
@@ -23,11 +24,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import cached_property, ctx
 from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.pairs.shuffled_reports import ShuffledReports
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
+from accountant.release.lattice import integers
 
 Counts: TypeAlias = tuple[int, ...]
 """How many records, or reports, there are of each category."""
@@ -222,18 +219,14 @@ class Shuffled(Mechanism, FiniteLaws):
         """The counts of all categories."""
         return self._response.categories
 
-    def sample(self, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw `size` histograms where everybody holds the first category, exactly."""
         return self.outputs((self.users, *[0] * (self.dimension - 1)), size, rng=rng)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Return the histogram of one report of each entry of an array of n categories."""
-        import numpy as np
-
-        from accountant.release.lattice import integers
-
         records = integers(value)
         if records.shape != (self.users,):
             raise expected(
@@ -253,10 +246,8 @@ class Shuffled(Mechanism, FiniteLaws):
             for first, second, *rest in self._others
         ]
 
-    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
         """Draw `size` histograms of reports, one row each, where answer[c] users hold c."""
-        import numpy as np
-
         drawn = np.zeros((size, self.dimension), dtype=np.int64)
         for category, count in enumerate(answer):
             lies = self._response.sample(size * int(count), rng=rng).reshape(size, int(count))

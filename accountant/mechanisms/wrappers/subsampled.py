@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import Probability
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -20,12 +21,6 @@ from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from accountant.core.randomness import Randomness
 
 
 @final
@@ -170,7 +165,7 @@ class PoissonSubsampled(OnChosenRecords):
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Refuse: the noise alone is not subsampled."""
         raise NotApplicableError(
             "PoissonSubsampled chooses records before it answers, so there is no one true answer. "
@@ -182,23 +177,19 @@ class PoissonSubsampled(OnChosenRecords):
         """Return no answer, and those of the mechanism: other records make it no worse."""
         return [(_nothing(shift), shift) for _, shift in self.mechanism.worst_answers()]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Run the mechanism on the answer where the record is taken, and on 0 where it is not."""
-        import numpy as np
-
         taken = rng.random(size) < float(self.sampling_prob)
         present = int(taken.sum())
         with_record = self.mechanism.outputs(answer, present, rng=rng)
         without = self.mechanism.outputs(_nothing(answer), size - present, rng=rng)
-        released: NDArray[Any] = np.empty((size, *with_record.shape[1:]), with_record.dtype)
+        released: Array = np.empty((size, *with_record.shape[1:]), with_record.dtype)
         released[taken], released[~taken] = with_record, without
         return released
 
 
 def _nothing(answer: Any) -> Any:
     """Return the answer without the record: 0 in every entry."""
-    import numpy as np
-
     if isinstance(answer, (list, tuple)):
         return [_nothing(entry) for entry in answer]
     return np.zeros_like(np.asarray(answer))

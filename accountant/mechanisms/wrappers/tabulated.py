@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.arrays import Array, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Rationals
@@ -16,10 +17,7 @@ from accountant.errors import InvalidInputError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.finite import FiniteLaws, FinitePair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from accountant.release import sampling
 
 
 @final
@@ -76,10 +74,8 @@ class Tabulated(Mechanism, FiniteLaws):
         """Return p and q."""
         return self.p, self.q
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw `size` outcomes from p, exactly."""
-        from accountant.release import sampling
-
         cumulative = list(accumulate(self.p))[:-1]
         return sampling.indices_by_inversion(
             lambda: [ball(value) for value in cumulative], size, rng=rng
@@ -89,7 +85,7 @@ class Tabulated(Mechanism, FiniteLaws):
         """Return the two datasets: 0 has the law p, 1 the law q."""
         return [(0, 1)]
 
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> NDArray[Any]:
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw outcomes from p for the answer 0, else from q."""
         law = self if answer == 0 else Tabulated(self.q, self.p)
         return law.sample(size, rng=rng)

@@ -77,7 +77,7 @@ def _sampling(mechanism: Mechanism, adjacency: Relation) -> object:
 
 def _release(mechanism: Mechanism, adjacency: Relation) -> object:
     rng = np.random.default_rng(1)
-    if not mechanism.adds_real_noise() and type(mechanism).release is Mechanism.release:
+    if not mechanism.adds_real_noise() and type(mechanism).releases is Mechanism.releases:
         return mechanism.lattice_sampler()
     size = max(mechanism.dimension, _outputs(mechanism))
     return mechanism.release(0 if size == 1 else np.zeros(size, int), rng=rng)

@@ -140,7 +140,12 @@ class Mechanism(Drawable, Description, ABC):
         rng
             Draws the noise. A generator of NumPy is for tests and simulation: it can be guessed.
         """
-        return _sampler(self).release(value, size, rng=rng)
+        found = self.releases(value, 1 if size is None else size, rng)
+        return found[0] if size is None else found
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Release a true answer several times, along a new first axis: see `release`."""
+        return _sampler(self).release(value, times, rng=rng)
 
     def variances(self) -> Sequence[arb]:
         """Return the variance of each released coordinate; one entry if they are all equal.

@@ -348,8 +348,8 @@ class LatticeSampler:
 
 
 def release_stream(
-    sampler: LatticeSampler, value: ArrayLike, size: int | None, *, rng: Randomness
-) -> NDArray[np.float64]:
+    sampler: LatticeSampler, value: ArrayLike, times: int, *, rng: Randomness
+) -> Array:
     """Release the prefix sums of a stream in [0, 1]ⁿ with linear noise, on one lattice.
 
     The inputs are rounded to the lattice, whose step is a power of two at most 1: they stay in
@@ -371,20 +371,18 @@ def release_stream(
     sums = np.cumsum(whole)
     if steps * per_unit < _LARGEST_INDEX:
         sums = sums.astype(np.int64)
-    count = 1 if size is None else size
-    noise = sampler.whole_steps(np.zeros((count, steps)), rng=rng)
-    released = sampler.numbers(sums + noise)
-    return released[0] if size is None else released
+    noise = sampler.whole_steps(np.zeros((times, steps)), rng=rng)
+    return sampler.numbers(sums + noise)
 
 
-def release_integers(noise: Callable[[int], Array], value: ArrayLike, size: int | None) -> Array:
+def release_integers(noise: Callable[[int], Array], value: ArrayLike, times: int) -> Array:
     """Add integer noise, drawn by `noise(count)`, to every entry of an integer value.
 
     Raises InvalidInputError where a value is no integer: rounding it could move two neighbours
     further apart than the sensitivity.
     """
     answer = integers(value)
-    shape = answer.shape if size is None else (size, *answer.shape)
+    shape = (times, *answer.shape)
     drawn: Array = noise(math.prod(shape)).reshape(shape)
     if len(drawn.ravel()) and max(-int(drawn.min()), int(drawn.max())) >= _LARGEST_INDEX:
         return drawn.astype(object) + answer
@@ -394,12 +392,12 @@ def release_integers(noise: Callable[[int], Array], value: ArrayLike, size: int 
 def release_reports(
     draw: Callable[[int, int], Array],
     value: ArrayLike,
-    size: int | None,
+    times: int,
     *,
     inputs: int,
     width: tuple[int, ...] = (),
-) -> NDArray[np.int64]:
-    """Return reports of every entry of an array of inputs 0, …, inputs − 1.
+) -> Array:
+    """Return several times reports of every entry of an array of inputs 0, …, inputs − 1.
 
     `draw` returns so many reports of an input, each of the shape `width`.
     """
@@ -407,7 +405,7 @@ def release_reports(
     for place, entry in enumerate(truth.flat):
         if not 0 <= entry < inputs:
             raise expected(f"value[{place}]", entry, f"in 0..{inputs - 1}")
-    every = np.broadcast_to(truth, truth.shape if size is None else (size, *truth.shape))
+    every = np.broadcast_to(truth, (times, *truth.shape))
     reports = np.empty((*every.shape, *width), dtype=np.int64)
     for entry in np.unique(truth):
         here = every == entry

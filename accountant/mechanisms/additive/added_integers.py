@@ -11,7 +11,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer
 from accountant.mechanisms.additive.integer_quantile import integer_quantile
 from accountant.numbers.exact import ExactReal
@@ -26,11 +26,9 @@ class AddedIntegers(Mechanism, ABC):
     def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Add exact integer noise to every entry of an integer answer."""
-        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
+        return release_integers(lambda count: self.sample(count, rng=rng), value, times)
 
 
 class LogConcaveIntegers(AddedIntegers, ABC):

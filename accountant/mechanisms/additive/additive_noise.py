@@ -12,7 +12,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness, SecureIntegers
+from accountant.core.randomness import Randomness, SecureIntegers
 from accountant.core.validate import Field, Positive
 from accountant.density import accuracy, integers
 from accountant.density.distribution import density_of
@@ -237,16 +237,14 @@ class AdditiveNoise(Mechanism):
         drawn: Array = draw(self._law, size, rng) * float(self.scale)
         return drawn
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Add exact noise to every entry of an integer answer, where the noise is of masses."""
         if not self.mass:
             raise NotApplicableError(
                 "A density that is a formula has no lattice sampler. Write masses on the integers "
                 "(mass='…') to release, or simulate the noise with `sample`."
             )
-        return release_integers(lambda count: self.sample(count, rng=rng), value, size)
+        return release_integers(lambda count: self.sample(count, rng=rng), value, times)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return the worst shift; every shift of masses with several modes."""

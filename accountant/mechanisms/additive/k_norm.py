@@ -12,7 +12,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OneOf, Positive, Rational
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -137,9 +137,7 @@ class KNorm(SymmetricDensity):
         drawn: Array = at * (radius / np.linalg.norm(at, ord=order, axis=1, keepdims=True))
         return drawn
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release a true answer on a lattice where the coordinates of the noise are independent.
 
         Raises NotApplicableError elsewhere.
@@ -154,7 +152,7 @@ class KNorm(SymmetricDensity):
                 "Release noise with norm='l1', or norm='l2' and power=2; `sample` simulates."
             )
         noise = independent(lambda: [deviation] * self.dimension, law)
-        return LatticeSampler(noise).release(value, size, rng=rng)
+        return LatticeSampler(noise).release(value, times, rng=rng)
 
     def worst_shift(self) -> Any:
         """Return the shift of one coordinate, of all for ℓ∞."""

@@ -11,7 +11,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Positive, integer
 from accountant.errors import expected
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
@@ -93,15 +93,10 @@ class TruncatedGeometric(Mechanism):
         """Draw the integer noise of `size` releases before truncation, exactly."""
         return DiscreteLaplace(self.scale).sample(size, rng=rng)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
-        """Draw `size` released values for one true count (or one, without an axis), exactly."""
-        count = self._count(cast(int, value))
-        values = count + self.sample(1 if size is None else size, rng=rng)
-        values = values[0] if size is None else values
-        released: Array = np.clip(values, self.low, self.high)
-        return released
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Draw released values for one true count, exactly."""
+        values = self._count(cast(int, value)) + self.sample(times, rng=rng)
+        return np.asarray(np.clip(values, self.low, self.high))
 
     def mean_at(self, count: int) -> arb:
         """Return the mean of the released value for a true count (biased off the middle)."""

@@ -12,7 +12,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Rational, Switch
 from accountant.counting.tree_walk import nodes, parent
 from accountant.errors import expected
@@ -89,17 +89,15 @@ class DiscreteKaryTree(Mechanism):
             noise[node] = noise[parent(tree, node)] + own
         return np.stack([noise[step] for step in range(1, self.steps + 1)], axis=1)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release all n estimates for a stream of n inputs, 0 or 1 each: exact integers."""
         inputs = integers(value, coordinates=self.steps)
         if not ((inputs == 0) | (inputs == 1)).all():
             place = int(np.argmax((inputs != 0) & (inputs != 1)))
             raise expected(f"value[{place}]", inputs[place], "to be 0 or 1")
-        noise = self.sample(1 if size is None else size, rng=rng)
+        noise = self.sample(times, rng=rng)
         released: Array = np.cumsum(inputs) + noise
-        return released[0] if size is None else released
+        return released
 
     def variances(self) -> list[arb]:
         """Return the variance of one noise variable times Σ|d_i(t)| for every step t."""

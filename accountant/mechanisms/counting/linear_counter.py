@@ -14,7 +14,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
@@ -42,11 +42,9 @@ class StreamNoise(SymmetricDensity, ABC):
         """The number of steps n."""
         return self.steps
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
-        return release_stream(self.lattice_sampler(), value, size, rng=rng)
+        return release_stream(self.lattice_sampler(), value, times, rng=rng)
 
 
 class LinearCounter(StreamNoise, ABC):

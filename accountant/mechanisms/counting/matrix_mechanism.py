@@ -13,7 +13,7 @@ from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import (
     Field,
     Integer,
@@ -383,9 +383,7 @@ class MatrixMechanism(GaussianNoise):
         width = len(self.matrix.integers) if isinstance(self.matrix, Dense) else self.steps
         return LatticeSampler(LinearNoise(rows, width), common=True)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release all n prefix sums of a stream of n inputs in [0, 1], on one lattice."""
         if self._sampled or self._allocated:
             raise NotApplicableError(
@@ -393,4 +391,4 @@ class MatrixMechanism(GaussianNoise):
                 "before it answers, so there is no one true stream. Choose them yourself, and "
                 "release with participation='cyclic' and without step_sampling_prob."
             )
-        return release_stream(self.lattice_sampler(), value, size, rng=rng)
+        return release_stream(self.lattice_sampler(), value, times, rng=rng)

@@ -9,7 +9,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OneOf, Rational, Switch, exact_list
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.selection.choice import WITHIN
@@ -111,19 +111,10 @@ class AboveThreshold(Mechanism):
             "against the threshold, and then above.",
         )
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Say of each answer whether it is above: 1, 0, or −1 after the end; exactly.
 
-        Parameters
-        ----------
-        value
-            The answers in their order, each less its threshold.
-        size
-            How many independent releases; None is one.
-        rng
-            Draws the noise.
+        The value: the answers in their order, each less its threshold.
         """
         if self.variant == "noisy-values":
             raise NotApplicableError("Noisy values are not released: they are not private.")
@@ -137,10 +128,10 @@ class AboveThreshold(Mechanism):
                     fresh=self.variant == "fresh-threshold",
                     rng=rng,
                 )
-                for _ in range(1 if size is None else size)
+                for _ in range(times)
             ]
         )
-        return found[0] if size is None else found
+        return found
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw what is said of one answer at the threshold."""

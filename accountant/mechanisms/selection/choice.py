@@ -9,7 +9,7 @@ from flint import arb
 
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.errors import NotApplicableError, expected
 from accountant.numbers.exact import ExactReal, exact
 
@@ -23,25 +23,11 @@ class Choice(Mechanism, ABC):
     """A mechanism that reports one of several candidates, by their scores."""
 
     @abstractmethod
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Draw several independent selections, exactly."""
-
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Select a candidate by its index, exactly: no rounding changes a probability.
 
-        Parameters
-        ----------
-        value
-            The scores, one for each candidate.
-        size
-            How many independent selections; None is one.
-        rng
-            Draws the selection.
+        The value: the scores, one for each candidate.
         """
-        found = self.choose(value, 1 if size is None else size, rng)
-        return found[0] if size is None else found
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw selections among candidates of the same score, two where any number is possible."""

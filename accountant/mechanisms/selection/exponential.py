@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
@@ -161,12 +162,11 @@ class ExponentialMechanism(Choice):
         total = sum(weights, start=arb(0))
         return [weight / total for weight in weights]
 
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Invert the distribution function."""
-        from itertools import accumulate
 
         def cumulative() -> list[arb]:
-            return list(accumulate(self.probabilities(scores)))[:-1]
+            return list(accumulate(self.probabilities(value)))[:-1]
 
         cumulative()  # bad scores are named before anything is drawn
         return sampling.indices_by_inversion(cumulative, times, rng=rng)

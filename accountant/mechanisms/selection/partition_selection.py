@@ -14,7 +14,7 @@ from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Positive, Probability
 from accountant.errors import AdjacencyError, expected
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
@@ -173,24 +173,14 @@ class PartitionSelection(Mechanism, FiniteLaws):
             return None
         return self.delta, ExactReal.of_rational(0)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Say which keys are kept, exactly.
 
-        Parameters
-        ----------
-        value
-            How many users hold each key.
-        size
-            How many independent releases; None is one.
-        rng
-            Draws them.
+        The value: how many users hold each key.
         """
         counts = np.asarray(value)
         if counts.dtype.kind not in "iu" or (counts < 0).any():
             raise expected("value", value, "to be numbers of users")
-        times = 1 if size is None else size
         kept = np.empty((times, *counts.shape), bool)
 
         def drawn(users: int, number: int) -> Array:
@@ -199,7 +189,7 @@ class PartitionSelection(Mechanism, FiniteLaws):
         for users in np.unique(counts):
             where = counts == users
             kept[:, where] = drawn(int(users), times * int(where.sum())).reshape(times, -1) == 1
-        return kept[0] if size is None else kept
+        return kept
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw whether the key of one user is kept."""

@@ -153,13 +153,13 @@ class PermuteAndFlip(Choice):
     def _exponents(self, scores: ArrayLike) -> list[arb]:
         return exponents(scores, self.epsilon, self.sensitivity, self.monotone)
 
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Flip the coin of every candidate, and go through them in random order."""
-        count = len(self._exponents(scores))
+        count = len(self._exponents(value))
 
         @cache
         def tails(_precision: int) -> list[arb]:
-            return [-exponent.expm1() for exponent in self._exponents(scores)]
+            return [-exponent.expm1() for exponent in self._exponents(value)]
 
         def flips(i: int) -> Array:
             return sampling.indices_by_inversion(lambda: [tails(ctx.prec)[i]], times, rng=rng)

@@ -14,7 +14,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Rational
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.laplace import Laplace, LaplacePair
@@ -136,29 +136,19 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
         """Whether the reverse pair has the same outcomes backwards: it has."""
         return True
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Return 1 and the answer with noise on a lattice, or 0 and 0 where the test fails.
 
         The test is drawn exactly: no rounding changes its probability.
 
-        Parameters
-        ----------
-        value
-            The answer, and the distance of its dataset.
-        size
-            How many independent releases; None is one.
-        rng
-            Draws the noise.
+        The value: the answer, and the distance of its dataset.
         """
         answer, distance = self._read(value)
-        times = 1 if size is None else size
         passed = sampling.indices_by_inversion(lambda: [self.passes(distance)[1]], times, rng=rng)
         sampler = self._noise.lattice_sampler()
         noisy = np.asarray(sampler.release(answer, times, rng=rng), float).reshape(times)
         found = np.stack([passed == 1, np.where(passed == 1, noisy, 0.0)], axis=-1).astype(float)
-        return np.asarray(found[0] if size is None else found)
+        return found
 
     def _read(self, value: Any) -> tuple[float, int]:
         try:

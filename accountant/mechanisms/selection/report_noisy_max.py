@@ -220,16 +220,16 @@ class ReportNoisyMax(Choice):
             f"Below: the index{alone}. Above: what the noise of the winner, or of all, allows.",
         )
 
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Draw noise until it tells which score is the largest."""
-        known = read_scores(scores)
+        known = read_scores(value)
         if self.returns != "index":
             raise NotApplicableError("Only the index is released exactly. Ask for returns='index'.")
         if len(known) != self.candidates:
-            raise expected("value", scores, f"to have {self.candidates} scores, as candidates says")
+            raise expected("value", value, f"to have {self.candidates} scores, as candidates says")
         same = self.same()
         if same is not None:
-            return same.choose(scores, times, rng)
+            return same.releases(value, times, rng)
         if self._is_discrete:
             return self._first_of_the_largest(known, times, rng)
         return place_of_largest(

@@ -14,7 +14,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Positive
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -102,28 +102,19 @@ class _Threshold(Mechanism, FiniteLaws):
         some = -(index * (-appears).log1p()).expm1() if index > 1 else appears
         return [some, hidden**index], [arb(0), arb(1)]
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release noisy counts on a lattice, and −1 for the keys that do not appear.
 
         A lattice count differs from the real one by at most half a step, and is shown where it is
         at least τ and a step. So it is a function of what the mechanism releases, and as private.
 
-        Parameters
-        ----------
-        value
-            The count of each key that someone holds; a key with the count 0 never appears.
-        size
-            How many independent releases; None is one.
-        rng
-            Draws the noise.
+        The value: the count of each key that someone holds; a key with the count 0 never appears.
         """
         counts = np.asarray(value, float)
         if (counts < 0).any():
             raise expected("value", value, "to be counts ≥ 0")
         sampler = self.count_noise().lattice_sampler()
-        noisy = sampler.release(counts, size, rng=rng)
+        noisy = sampler.release(counts, times, rng=rng)
         least = (float(self.threshold) + float(max(sampler.lattice))) * _ROUNDING
         released: Array = np.where((counts > 0) & (noisy >= least), noisy, -1.0)
         return released

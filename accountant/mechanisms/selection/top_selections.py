@@ -144,11 +144,11 @@ class TopSelections(Choice):
             f"Above: {known}.",
         )
 
-    def choose(self, scores: ArrayLike, times: int, rng: Randomness) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Select one after the other, each among those that are left."""
-        known = read_scores(scores)
+        known = read_scores(value)
         if len(known) <= self.selected:
-            raise expected("value", scores, f"to have more than {self.selected} scores")
+            raise expected("value", value, f"to have more than {self.selected} scores")
         if self.noise != "Gumbel":
             return self._noisy(known, times, rng)
         found = np.empty((times, self.selected), int)
@@ -157,7 +157,7 @@ class TopSelections(Choice):
             for place in range(self.selected):
 
                 def cumulative(left: list[int] = left) -> list[arb]:
-                    given = exponents(scores, self.epsilon, self.sensitivity, self.monotone)
+                    given = exponents(value, self.epsilon, self.sensitivity, self.monotone)
                     weights = [given[i].exp() for i in left]
                     total = sum(weights[1:], start=weights[0])
                     return list(accumulate(weight / total for weight in weights))[:-1]

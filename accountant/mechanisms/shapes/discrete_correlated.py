@@ -12,7 +12,7 @@ from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Positive, Rational
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
@@ -87,9 +87,7 @@ class DiscreteCorrelatedGaussian(Mechanism):
         v = ExactReal.of_rational(self.parameter)
         return variance(v), variance(v * ExactReal.of_rational(q * q)) / p**2
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release the counts and, last, the size: integers that are given exactly.
 
         Up to the noise a count is a fraction over 2p and the size one over p. The numerators are
@@ -97,12 +95,11 @@ class DiscreteCorrelatedGaussian(Mechanism):
         """
         d, q, p = self.dimension, self.c.denominator, self.c.numerator
         answer = integers(value, coordinates=d + 1)
-        count = 1 if size is None else size
-        z = sampling.discrete_gaussian(self.parameter, count * d, rng=rng).reshape(count, d)
-        w = sampling.discrete_gaussian(self.parameter * q * q, count, rng=rng).reshape(count, 1)
+        z = sampling.discrete_gaussian(self.parameter, times * d, rng=rng).reshape(times, d)
+        w = sampling.discrete_gaussian(self.parameter * q * q, times, rng=rng).reshape(times, 1)
         counts = (2 * p * answer[:d] + (p * z + w)) / (2 * p)
         released: Array = np.hstack([counts, (p * answer[d:] + w) / p]).astype(float)
-        return released[0] if size is None else released
+        return released
 
     def variances(self) -> list[arb]:
         """Return (Var Z + Var W/p²)/4 for the counts, then Var W/p² for the size."""

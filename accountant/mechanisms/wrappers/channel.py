@@ -14,7 +14,7 @@ from accountant.core.adjacency import Adjacency, refuse_added
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Field, exact_list, integer, rational, rows_of
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import ExactReal
@@ -190,12 +190,10 @@ class Channel(Mechanism, FiniteLaws):
         """Draw `size` reports of the input 0, exactly."""
         return self.outputs(0, size, rng=rng)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Report every entry of an array of inputs 0, …, n − 1, exactly."""
         draw = partial(self.outputs, rng=rng)
-        return release_reports(draw, value, size, inputs=len(self.matrix))
+        return release_reports(draw, value, times, inputs=len(self.matrix))
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return the pairs of inputs, one of each profile."""

@@ -13,7 +13,7 @@ from accountant.core.adjacency import Adjacency, Direction, require
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer
 from accountant.errors import NotApplicableError, expected
 from accountant.mechanisms.wrappers.parts import Mechanisms
@@ -183,9 +183,7 @@ class Composed(Mechanism):
             columns.append(drawn.reshape(size, -1))
         return np.hstack(columns)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release the answers of all parts, laid out as by `sample`, each part exactly.
 
         Raises NotApplicableError for too many coordinates, or for a part that releases nothing
@@ -194,20 +192,20 @@ class Composed(Mechanism):
         self._require_few()
         answer = np.asarray(value)
         widths = [max(len(part.variances()), part.dimension) for part, _ in self.parts()]
-        total = sum(width * times for width, (_, times) in zip(widths, self.parts(), strict=True))
+        total = sum(width * n for width, (_, n) in zip(widths, self.parts(), strict=True))
         if answer.shape != (total,):
             raise expected(
                 "value", f"array of shape {answer.shape}", f"to have {total} coordinates"
             )
-        count, start, columns = 1 if size is None else size, 0, []
-        for width, (part, times) in zip(widths, self.parts(), strict=True):
-            for _ in range(times):
+        start, columns = 0, []
+        for width, (part, n) in zip(widths, self.parts(), strict=True):
+            for _ in range(n):
                 own = answer[start : start + width]
-                drawn = part.release(own if width > 1 else own[0], count, rng=rng)
-                columns.append(drawn.reshape(count, width))
+                drawn = part.releases(own if width > 1 else own[0], times, rng)
+                columns.append(drawn.reshape(times, width))
                 start += width
         released: Array = np.hstack(columns)
-        return released[0] if size is None else released
+        return released
 
     @property
     def is_symmetric(self) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, final
 from flint import arb
 
 from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OptionalInteger, Positive, Rational, Switch
 from accountant.errors import expected
 from accountant.mechanisms.wrappers.randomized_response import CategoryReport
@@ -66,12 +66,10 @@ class LocalReport(CategoryReport, ABC):
         """Draw `size` reports of the category 0, exactly."""
         return self.outputs(0, size, rng=rng)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Report every entry of an array of categories, exactly; the bits are a new last axis."""
         draw, k = partial(self.outputs, rng=rng), self.categories
-        return release_reports(draw, value, size, inputs=k, width=(k,))
+        return release_reports(draw, value, times, inputs=k, width=(k,))
 
     def estimate(self, reports: ArrayLike) -> Array:
         """Estimate without bias how many of those who report hold each category, in floats."""

@@ -12,7 +12,7 @@ from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -207,9 +207,7 @@ class RandomAllocation(OnChosenRecords):
         """Draw the noise of all steps."""
         return Composed(self.mechanism, self.steps).sample(size, rng=rng)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Refuse: the noise alone allocates nothing."""
         raise NotApplicableError(
             "RandomAllocation chooses the steps of records before it answers, so there is no one "

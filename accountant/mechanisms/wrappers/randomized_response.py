@@ -13,7 +13,7 @@ from accountant.core.adjacency import Adjacency, refuse_added
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, NonNegative
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
@@ -92,11 +92,9 @@ class RandomizedResponse(CategoryReport):
         lies = sampling.indices_by_inversion(lambda: [self._probabilities()[0]], size, rng=rng)
         return lies * rng.integers(1, self.categories, size)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Report every entry of an answer, categories 0..k − 1, exactly."""
-        reports = release_integers(lambda count: self.sample(count, rng=rng), value, size)
+        reports = release_integers(lambda count: self.sample(count, rng=rng), value, times)
         return reports % self.categories
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:

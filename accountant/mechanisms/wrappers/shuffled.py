@@ -14,7 +14,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, NotApplicableError, expected
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
@@ -223,9 +223,7 @@ class Shuffled(Mechanism, FiniteLaws):
         """Draw `size` histograms where everybody holds the first category, exactly."""
         return self.outputs((self.users, *[0] * (self.dimension - 1)), size, rng=rng)
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Return the histogram of one report of each entry of an array of n categories."""
         records = integers(value)
         if records.shape != (self.users,):
@@ -236,8 +234,8 @@ class Shuffled(Mechanism, FiniteLaws):
             if not 0 <= entry < self.dimension:
                 raise expected(f"value[{place}]", entry, f"in 0..{self.dimension - 1}")
         counts = tuple(int((records == category).sum()) for category in range(self.dimension))
-        drawn = self.outputs(counts, 1 if size is None else size, rng=rng)
-        return np.asarray(drawn[0] if size is None else drawn)
+        drawn = self.outputs(counts, times, rng=rng)
+        return drawn
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return the datasets of every pair, as how many users hold each category."""

@@ -10,7 +10,7 @@ from flint import arb
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.pair import WorstCase
-from accountant.core.randomness import SECURE, Randomness
+from accountant.core.randomness import Randomness
 from accountant.core.validate import Probability
 from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -163,9 +163,7 @@ class PoissonSubsampled(OnChosenRecords):
                 "for any mu. Ask gaussian_bounds for the least mu, and what it loses."
             )
 
-    def release(
-        self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
-    ) -> Array:
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Refuse: the noise alone is not subsampled."""
         raise NotApplicableError(
             "PoissonSubsampled chooses records before it answers, so there is no one true answer. "

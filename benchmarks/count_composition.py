@@ -19,10 +19,10 @@ from flint import arb, ctx
 from accountant.core.mechanism import Mechanism
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.mechanisms import BoundedCountNoise, Composed, DiscreteGaussian, DiscreteLaplace
+from accountant.numbers import theta
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, enclose
 from accountant.numbers.solve import bracket, root
-from accountant.pairs import theta
 from accountant.questions import profile
 
 CASES = (("1.5", "1/2", 2), ("1.5", "1/2", 4), ("3", "4/5", 2), ("3", "1/2", 4), ("3", "1/2", 8))

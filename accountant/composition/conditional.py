@@ -41,8 +41,8 @@ from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
+from accountant.numbers.theta import theta
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.theta import theta
 
 MAX_VALUES = 1 << 12
 """Most values of the finite loss: the other pair is asked once for each."""

@@ -28,9 +28,9 @@ from flint import acb, arb
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
+from accountant.numbers.theta import theta
 from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.rank_one.interruption import integral
-from accountant.pairs.theta import theta
 
 Components: TypeAlias = Sequence[tuple[arb, arb]]
 """Weights > 0 and means."""

@@ -11,7 +11,7 @@ from flint import arb
 from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
-from accountant.pairs.theta import log_theta_ratio, upper_tail
+from accountant.numbers.theta import log_theta_ratio, upper_tail
 
 if TYPE_CHECKING:
     from accountant.numbers.reference import Reference

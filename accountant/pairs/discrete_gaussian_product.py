@@ -14,7 +14,7 @@ from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
-from accountant.pairs.theta import log_theta_ratio, theta, upper_tail
+from accountant.numbers.theta import log_theta_ratio, theta, upper_tail
 
 MAX_TERMS = 1 << 17
 """Most values of the sum of the coordinates whose masses are formed."""

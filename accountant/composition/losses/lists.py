@@ -35,11 +35,11 @@ from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
+from accountant.numbers.theta import theta, upper_tail
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.finite_losses import finite
 from accountant.pairs.subsampled import SubsampledPair
-from accountant.pairs.theta import theta, upper_tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,8 +17,8 @@ from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
+from accountant.numbers.theta import upper_tail, variance
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.theta import upper_tail, variance
 from accountant.release import sampling
 
 _MOST_TERMS = 100_000

@@ -15,8 +15,8 @@ from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Positive, Rational
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.theta import variance
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from accountant.pairs.theta import variance
 from accountant.release import sampling
 from accountant.release.lattice import integers
 

@@ -45,8 +45,8 @@ from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
+from accountant.numbers.theta import theta, upper_tail
 from accountant.pairs.discrete_gaussian_product import log_spread
-from accountant.pairs.theta import theta, upper_tail
 from accountant.questions.least_mu.scores import hazard, score
 
 _MAX_PIECES = 4000

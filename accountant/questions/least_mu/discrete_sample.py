@@ -26,8 +26,8 @@ from flint import arb
 
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
+from accountant.numbers.theta import theta, upper_tail
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.theta import theta, upper_tail
 from accountant.questions.least_mu.discrete import Beyond
 from accountant.questions.least_mu.scores import score, stretch
 

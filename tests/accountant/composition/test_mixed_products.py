@@ -27,8 +27,8 @@ from accountant.mechanisms import (
 )
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval
+from accountant.numbers.theta import theta
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.theta import theta
 from accountant.questions import profile
 from tests.near import narrow
 from tests.quick import quick

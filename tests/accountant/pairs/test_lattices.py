@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from accountant.budget.calibrate import EpsilonDelta, calibrate
 from accountant.mechanisms import Composed, DiscreteGaussian
+from accountant.numbers import theta as sums
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.theta import theta
 from accountant.pairs import discrete_gaussian_product as module
-from accountant.pairs import theta as sums
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
-from accountant.pairs.theta import theta
 from accountant.questions import profile
 
 PARAMETERS = ["1e-3", "0.15", "1/6", "0.17", "1", "sqrt(2)", "30.5", "2500"]

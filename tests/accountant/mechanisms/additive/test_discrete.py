@@ -17,9 +17,9 @@ from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.mechanisms.additive.truncated_geometric import TruncatedGeometric
+from accountant.numbers import theta
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, ball
-from accountant.pairs import theta
 from accountant.pairs.finite import FinitePair
 from accountant.questions import guarantees, profile
 

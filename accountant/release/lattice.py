@@ -18,10 +18,10 @@ takes, and how v was computed (its sensitivity must be that of the floating-poin
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
 
@@ -51,6 +51,9 @@ added."""
 class Noise(ABC):
     """A real random vector: a function of lazy real numbers, in doubles and in balls."""
 
+    law: str = "normal"
+    """Of these numbers, "normal" or "laplace": N(0, 1), or the density e^{−|x|}/2."""
+
     @property
     def dimension(self) -> int:
         """How many coordinates (default: one)."""
@@ -65,9 +68,9 @@ class Noise(ABC):
     def scales(self) -> list[float]:
         """Return a scale of the noise of each coordinate, which sets its lattice step."""
 
-    @abstractmethod
     def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
         """Draw so many lazy real numbers."""
+        return (normal if self.law == "normal" else laplace)(count, rng=rng, bits=bits)
 
     @abstractmethod
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
@@ -96,7 +99,6 @@ def input_error(drawn: Array) -> Array:
 
 
 @final
-@dataclass(frozen=True)
 class LinearNoise(Noise):
     """Each coordinate is a linear combination of independent normal or Laplace variables.
 
@@ -107,47 +109,36 @@ class LinearNoise(Noise):
     variables
         How many there are.
     law
-        "normal" or "laplace": N(0, 1), or the density e^{−|x|}/2.
+        Their law.
     """
 
-    rows: Callable[[], Sequence[Row]]
-    variables: int
-    law: str = "normal"
-
-    def __post_init__(self) -> None:
-        """Round the coefficients to doubles once."""
+    def __init__(
+        self, rows: Callable[[], Sequence[Row]], variables: int, law: str = "normal"
+    ) -> None:
+        self.variables, self.law = variables, law
+        self._rows = functools.lru_cache(maxsize=None)(lambda _precision: rows())
         with ctx.workprec(128):
-            rows = self.rows()
-        width = max(len(row) for row in rows)
-        indices = np.zeros((len(rows), width), dtype=np.intp)
-        values = np.zeros((len(rows), width))
-        for j, row in enumerate(rows):
+            terms = rows()
+        width = max(len(row) for row in terms)
+        self._indices = np.zeros((len(terms), width), dtype=np.intp)
+        self._values = np.zeros((len(terms), width))
+        for j, row in enumerate(terms):
             for place, (index, coefficient) in enumerate(row):
-                indices[j, place], values[j, place] = index, float(coefficient)
-        object.__setattr__(self, "_indices", indices)
-        object.__setattr__(self, "_values", values)
-        object.__setattr__(self, "_cache", {})
+                self._indices[j, place], self._values[j, place] = index, float(coefficient)
 
     @property
     def dimension(self) -> int:
         """How many coordinates."""
-        return len(self._table()[0])
+        return len(self._indices)
 
     @property
     def inputs(self) -> int:
         """How many variables there are."""
         return self.variables
 
-    def _table(self) -> tuple[Array, Array]:
-        return self.__dict__["_indices"], self.__dict__["_values"]
-
     def scales(self) -> list[float]:
         """Return the root of the sum of squares of each row."""
-        return [math.hypot(*row) for row in self._table()[1].tolist()]
-
-    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
-        """Draw the variables."""
-        return (normal if self.law == "normal" else laplace)(count, rng=rng, bits=bits)
+        return [math.hypot(*row) for row in self._values.tolist()]
 
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
         """Return the combinations; with m terms the error is at most (m + 8)·2^−53·Σ|c|(|x| + 3).
@@ -155,7 +146,7 @@ class LinearNoise(Noise):
         A coefficient is rounded once (to within 2^−52 of itself), a variable is known to
         `input_error`, and m products and sums in any order add (m + 1)·2^−53 of Σ|c x|.
         """
-        indices, values = self._table()
+        indices, values = self._indices, self._values
         scaled = values / steps[:, np.newaxis]
         terms = values.shape[1]
         if terms == 1:
@@ -179,10 +170,7 @@ class LinearNoise(Noise):
 
     def ball(self, coordinate: int, number: Numbers) -> arb:
         """Return Σ c x over the terms of the coordinate."""
-        cache = self.__dict__["_cache"]
-        if ctx.prec not in cache:
-            cache[ctx.prec] = self.rows()
-        terms = cache[ctx.prec][coordinate]
+        terms = self._rows(ctx.prec)[coordinate]
         return sum((c * number(index) for index, c in terms), start=arb(0))
 
 

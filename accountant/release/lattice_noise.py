@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from accountant.numbers.precision import ctx
 from accountant.numbers.quadratic import factor
 from accountant.release import sampling
 from accountant.release.lattice import LinearNoise, Noise, Row, input_error
-from accountant.release.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
+from accountant.release.lazy_reals import WORD, LazyReals, Numbers
 
 if TYPE_CHECKING:
     from accountant.geometry.covariances import Covariance
@@ -97,7 +98,6 @@ def root(covariance: Covariance) -> list[Row]:
 
 
 @final
-@dataclass(frozen=True)
 class KroneckerNoise(Noise):
     """A·N·B' flattened row by row, for an m×n matrix N of independent N(0, 1) variables.
 
@@ -107,28 +107,17 @@ class KroneckerNoise(Noise):
         The rows of A (m×m) and B (n×n), as balls at flint's current precision.
     """
 
-    left: Callable[[], Sequence[Row]]
-    right: Callable[[], Sequence[Row]]
-
-    def __post_init__(self) -> None:
-        """Round both factors to doubles once."""
-        for name in ("left", "right"):
-            with ctx.workprec(128):
-                rows = getattr(self, name)()
-            dense = np.zeros((len(rows), len(rows)))
-            for i, row in enumerate(rows):
-                for j, value in row:
-                    dense[i, j] = float(value)
-            object.__setattr__(self, f"_{name}", dense)
-        object.__setattr__(self, "_cache", {})
-
-    def _factors(self) -> tuple[Array, Array]:
-        return self.__dict__["_left"], self.__dict__["_right"]
+    def __init__(
+        self, left: Callable[[], Sequence[Row]], right: Callable[[], Sequence[Row]]
+    ) -> None:
+        self._rows = functools.lru_cache(maxsize=None)(lambda _precision: (left(), right()))
+        with ctx.workprec(128):
+            self._factors = _dense(left()), _dense(right())
 
     @property
     def dimension(self) -> int:
         """M·n."""
-        left, right = self._factors()
+        left, right = self._factors
         return len(left) * len(right)
 
     @property
@@ -138,16 +127,12 @@ class KroneckerNoise(Noise):
 
     def scales(self) -> list[float]:
         """Return the products of the norms of a row of A and a row of B."""
-        left, right = (np.sqrt((matrix**2).sum(axis=1)) for matrix in self._factors())
+        left, right = (np.sqrt((matrix**2).sum(axis=1)) for matrix in self._factors)
         return [float(a * b) for a in left for b in right]
-
-    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
-        """Draw normal variables."""
-        return normal(count, rng=rng, bits=bits)
 
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
         """Return A N B' over the steps; each of the two products adds its share of rounding."""
-        left, right = self._factors()
+        left, right = self._factors
         m, n = len(left), len(right)
         matrices = drawn.reshape(-1, m, n)
         found = left @ matrices @ right.T
@@ -160,10 +145,7 @@ class KroneckerNoise(Noise):
 
     def ball(self, coordinate: int, number: Numbers) -> arb:
         """Return Σ A_ik N_kl B_jl."""
-        cache = self.__dict__["_cache"]
-        if ctx.prec not in cache:
-            cache[ctx.prec] = self.left(), self.right()
-        left, right = cache[ctx.prec]
+        left, right = self._rows(ctx.prec)
         i, j = divmod(coordinate, len(right))
         total = arb(0)
         for k, a in left[i]:
@@ -203,10 +185,6 @@ class RankOneNoise(Noise):
         with ctx.workprec(128):
             return [float(self.root()) / math.sqrt(self.dimension)] * self.dimension
 
-    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
-        """Draw normal variables."""
-        return normal(count, rng=rng, bits=bits)
-
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
         """Return the coordinates over the steps.
 
@@ -240,14 +218,11 @@ class InvertedNoise(Noise):
     """
 
     declared: InverseNoise
+    law = "laplace"
 
     def scales(self) -> list[float]:
         """Return the scale."""
         return [float(self.declared.scale)]
-
-    def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
-        """Draw Laplace variables of scale 1."""
-        return laplace(count, rng=rng, bits=bits)
 
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
         """Return ±scale·g(|x|)/step and a bound of its error.
@@ -341,6 +316,15 @@ class StaircaseNoise(Noise):
         gamma = self.gamma()
         part = gamma + (1 - gamma) * place if odd else gamma * place
         return sign * self.sensitivity() * (whole + part)
+
+
+def _dense(rows: Sequence[Row]) -> Array:
+    """Return a square matrix in doubles."""
+    found = np.zeros((len(rows), len(rows)))
+    for i, row in enumerate(rows):
+        for j, value in row:
+            found[i, j] = float(value)
+    return found
 
 
 def _squares(rows: Array) -> Array:

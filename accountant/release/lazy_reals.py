@@ -13,14 +13,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
+from itertools import accumulate
 from typing import final
 
 from flint import arb
 
 from accountant.core.arrays import Array, np
 from accountant.core.randomness import Randomness
-from accountant.numbers.precision import ctx
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.theta import theta
 from accountant.release import sampling
 
 WORD = 52
@@ -204,12 +205,6 @@ def laplace(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
     return _collect(propose, size, bits, expected_share=0.63)
 
 
-def uniform(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
-    """Draw uniform numbers in [0, 1]."""
-    ones = np.ones(size, dtype=np.int64)
-    return LazyReals(ones, 0 * ones, rng.integers(0, 1 << bits, size), bits)
-
-
 def _signed(whole: Array, bits: int, rng: Randomness) -> LazyReals:
     """Attach a fair sign and a uniform fraction, from one word."""
     word = rng.integers(0, 2 << bits, len(whole))
@@ -261,26 +256,17 @@ def _whole(size: int, rng: Randomness, law: str) -> Array:
 
 def tail(law: str, start: int, *, rng: Randomness) -> int:
     """Draw n − start given n ≥ start for the laws of the whole part."""
-    if law == "exponential":
-        return _successes(Fraction(1), rng)
+
+    def success(numerator: int, denominator: int) -> bool:
+        """Return True with probability e^{−numerator/denominator}."""
+        return bool(sampling.exponential_trial(np.array([numerator]), denominator, rng)[0])
+
     while True:
-        beyond = _successes(Fraction(start), rng)
-        if _success(Fraction(beyond * beyond, 2), rng):
+        beyond = 0
+        while success(1 if law == "exponential" else start, 1):
+            beyond += 1
+        if law == "exponential" or success(beyond * beyond, 2):
             return beyond
-
-
-def _successes(exponent: Fraction, rng: Randomness) -> int:
-    """Count the trials of probability e^{−exponent} before the first failure."""
-    count = 0
-    while _success(exponent, rng):
-        count += 1
-    return count
-
-
-def _success(exponent: Fraction, rng: Randomness) -> bool:
-    """Return True with probability e^{−exponent}."""
-    numerator = np.array([exponent.numerator])
-    return bool(sampling.exponential_trial(numerator, exponent.denominator, rng)[0])
 
 
 def _cumulative(law: str) -> list[arb]:
@@ -288,24 +274,8 @@ def _cumulative(law: str) -> list[arb]:
     last = _TABLE[law]
     if law == "exponential":
         return [-arb(-i - 1).expm1() for i in range(last)]
-    # Σ_{n∈ℤ} e^{−n²/2} is a theta function; both halves of it, with n = 0 once
-    weights = [arb(-n * n).exp().sqrt() for n in range(last)]
-    total = (_theta() + 1) / 2
-    sums, running = [], arb(0)
-    for weight in weights:
-        running += weight
-        sums.append(running / total)
-    return sums
-
-
-def _theta() -> arb:
-    """Return Σ_{n∈ℤ} e^{−n²/2} = √(2π) Σ_k e^{−2π²k²}, at flint's current precision."""
-    total, k = arb(1), 1
-    while True:
-        term = 2 * (-2 * (arb.pi() * k) ** 2).exp()
-        if term < arb(2) ** (-ctx.prec - 8):  # the rest is below 2·term
-            return (2 * arb.pi()).sqrt() * (total + arb(0, 2 * term))
-        total, k = total + term, k + 1
+    total = (theta(ExactReal.of_rational(1)) + 1) / 2  # both halves of a theta sum, n = 0 once
+    return [s / total for s in accumulate(arb(-n * n).exp().sqrt() for n in range(last))]
 
 
 def _collect(

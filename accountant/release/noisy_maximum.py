@@ -18,14 +18,6 @@ _SPARE_BITS = 64
 """Of balls, beyond the digits that are drawn of a number."""
 
 
-def place_of_largest(
-    scores: Callable[[], Sequence[arb]], law: str, times: int, *, rng: Randomness
-) -> Array:
-    """Draw the place of the largest u_i + noise, so many times: see `places_of_largest`."""
-    found: Array = places_of_largest(scores, law, times, 1, rng=rng)[:, 0]
-    return found
-
-
 def places_of_largest(
     scores: Callable[[], Sequence[arb]], law: str, times: int, selected: int, *, rng: Randomness
 ) -> Array:

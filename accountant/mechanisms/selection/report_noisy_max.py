@@ -31,7 +31,7 @@ from accountant.pairs.between import Between
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
 from accountant.pairs.two_candidates import TwoCandidates
-from accountant.release.noisy_maximum import place_of_largest
+from accountant.release.noisy_maximum import places_of_largest
 
 _LEAST = 2
 """Candidates of a choice."""
@@ -232,12 +232,10 @@ class ReportNoisyMax(Choice):
             return same.releases(value, times, rng)
         if self._is_discrete:
             return self._first_of_the_largest(known, times, rng)
-        return place_of_largest(
-            lambda: [score.ball() / self.scale.ball() for score in known],
-            {"Gaussian": "normal", "Laplace": "laplace"}[self.noise],
-            times,
-            rng=rng,
-        )
+        law = {"Gaussian": "normal", "Laplace": "laplace"}[self.noise]
+        scores = [score / self.scale for score in known]
+        found = places_of_largest(lambda: [u.ball() for u in scores], law, times, 1, rng=rng)
+        return np.asarray(found[:, 0])
 
     def _first_of_the_largest(self, scores: list[ExactReal], times: int, rng: Randomness) -> Array:
         """Add integers to integers."""

@@ -88,10 +88,10 @@ def test_balls_hold_the_doubles_and_shrink() -> None:
 
 def test_kept_and_joined_numbers_keep_their_digits() -> None:
     rng = np.random.default_rng(5)
-    reals = lazy_reals.uniform(4, rng=rng)
+    reals = normal(4, rng=rng)
     reals.refine(2, rng=rng)
     kept = reals.keep(np.array([False, True, True, False]))
-    both = lazy_reals.join([lazy_reals.uniform(3, rng=rng), kept])
+    both = lazy_reals.join([normal(3, rng=rng), kept])
     with ctx.workprec(200):
         assert both.ball(4).mid() == reals.ball(2).mid()
         assert both.ball(3).mid() == reals.ball(1).mid()

@@ -39,6 +39,11 @@ class Tails:
     q_below: arb
     """Q(L ≤ ε)"""
 
+    @property
+    def reflected(self) -> Tails:
+        """Those at −ε of a pair that is its own reverse, where no loss is −ε."""
+        return Tails(self.q_below, self.q_above, self.p_below, self.p_above)
+
 
 class Pair(ABC):
     """An ordered pair of laws (P, Q) with privacy loss L = ln dP/dQ.

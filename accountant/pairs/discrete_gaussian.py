@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
+from accountant.numbers.shifted_laws import Reference, shifted_masses
 from accountant.numbers.theta import log_theta_ratio, upper_tail
 
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
+
+class HalfLinePair(MirroredPair, ABC):
+    """U₀ + D against U₀ for a symmetric U₀ on the integers, where {L > ε} is {U ≥ m}."""
+
+    @property
+    @abstractmethod
+    def distance(self) -> int:
+        """D."""
+
+    @abstractmethod
+    def cut(self, epsilon: ExactReal) -> int:
+        """Return m, exactly."""
+
+    @abstractmethod
+    def upper(self, start: int) -> arb:
+        """Return P(U₀ ≥ start)."""
+
+    @abstractmethod
+    def lost_bits(self) -> int:
+        """Return the bits by which H may be smaller than its two terms, at ε = 0."""
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m), with guard bits for the difference."""
+        m, guard = self.cut(epsilon), self.lost_bits() + abs(math.floor(epsilon)).bit_length()
+        with ctx.workprec(ctx.prec + guard):
+            value = self.upper(m - self.distance) - epsilon.ball().exp() * self.upper(m)
+        return +value
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses on both sides of m, each a sum of its own."""
+        m, d = self.cut(epsilon), self.distance
+        return Tails(*map(self.upper, (m - d, d + 1 - m, m, 1 - m)))
 
 
 @final
 @dataclass(frozen=True)
-class DiscreteGaussianPair(MirroredPair):
+class DiscreteGaussianPair(HalfLinePair):
     """P = the law of Z + s, Q = the law of Z, P(Z = z) ∝ e^{−z²/2v}, for an integer s ≥ 1.
 
     L(z) = (2zs − s²)/2v, so that {L > ε} = {z ≥ m} with the least integer m > εv/s + s/2, found
@@ -32,33 +65,23 @@ class DiscreteGaussianPair(MirroredPair):
     parameter: ExactReal
     shift: int
 
-    def _cut(self, epsilon: ExactReal) -> int:
+    def cut(self, epsilon: ExactReal) -> int:
         """Return the least integer m > εv/s + s/2."""
         twice = ExactReal.of_rational(2) * epsilon * self.parameter
         return (math.floor(twice / ExactReal.of_rational(self.shift)) + self.shift) // 2 + 1
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return P(Z ≥ m − s) − e^ε P(Z ≥ m).
+    @property
+    def distance(self) -> int:
+        """The shift."""
+        return self.shift
 
-        The difference is smaller than either term by a factor of about √v at most where ε is
-        small, and of about v far in the tail, where consecutive losses differ by s/v.
-        """
-        m = self._cut(epsilon)
-        guard = 2 * math.floor(self.parameter).bit_length() + 8
-        with ctx.workprec(ctx.prec + guard + abs(math.floor(epsilon)).bit_length()):
-            high, low = upper_tail(self.parameter, m - self.shift), upper_tail(self.parameter, m)
-            value = high - epsilon.ball().exp() * low
-        return +value
+    def upper(self, start: int) -> arb:
+        """Return P(Z ≥ start)."""
+        return upper_tail(self.parameter, start)
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses on both sides of m, each a sum of its own."""
-        m, s, v = self._cut(epsilon), self.shift, self.parameter
-        return Tails(
-            p_above=upper_tail(v, m - s),
-            p_below=upper_tail(v, s + 1 - m),
-            q_above=upper_tail(v, m),
-            q_below=upper_tail(v, 1 - m),
-        )
+    def lost_bits(self) -> int:
+        """Return those of v: far in the tail consecutive losses differ by s/v."""
+        return 2 * math.floor(self.parameter).bit_length() + 8
 
     def renyi(self, order: arb) -> arb:
         """Return a·s²/2v + ln(θ(as)/θ(0))/(a − 1), where θ(c) = Σ e^{−(z−c)²/2v}.
@@ -80,34 +103,20 @@ class DiscreteGaussianPair(MirroredPair):
         return ExactReal.of_rational(self.shift**2) / (ExactReal.of_rational(2) * self.parameter)
 
     def reference(self) -> Reference:
-        """Return the two mass functions, normalised by a plain sum."""
-        import mpmath
+        """Return the two mass functions, normalised by a theta function of mpmath."""
 
-        from accountant.numbers.reference import Discrete
+        @functools.cache
+        def normaliser(_precision: int, mp: Any) -> Any:
+            return mp.jtheta(3, 0, mp.exp(-1 / (2 * self.parameter.mpf())))
 
-        normalisers: dict[int, Any] = {}
+        def mass(mp: Any, z: int) -> Any:
+            return mp.exp(-(z**2) / (2 * self.parameter.mpf())) / normaliser(mp.prec, mp)
 
-        def weight(z: int) -> Any:
-            return mpmath.exp(-(z**2) / (2 * self.parameter.mpf()))
-
-        def normaliser() -> Any:
-            total, z, term = mpmath.mpf(1), 1, mpmath.mpf(1)
-            while term > mpmath.mpf(2) ** (-mpmath.mp.prec - 20):
-                term = 2 * weight(z)
-                total, z = total + term, z + 1
-            return total
-
-        def mass(z: int) -> Any:
-            precision = mpmath.mp.prec
-            if precision not in normalisers:
-                normalisers[precision] = normaliser()
-            return weight(z) / normalisers[precision]
-
-        return Discrete(lambda z: (mass(z - self.shift), mass(z)), None, None)
+        return shifted_masses(mass, self.shift)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""
         return (
-            f"outcomes at least {self._cut(epsilon)} above the true answer under Q "
+            f"outcomes at least {self.cut(epsilon)} above the true answer under Q "
             f"(the true answer under P is {self.shift} higher)"
         )

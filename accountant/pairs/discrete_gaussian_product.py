@@ -10,11 +10,11 @@ from typing import final
 
 from flint import arb, arb_poly
 
-from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.numbers.theta import log_theta_ratio, theta, upper_tail
+from accountant.pairs.discrete_gaussian import HalfLinePair
 
 MAX_TERMS = 1 << 17
 """Most values of the sum of the coordinates whose masses are formed."""
@@ -24,7 +24,7 @@ _MANY = ((1 << 11, 256), (MAX_TERMS, 768))
 
 @final
 @dataclass(frozen=True)
-class DiscreteGaussianProductPair(MirroredPair):
+class DiscreteGaussianProductPair(HalfLinePair):
     """d coordinates of parameter v moved by s, and one of parameter q²v moved by p (or none).
 
     Coordinates are Z ~ p(z) ∝ e^{−z²/2v}; p = 0 leaves the last one out. The loss is a function
@@ -44,16 +44,16 @@ class DiscreteGaussianProductPair(MirroredPair):
     last_shift: int
 
     @property
-    def _distance(self) -> int:
+    def distance(self) -> int:
         """D."""
         return self.scale**2 * self.count * self.shift**2 + self.last_shift**2
 
-    def _cut(self, epsilon: ExactReal) -> int:
+    def cut(self, epsilon: ExactReal) -> int:
         """Return m = ⌊(⌊2q²vε⌋ + D)/2⌋ + 1."""
         twice = ExactReal.of_rational(2 * self.scale**2 * self.parameter) * epsilon
-        return (math.floor(twice) + self._distance) // 2 + 1
+        return (math.floor(twice) + self.distance) // 2 + 1
 
-    def _upper(self, start: int) -> arb:
+    def upper(self, start: int) -> arb:
         """Return P(U₀ ≥ start)."""
         step, p = self.scale**2 * self.shift, self.last_shift
         if p == 0:
@@ -74,24 +74,9 @@ class DiscreteGaussianProductPair(MirroredPair):
                     total += law.sums[s + law.reach] * law.last_tails[max(j, -law.last_reach)]
         return total + law.left_out
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m), with guard bits for the difference."""
-        m = self._cut(epsilon)
-        guard = 2 * math.floor(self.parameter).bit_length() + 8
-        with ctx.workprec(ctx.prec + guard + abs(math.floor(epsilon)).bit_length()):
-            high, low = self._upper(m - self._distance), self._upper(m)
-            value = high - epsilon.ball().exp() * low
-        return +value
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses on both sides of m, each a sum of its own (U₀ is symmetric)."""
-        m, distance = self._cut(epsilon), self._distance
-        return Tails(
-            p_above=self._upper(m - distance),
-            p_below=self._upper(distance + 1 - m),
-            q_above=self._upper(m),
-            q_below=self._upper(1 - m),
-        )
+    def lost_bits(self) -> int:
+        """Return those of v."""
+        return 2 * math.floor(self.parameter).bit_length() + 8
 
     def renyi(self, order: arb) -> arb:
         """Return a·ρ plus ln(θ(a·shift)/θ(0))/(a − 1) of every coordinate."""
@@ -111,7 +96,7 @@ class DiscreteGaussianProductPair(MirroredPair):
 
     def exact_closed_rho(self) -> ExactReal:
         """Return the same as an exact number."""
-        return ExactReal.of_rational(self._distance / (2 * self.scale**2 * self.parameter))
+        return ExactReal.of_rational(self.distance / (2 * self.scale**2 * self.parameter))
 
     def _parameters(self) -> tuple[ExactReal, ExactReal]:
         """Return v and q²v."""
@@ -125,7 +110,7 @@ class DiscreteGaussianProductPair(MirroredPair):
         last = f" + {self.last_shift}·(last coordinate)" if self.last_shift else ""
         return (
             f"noise under Q with {self.scale**2 * self.shift}·(sum of {self.count} coordinates)"
-            f"{last} at least {self._cut(epsilon)} (it is {self._distance} higher under P)"
+            f"{last} at least {self.cut(epsilon)} (it is {self.distance} higher under P)"
         )
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
 from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
+from accountant.numbers.shifted_laws import Reference, shifted_masses
 
 
 @final
@@ -91,15 +89,12 @@ class DiscreteLaplacePair(MirroredPair):
 
     def reference(self) -> Reference:
         """Return the two mass functions."""
-        import mpmath
 
-        from accountant.numbers.reference import Discrete
-
-        def mass(z: int) -> Any:
+        def mass(mp: Any, z: int) -> Any:
             rate = 1 / self.scale.mpf()
-            return mpmath.tanh(rate / 2) * mpmath.exp(-rate * abs(z))
+            return mp.tanh(rate / 2) * mp.exp(-rate * abs(z))
 
-        return Discrete(lambda z: (mass(z - self.shift), mass(z)), None, None)
+        return shifted_masses(mass, self.shift)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

@@ -15,9 +15,10 @@ from accountant.core.pair import Pair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.shifted_laws import Reference
 
 if TYPE_CHECKING:
-    from accountant.numbers.reference import Discrete, Reference
+    from accountant.numbers.reference import Discrete
 
 Balls: TypeAlias = list[arb]
 Fractions: TypeAlias = Sequence[Fraction]

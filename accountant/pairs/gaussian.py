@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import final
 
 from flint import arb
 
@@ -15,9 +15,7 @@ from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import cached_property, ctx
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
+from accountant.numbers.shifted_laws import Reference, shifted_density
 
 _FAR = 64
 """From here on, erfc of a ball is asked for at its ends."""
@@ -119,18 +117,13 @@ class GaussianPair(MirroredPair):
 
     def reference(self) -> Reference:
         """Return the two normal densities."""
-        from accountant.numbers.reference import Continuous, ball_to_mpf
+        from accountant.numbers.reference import ball_to_mpf
 
-        mu = ball_to_mpf(self.mu)
-
-        def log_density(x: Any, mean: Any) -> Any:
-            return -((x - mean) ** 2) / 2
-
-        return Continuous(
-            log_p=lambda x: log_density(x, mu()),
-            log_q=lambda x: log_density(x, 0),
-            log_normaliser=lambda mp: -mp.log(2 * mp.pi) / 2,
-            knots=lambda: [mu() / 2],
+        return shifted_density(
+            lambda _, x: -(x**2) / 2,
+            ball_to_mpf(self.mu),
+            lambda mp: -mp.log(2 * mp.pi) / 2,
+            knots=lambda t: [t / 2],
         )
 
     def describe_event(self, epsilon: ExactReal) -> str:

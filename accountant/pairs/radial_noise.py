@@ -74,8 +74,7 @@ class RadialNoisePair(MirroredPair):
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the probabilities, from H and its derivative."""
         if epsilon.sign < 0:
-            found = self.tails(-epsilon)
-            return Tails(found.q_below, found.q_above, found.p_below, found.p_above)
+            return self.tails(-epsilon).reflected
         weighted = self._integral(epsilon, self._slope)
         p = self._integral(epsilon, self._excess) + weighted
         q = weighted * (-epsilon.ball()).exp()

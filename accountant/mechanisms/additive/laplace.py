@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
@@ -17,9 +17,7 @@ from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball, enclose
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
+from accountant.numbers.shifted_laws import Reference, shifted_density
 
 
 @final
@@ -94,15 +92,8 @@ class LaplacePair(MirroredPair):
         return self.distance
 
     def reference(self) -> Reference:
-        """Return the two Laplace densities."""
-        from accountant.numbers.reference import Continuous
-
-        return Continuous(
-            log_p=lambda x: -abs(x - self.distance.mpf()),
-            log_q=lambda x: -abs(x),
-            log_normaliser=lambda mp: -mp.log(2),
-            knots=lambda: [0 * self.distance.mpf(), self.distance.mpf()],
-        )
+        """Return the two densities."""
+        return shifted_density(lambda _, x: -abs(x), self.distance.mpf, lambda mp: -mp.log(2))
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

@@ -15,10 +15,10 @@ from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
+from accountant.numbers.shifted_laws import Reference, shifted_density
 
 if TYPE_CHECKING:
     from accountant.composition.losses.transform import Transform
-    from accountant.numbers.reference import Reference
 
 
 @final
@@ -84,18 +84,8 @@ class LogisticPair(MirroredPair):
 
     def reference(self) -> Reference:
         """Return the two densities."""
-        import mpmath
-
-        from accountant.numbers.reference import Continuous
-
-        def log_density(x: Any) -> Any:
-            return -abs(x) - 2 * mpmath.log1p(mpmath.exp(-abs(x)))
-
-        return Continuous(
-            log_p=lambda x: log_density(x - self.distance.mpf()),
-            log_q=log_density,
-            log_normaliser=lambda mp: mp.mpf(0),
-            knots=lambda: [0 * self.distance.mpf(), self.distance.mpf()],
+        return shifted_density(
+            lambda mp, x: -abs(x) - 2 * mp.log1p(mp.exp(-abs(x))), self.distance.mpf
         )
 
     def describe_event(self, epsilon: ExactReal) -> str:

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
@@ -16,9 +16,7 @@ from accountant.errors import UndecidedError, expected
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
+from accountant.numbers.shifted_laws import Reference, shifted_masses
 
 _LARGEST = 10**6
 """Variances: masses of more are too many to list, 13 standard deviations of them."""
@@ -172,8 +170,7 @@ class SkellamPair(MirroredPair, ProfileOnly):
         Reflection exchanges {L > ε} under P with {L < −ε} under Q, where no loss is −ε.
         """
         if epsilon.sign < 0:
-            other = self.tails(-epsilon)
-            return Tails(other.q_below, other.q_above, other.p_below, other.p_above)
+            return self.tails(-epsilon).reflected
         m, s, known = self._cut(epsilon), self.shift, _masses(self.variance)
         if m is None:
             last = len(known.masses) - 1
@@ -192,15 +189,12 @@ class SkellamPair(MirroredPair, ProfileOnly):
 
     def reference(self) -> Reference:
         """Return the two mass functions, by mpmath's Bessel functions."""
-        import mpmath
 
-        from accountant.numbers.reference import Discrete
-
-        def mass(z: int) -> Any:
+        def mass(mp: Any, z: int) -> Any:
             v = self.variance.mpf()
-            return mpmath.exp(-v) * mpmath.besseli(abs(z), v)
+            return mp.exp(-v) * mp.besseli(abs(z), v)
 
-        return Discrete(lambda z: (mass(z - self.shift), mass(z)), None, None)
+        return shifted_masses(mass, self.shift)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from flint import arb
 
@@ -15,9 +15,7 @@ from accountant.core.validate import Positive
 from accountant.errors import expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
+from accountant.numbers.shifted_laws import Reference
 
 
 @final

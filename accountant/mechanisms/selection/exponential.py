@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
@@ -17,11 +17,9 @@ from accountant.core.validate import Positive, Switch
 from accountant.mechanisms.additive.logistic import Logistic, LogisticPair
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.shifted_laws import Reference
 from accountant.pairs.two_candidates import TwoCandidates
 from accountant.release import sampling
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
 
 _RARER = 2
 """ln of how much rarer the second candidate is in an attack: rarer ones take more samples."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
@@ -21,11 +21,9 @@ from accountant.mechanisms.selection.exponential import exponents
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
+from accountant.numbers.shifted_laws import Reference
 from accountant.pairs.two_candidates import TwoCandidates
 from accountant.release import sampling
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
 
 
 @final

@@ -74,15 +74,9 @@ def tails(epsilon: ExactReal, dimension: int, ratio: ExactReal) -> Tails:
 
     L has no atom, and has under P the law that −L has under Q: P(L > −ε) = Q(L ≤ ε).
     """
-    if epsilon.sign >= 0:
-        return _tails(Arguments(epsilon, dimension, ratio), ctx.prec)
-    mirror = _tails(Arguments(-epsilon, dimension, ratio), ctx.prec)
-    return Tails(
-        p_above=mirror.q_below,
-        p_below=mirror.q_above,
-        q_above=mirror.p_below,
-        q_below=mirror.p_above,
-    )
+    size = epsilon if epsilon.sign >= 0 else -epsilon
+    found = _tails(Arguments(size, dimension, ratio), ctx.prec)
+    return found if epsilon.sign >= 0 else found.reflected
 
 
 @functools.lru_cache(maxsize=512)

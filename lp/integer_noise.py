@@ -104,8 +104,7 @@ class IntegerNoiseSolution:
 
     def side(self) -> list[Fraction]:
         """Return P(Z = 0), …, P(Z = D)."""
-        masses = self.mechanism.probabilities[self.problem.support :]
-        return [mass.rational for mass in masses if mass.rational is not None]
+        return list(self.mechanism.probabilities[self.problem.support :])
 
 
 def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:

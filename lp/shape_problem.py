@@ -11,7 +11,7 @@ from typing import NamedTuple, final
 from flint import fmpq, fmpq_mat
 
 from accountant.core.description import Description
-from accountant.core.validate import OneOf, OptionalRationals
+from accountant.core.validate import Instance, OneOf, OptionalRationals
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.geometry.spaces import (
     Box,
@@ -19,9 +19,9 @@ from accountant.geometry.spaces import (
     FiniteSet,
     L2Ball,
     Space,
-    SpaceField,
     SparseBox,
     common_root,
+    space_field,
 )
 from accountant.numbers.quadratic import vertex_count
 
@@ -54,7 +54,7 @@ class GaussianShapeProblem(Description):
         A weight > 0 for each coordinate; all 1 unless given.
     """
 
-    space: SpaceField = SpaceField()
+    space: Instance[Space] = space_field()
     objective: OneOf = OneOf("total", "worst", default="total")
     weights: OptionalRationals = OptionalRationals(strict=True)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
@@ -154,46 +154,44 @@ class Integers(Field[tuple[int, ...], Sequence[int]]):
         )
 
 
+class Maybe(Field[Stored | None, Given | None]):
+    """What another field reads, or None for what the mechanism describes."""
+
+    def __init__(self, kind: Field[Stored, Given]) -> None:
+        super().__init__(None)
+        self._kind = kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, name)
+        self._kind.__set_name__(owner, name)
+
+    def read(self, value: Given | None) -> Stored | None:
+        """Convert unless None."""
+        return None if value is None else self._kind.read(value)
+
+
 @final
-class OptionalPositive(Field[ExactReal | None, Number | None]):
-    """A number > 0, or None for the default that the mechanism describes."""
+class OptionalPositive(Maybe[ExactReal, Number]):
+    """A number > 0, or None."""
 
     def __init__(self) -> None:
-        super().__init__(None)
-
-    def read(self, value: Number | None) -> ExactReal | None:
-        """Convert unless None, and require > 0."""
-        if value is None:
-            return None
-        number = exact(value, self._name)
-        if number.sign <= 0:
-            raise expected(self._name, value, "> 0", "Give a positive number.")
-        return number
+        super().__init__(Positive())
 
 
 @final
-class OptionalInteger(Field[int | None, int | None]):
-    """An integer with an optional least value, or None for what the mechanism describes."""
+class OptionalInteger(Maybe[int, int]):
+    """An integer with an optional least value, or None."""
 
     def __init__(self, *, least: int | None = None) -> None:
-        super().__init__(None)
-        self._least = least
-
-    def read(self, value: int | None) -> int | None:
-        """Convert unless None, and require an integer that is not too small."""
-        return None if value is None else integer(self._name, value, least=self._least)
+        super().__init__(Integer(least=least))
 
 
 @final
-class OptionalProbability(Field[ExactReal | None, Number | None]):
-    """A number in [0, 1], or None for the default that the mechanism describes."""
+class OptionalProbability(Maybe[ExactReal, Number]):
+    """A number in [0, 1], or None."""
 
     def __init__(self) -> None:
-        super().__init__(None)
-
-    def read(self, value: Number | None) -> ExactReal | None:
-        """Convert unless None, and require a probability."""
-        return None if value is None else probability(self._name, value)
+        super().__init__(Probability())
 
 
 @final
@@ -228,21 +226,48 @@ class Rationals(Field[tuple[Fraction, ...], Sequence[Number]]):
 
 
 @final
-class OptionalRationals(Field[tuple[Fraction, ...] | None, Sequence[Number] | None]):
+class OptionalRationals(Maybe[tuple[Fraction, ...], Sequence[Number]]):
     """A non-empty list of rational numbers ≥ 0, optionally > 0, or None."""
 
     def __init__(self, *, strict: bool = False) -> None:
-        super().__init__(None)
-        self._strict = strict
+        super().__init__(Rationals(least=0, strict=strict))
 
-    def read(self, value: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
-        """Convert unless None, naming the entry that is wrong."""
-        if value is None:
-            return None
-        return tuple(
-            rational(f"{self._name}[{index}]", entry, least=0, strict=self._strict)
-            for index, entry in enumerate(exact_list(self._name, value))
-        )
+
+@final
+class Probabilities(Field[tuple[Fraction, ...], Sequence[Number]]):
+    """A non-empty list of rational numbers ≥ 0 whose sum is exactly 1."""
+
+    def read(self, value: Sequence[Number]) -> tuple[Fraction, ...]:
+        """Convert every entry, and require the sum."""
+        return probabilities(self._name, value)
+
+
+@final
+class Read(Field[Stored, Given]):
+    """What a function of the name of the argument makes of it."""
+
+    def __init__(self, reader: Callable[[str, Given], Stored], default: Given = _REQUIRED) -> None:
+        super().__init__(default)
+        self._reader = reader
+
+    def read(self, value: Given) -> Stored:
+        """Convert."""
+        return self._reader(self._name, value)
+
+
+@final
+class Instance(Field[Stored, Stored]):
+    """A description of one kind."""
+
+    def __init__(self, kind: type[Stored], noun: str, remedy: str) -> None:
+        super().__init__()
+        self._kind, self._noun, self._remedy = kind, noun, remedy
+
+    def read(self, value: Stored) -> Stored:
+        """Require the kind."""
+        if not isinstance(value, self._kind):
+            raise expected(self._name, value, f"to be a {self._noun}", self._remedy)
+        return value
 
 
 @final
@@ -297,6 +322,18 @@ def rational(
     if least is not None and (number < least or (strict and number == least)):
         raise expected(name, value, f"{'>' if strict else '≥'} {least}")
     return number
+
+
+def probabilities(name: str, value: object) -> tuple[Fraction, ...]:
+    """Return a tuple of rational numbers ≥ 0 whose sum is exactly 1."""
+    listed = enumerate(exact_list(name, value))
+    entries = tuple(rational(f"{name}[{i}]", entry, least=0) for i, entry in listed)
+    if (total := sum(entries, start=Fraction(0))) != 1:
+        raise InvalidInputError(
+            f"Expected {name} of sum 1, not {ExactReal.of_rational(total)}. Write the entries as "
+            'exact fractions, such as "1/3", or divide each by the sum.'
+        )
+    return entries
 
 
 def integer(name: str, value: object, *, least: int | None = None) -> int:

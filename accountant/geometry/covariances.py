@@ -13,7 +13,7 @@ from flint import arb
 
 from accountant.core.arrays import Array, np
 from accountant.core.description import Description
-from accountant.core.validate import Field, Integer, Rational, Rationals, rational_rows
+from accountant.core.validate import Instance, Integer, Rational, Rationals, Read, rational_rows
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import Number
 from accountant.numbers.interval import ball
@@ -161,9 +161,44 @@ class Exchangeable(Covariance):
         return result
 
 
+class _Independent(Covariance, ABC):
+    """A diagonal matrix."""
+
+    @property
+    def independent(self) -> tuple[Fraction, ...]:
+        """The variances."""
+        entries = self.diagonal_entries()
+        return entries * self.dimension if len(entries) == 1 else entries
+
+    def matrix(self) -> Rows:
+        """Return the whole matrix."""
+        zero, entries = Fraction(0), enumerate(self.independent)
+        return tuple(
+            tuple(v if i == j else zero for j in range(self.dimension)) for i, v in entries
+        )
+
+    def exact_least_eigenvalue(self) -> Fraction:
+        """Return the least variance."""
+        return min(self.diagonal_entries())
+
+    def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
+        """Return Σ v_i²/variance_i."""
+        total = Fraction(0)
+        for entry, variance in zip(vector, self.independent, strict=True):
+            if entry and not variance:
+                return None
+            total += entry * entry / variance if entry else 0
+        return total
+
+    def colour(self, normal: Array) -> Array:
+        """Scale each coordinate."""
+        deviations = [math.sqrt(variance) for variance in self.diagonal_entries()]
+        return np.asarray(normal * np.array(deviations))
+
+
 @final
 @dataclass(frozen=True, repr=False)
-class Isotropic(Covariance):
+class Isotropic(_Independent):
     """variance·I."""
 
     dimension: Integer = Integer(least=1)
@@ -174,35 +209,14 @@ class Isotropic(Covariance):
         """The variance, twice."""
         return self.variance, self.variance
 
-    @property
-    def independent(self) -> tuple[Fraction, ...]:
-        """The variances."""
-        return (self.variance,) * self.dimension
-
-    def matrix(self) -> Rows:
-        """Return the whole matrix."""
-        return _diagonal_rows(self.independent)
-
     def diagonal_entries(self) -> tuple[Fraction, ...]:
         """Return the common variance."""
         return (self.variance,)
 
-    def exact_least_eigenvalue(self) -> Fraction:
-        """Return the variance."""
-        return self.variance
-
-    def squared_norm(self, vector: Sequence[Fraction]) -> Fraction:
-        """Return ‖v‖²/variance."""
-        return sum((entry * entry for entry in vector), Fraction(0)) / self.variance
-
-    def colour(self, normal: Array) -> Array:
-        """Scale all coordinates."""
-        return normal * math.sqrt(self.variance)
-
 
 @final
 @dataclass(frozen=True, repr=False)
-class Diagonal(Covariance):
+class Diagonal(_Independent):
     """Independent coordinates with the given variances ≥ 0."""
 
     variances: Rationals = Rationals(least=0)
@@ -212,58 +226,26 @@ class Diagonal(Covariance):
         """Number of coordinates."""
         return len(self.variances)
 
-    @property
-    def independent(self) -> tuple[Fraction, ...]:
-        """The variances."""
-        return self.variances
-
-    def matrix(self) -> Rows:
-        """Return the whole matrix."""
-        return _diagonal_rows(self.variances)
-
     def diagonal_entries(self) -> tuple[Fraction, ...]:
         """Return the diagonal."""
         return self.variances
 
-    def exact_least_eigenvalue(self) -> Fraction:
-        """Return the least variance."""
-        return min(self.variances)
 
-    def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
-        """Return Σ v_i²/variance_i."""
-        total = Fraction(0)
-        for entry, variance in zip(vector, self.variances, strict=True):
-            if entry and not variance:
-                return None
-            total += entry * entry / variance if entry else 0
-        return total
-
-    def colour(self, normal: Array) -> Array:
-        """Scale each coordinate."""
-        deviations = [math.sqrt(variance) for variance in self.variances]
-        result: Array = normal * np.array(deviations)
-        return result
-
-
-@final
-class SymmetricRows(Field[Rows, Sequence[Sequence[Number]]]):
-    """A symmetric rational matrix, given by its rows."""
-
-    def read(self, value: Sequence[Sequence[Number]]) -> Rows:
-        """Convert every entry, and require a square symmetric matrix."""
-        name, rows = self._name, rational_rows(self._name, value)
-        if len(rows[0]) != len(rows):
-            raise expected(f"{name}[0]", list(value[0]), f"to have {len(rows)} entries")
-        for i, row in enumerate(rows):
-            for j in range(i):
-                if row[j] != rows[j][i]:
-                    raise expected(
-                        f"{name}[{i}][{j}]",
-                        row[j],
-                        f"to equal {name}[{j}][{i}]={rows[j][i]}",
-                        "A covariance matrix is symmetric.",
-                    )
-        return rows
+def _symmetric(name: str, value: Sequence[Sequence[Number]]) -> Rows:
+    """Return a square symmetric matrix of rational numbers."""
+    rows = rational_rows(name, value)
+    if len(rows[0]) != len(rows):
+        raise expected(f"{name}[0]", list(value[0]), f"to have {len(rows)} entries")
+    for i, row in enumerate(rows):
+        for j in range(i):
+            if row[j] != rows[j][i]:
+                raise expected(
+                    f"{name}[{i}][{j}]",
+                    row[j],
+                    f"to equal {name}[{j}][{i}]={rows[j][i]}",
+                    "A covariance matrix is symmetric.",
+                )
+    return rows
 
 
 @final
@@ -274,7 +256,7 @@ class Matrix(Covariance):
     Entries are rational, so that semidefiniteness, ranges and norms are decided exactly.
     """
 
-    rows: SymmetricRows = SymmetricRows()
+    rows: Read[Rows, Sequence[Sequence[Number]]] = Read(_symmetric)
 
     def __post_init__(self) -> None:
         """Reject a matrix that is not positive semidefinite."""
@@ -311,22 +293,10 @@ class Matrix(Covariance):
         return result
 
 
-@final
-class CovarianceField(Field[Covariance, Covariance]):
-    """A covariance."""
-
-    def read(self, value: Covariance) -> Covariance:
-        """Require a covariance."""
-        if not isinstance(value, Covariance):
-            raise expected(
-                self._name,
-                value,
-                "to be a covariance",
-                "Write Isotropic(…), Diagonal(…), Exchangeable(…) or Matrix(…).",
-            )
-        return value
-
-
-def _diagonal_rows(variances: tuple[Fraction, ...]) -> Rows:
-    zero, size = Fraction(0), len(variances)
-    return tuple(tuple(v if i == j else zero for j in range(size)) for i, v in enumerate(variances))
+def covariance_field() -> Instance[Covariance]:
+    """Return the field of a covariance."""
+    return Instance(
+        Covariance,  # type: ignore[type-abstract]
+        "covariance",
+        "Write Isotropic(…), Diagonal(…), Exchangeable(…) or Matrix(…).",
+    )

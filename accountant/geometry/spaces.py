@@ -17,7 +17,7 @@ from typing import ClassVar, final
 from flint import arb
 
 from accountant.core.description import Description
-from accountant.core.validate import Field, Integer, Positive, Reals, Switch, rows_of
+from accountant.core.validate import Instance, Integer, Positive, Read, Reals, Switch, rows_of
 from accountant.errors import InvalidInputError, expected
 from accountant.geometry.covariances import Covariance, Diagonal, Isotropic, Matrix, outside_range
 from accountant.geometry.ellipse import require_sparsity
@@ -181,22 +181,13 @@ class SparseBox(Space):
 
 
 @final
-class Vectors(Field[tuple[tuple[ExactReal, ...], ...], Sequence[Sequence[Number]]]):
-    """A non-empty list of vectors of one dimension."""
-
-    def read(self, value: Sequence[Sequence[Number]]) -> tuple[tuple[ExactReal, ...], ...]:
-        """Convert every vector, naming the one that is wrong."""
-        return rows_of(self._name, value)
-
-
-@final
 @dataclass(frozen=True, repr=False)
 class FiniteSet(Space):
     """The listed differences, and their negatives."""
 
     worst = "at one of the listed differences"
 
-    vectors: Vectors = Vectors()
+    vectors: Read[tuple[tuple[ExactReal, ...], ...], Sequence[Sequence[Number]]] = Read(rows_of)
 
     def __post_init__(self) -> None:
         """Reject a set that holds 0 only."""
@@ -222,20 +213,13 @@ class FiniteSet(Space):
         return Norm.of_square(max(squares))
 
 
-@final
-class SpaceField(Field[Space, Space]):
-    """A sensitivity space."""
-
-    def read(self, value: Space) -> Space:
-        """Require a space."""
-        if not isinstance(value, Space):
-            raise expected(
-                self._name,
-                value,
-                "to be a sensitivity space",
-                "Write L2Ball(…), Box(…), SparseBox(…), FiniteSet(…) or DisjointGroups(…).",
-            )
-        return value
+def space_field() -> Instance[Space]:
+    """Return the field of a space."""
+    return Instance(
+        Space,  # type: ignore[type-abstract]
+        "sensitivity space",
+        "Write L2Ball(…), Box(…), SparseBox(…), FiniteSet(…) or DisjointGroups(…).",
+    )
 
 
 @final
@@ -246,7 +230,7 @@ class DisjointGroups(Space):
     worst = "in the group where the norm of the inner space is largest"
 
     groups: Integer = Integer(least=1)
-    space: SpaceField = SpaceField()
+    space: Instance[Space] = space_field()
 
     @property
     def dimension(self) -> int:

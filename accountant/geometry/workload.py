@@ -6,6 +6,7 @@ neighbouring relation of the budget that it is combined with.
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,18 +16,19 @@ from typing import ClassVar, final
 from accountant.core.adjacency import Adjacency
 from accountant.core.description import Description
 from accountant.core.validate import (
-    Field,
+    Instance,
     Integer,
     OptionalPositive,
     Positive,
     Probability,
     Rational,
     Rationals,
+    Read,
     Switch,
     rational_rows,
 )
 from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.geometry.spaces import SpaceField
+from accountant.geometry.spaces import Space, space_field
 from accountant.numbers.exact import Number
 
 
@@ -35,13 +37,16 @@ class Workload(Description, ABC):
 
     noun: ClassVar[str]
     """What one answer is called."""
+    sizes: ClassVar[tuple[str, ...]] = ()
+    """Arguments whose product is the number of answers: integers, or lists of so many entries."""
     input: ClassVar[str] = "answers"
     """What a mechanism for it is given, in a word."""
 
     @property
     def answers(self) -> int:
-        """Number of answers (default: one)."""
-        return 1
+        """Number of answers."""
+        found = (getattr(self, name) for name in self.sizes)
+        return math.prod(size if isinstance(size, int) else len(size) for size in found)
 
     def plain(self, adjacency: Adjacency) -> Workload:
         """Return the workload that this one is another name of, for a neighbouring relation."""
@@ -73,6 +78,7 @@ class Counts(Workload):
     """
 
     noun = "count"
+    sizes = ("dimension",)
 
     dimension: Integer = Integer(least=1)
     sparsity: Integer = Integer(least=1)
@@ -81,11 +87,6 @@ class Counts(Workload):
         """Reject k > d."""
         if self.sparsity > self.dimension:
             raise expected("sparsity", self.sparsity, f"≤ dimension={self.dimension}")
-
-    @property
-    def answers(self) -> int:
-        """Return d."""
-        return self.dimension
 
 
 @final
@@ -97,13 +98,9 @@ class Histogram(Workload):
     """
 
     noun = "count"
+    sizes = ("bins",)
 
     bins: Integer = Integer(least=1)
-
-    @property
-    def answers(self) -> int:
-        """Return the number of bins."""
-        return self.bins
 
     def plain(self, adjacency: Adjacency) -> Workload:
         """Return the counts."""
@@ -155,14 +152,10 @@ class GroupedCounts(Workload):
     """d counts in each of m disjoint groups; a person is in one group, with any 0/1 vector."""
 
     noun = "count"
+    sizes = ("groups", "dimension")
 
     groups: Integer = Integer(least=1)
     dimension: Integer = Integer(least=1)
-
-    @property
-    def answers(self) -> int:
-        """Return m·d."""
-        return self.groups * self.dimension
 
 
 @final
@@ -179,14 +172,10 @@ class BoundedSum(Workload):
     """
 
     noun = "coordinate"
+    sizes = ("bounds",)
 
     bounds: Rationals = Rationals(least=0, strict=True)
     signed: Switch = Switch(True)
-
-    @property
-    def answers(self) -> int:
-        """Number of bounds."""
-        return len(self.bounds)
 
 
 @final
@@ -203,6 +192,7 @@ class VectorSum(Workload):
     """
 
     noun = "coordinate"
+    sizes = ("dimension",)
 
     dimension: Integer = Integer(least=1)
     l1_sensitivity: OptionalPositive = OptionalPositive()
@@ -217,11 +207,6 @@ class VectorSum(Workload):
                 "VectorSum: without one, a person can change the sum without bound."
             )
 
-    @property
-    def answers(self) -> int:
-        """Return d."""
-        return self.dimension
-
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -229,15 +214,11 @@ class MatrixRelease(Workload):
     """A real matrix that one person changes by at most l2_sensitivity in Frobenius norm."""
 
     noun = "entry"
+    sizes = ("rows", "columns")
 
     rows: Integer = Integer(least=1)
     columns: Integer = Integer(least=1)
     l2_sensitivity: Positive = Positive(1)
-
-    @property
-    def answers(self) -> int:
-        """Number of entries."""
-        return self.rows * self.columns
 
 
 @final
@@ -249,13 +230,9 @@ class PrefixSums(Workload):
     """
 
     noun = "prefix sum"
+    sizes = ("steps",)
 
     steps: Integer = Integer(least=1)
-
-    @property
-    def answers(self) -> int:
-        """Return n."""
-        return self.steps
 
 
 @final
@@ -284,15 +261,6 @@ class Training(Workload):
 
 
 @final
-class RationalMatrix(Field[tuple[tuple[Fraction, ...], ...], Sequence[Sequence[Number]]]):
-    """A matrix of rational numbers, as a list of rows of one length."""
-
-    def read(self, value: Sequence[Sequence[Number]]) -> tuple[tuple[Fraction, ...], ...]:
-        """Convert every entry, naming the one that is wrong."""
-        return rational_rows(self._name, value)
-
-
-@final
 @dataclass(frozen=True, repr=False)
 class LinearQueries(Workload):
     """The answers W x, for a public matrix W and a data vector x.
@@ -307,9 +275,10 @@ class LinearQueries(Workload):
     """
 
     noun = "query"
+    sizes = ("matrix",)
 
-    matrix: RationalMatrix = RationalMatrix()
-    space: SpaceField = SpaceField()
+    matrix: Read[tuple[tuple[Fraction, ...], ...], Sequence[Sequence[Number]]] = Read(rational_rows)
+    space: Instance[Space] = space_field()
 
     def __post_init__(self) -> None:
         """Require that W and x fit."""
@@ -319,11 +288,6 @@ class LinearQueries(Workload):
                 f"Expected a matrix with {self.space.dimension} columns, as many as the space has "
                 f"coordinates, not {columns}."
             )
-
-    @property
-    def answers(self) -> int:
-        """Number of rows."""
-        return len(self.matrix)
 
 
 @final

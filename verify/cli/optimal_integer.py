@@ -107,7 +107,7 @@ def to_json(solution: IntegerNoiseSolution) -> dict[str, Any]:
         "every_support": solution.every_support,
         "law": {
             "lowest": -solution.problem.support,
-            "probabilities": [str(mass.rational) for mass in solution.mechanism.probabilities],
+            "probabilities": [str(mass) for mass in solution.mechanism.probabilities],
         },
         "mechanism": repr(solution.mechanism),
         "seconds": round(solution.seconds, 6),
@@ -133,7 +133,7 @@ def certificate(solution: IntegerNoiseSolution) -> dict[str, Any]:
         "given": given,
         "optimum": solution.value.to_json(),
         "exact": None if solution.exact is None else str(solution.exact),
-        "law": [str(mass.rational) for mass in solution.mechanism.probabilities],
+        "law": [str(mass) for mass in solution.mechanism.probabilities],
         "ratio": [str(bound) for bound in solution.ratio],
         "tests": [[str(entry) for entry in test] for test in solution.tests],
         "steps": [str(step) for step in solution.steps],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -13,7 +14,7 @@ from accountant.core.arrays import Array, ArrayLike
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness, SecureIntegers
-from accountant.core.validate import Field, Positive
+from accountant.core.validate import Positive, Read
 from accountant.density import accuracy, integers
 from accountant.density.distribution import density_of
 from accountant.density.integers import IntegerLaw, integer_law
@@ -35,35 +36,20 @@ _MOST_SHIFTS = 1000
 """Sensitivity of masses: a pair for each where there are several modes."""
 
 
-@final
-class Density(Field[str, str]):
-    """A formula of a density in x, not normalised."""
+def _formula(proved: Callable[[str, str], object]) -> Callable[[str, str], str]:
+    """Return a reader of formulas, "" for none, that are proved to be what they should be."""
 
-    def read(self, value: str) -> str:
-        """Require what is proved to be a density."""
+    def read(name: str, value: str) -> str:
         if value != "":
-            law(value, self._name)
+            proved(value, name)
         return value.strip()
 
-
-@final
-class Mass(Field[str, str]):
-    """A formula of masses on the integers, not normalised."""
-
-    def read(self, value: str) -> str:
-        """Require what is proved to be a law."""
-        if value != "":
-            integer_law(value)
-        return value.strip()
+    return read
 
 
-@final
-class Distribution(Field[str, str]):
-    """A formula of a distribution function in x, read as its derivative."""
-
-    def read(self, value: str) -> str:
-        """Require what is proved to be one; return the density."""
-        return "" if value == "" else density_of(value, self._name)
+def _derivative(name: str, value: str) -> str:
+    """Return the density of a formula of a distribution function."""
+    return "" if value == "" else density_of(value, name)
 
 
 @final
@@ -107,11 +93,11 @@ class AdditiveNoise(Mechanism):
     example = "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)"
     noise_argument = "scale"
 
-    density: Density = Density("")
+    density: Read[str, str] = Read(_formula(law), "")
     scale: Positive = Positive(1)
     sensitivity: Positive = Positive(1)
-    mass: Mass = Mass("")
-    cdf: Distribution = Distribution("")
+    mass: Read[str, str] = Read(_formula(lambda text, _: integer_law(text)), "")
+    cdf: Read[str, str] = Read(_derivative, "")
 
     def __post_init__(self) -> None:
         """Require one law, and a rational distance; keep the derivative of a `cdf` as density."""

@@ -14,8 +14,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Reals
-from accountant.errors import InvalidInputError, expected
+from accountant.core.validate import Integer, Probabilities
 from accountant.mechanisms.additive.added_integers import AddedIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -47,22 +46,9 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
 
     example = "IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1)"
 
-    probabilities: Reals = Reals(least=0)
+    probabilities: Probabilities = Probabilities()
     lowest: Integer = Integer()
     sensitivity: Integer = Integer(1, least=1)
-
-    def __post_init__(self) -> None:
-        """Require rational probabilities of sum 1."""
-        for index, entry in enumerate(self.probabilities):
-            if entry.rational is None:
-                raise expected(f"probabilities[{index}]", entry, "to be rational")
-        total = sum(self._rational(), start=Fraction(0))
-        if total != 1:
-            shown = ExactReal.of_rational(total)
-            raise InvalidInputError(
-                f"Expected probabilities of sum 1, not {shown}. Write them as exact fractions, "
-                'such as "1/3", or divide each by the sum.'
-            )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the law shifted by 1, …, sensitivity against itself."""
@@ -80,7 +66,7 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
 
     def rational_masses(self, index: int) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
         """Return the laws of Z + index and of Z."""
-        law, padding = self._rational(), [Fraction(0)] * index
+        law, padding = self.probabilities, (Fraction(0),) * index
         return padding + law, law + padding
 
     @property
@@ -94,7 +80,7 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
 
     def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
-        cumulative = list(accumulate(self._rational()))[:-1]
+        cumulative = list(accumulate(self.probabilities))[:-1]
         indices = sampling.indices_by_inversion(
             lambda: [ball(value) for value in cumulative], size, rng=rng
         )
@@ -112,13 +98,13 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
 
     def mean_absolute_error(self) -> arb:
         """Return E|Z|."""
-        masses = enumerate(self._rational(), start=self.lowest)
+        masses = enumerate(self.probabilities, start=self.lowest)
         return ball(sum((abs(z) * p for z, p in masses), start=Fraction(0)))
 
     def probability_exact(self) -> arb:
         """Return P(Z = 0)."""
         inside = self.lowest <= 0 <= self.highest
-        return ball(self._rational()[-self.lowest]) if inside else arb(0)
+        return ball(self.probabilities[-self.lowest]) if inside else arb(0)
 
     def variances(self) -> list[arb]:
         """Return [E[Z²] − E[Z]²]."""
@@ -134,16 +120,13 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
             return arb.neg_inf()
         reached = (
             index
-            for index, value in enumerate(accumulate(self._rational()))
+            for index, value in enumerate(accumulate(self.probabilities))
             if ExactReal.of_rational(value) >= probability
         )
         return arb(self.lowest + next(reached))
 
-    def _rational(self) -> list[Fraction]:
-        return [entry.rational for entry in self.probabilities if entry.rational is not None]
-
     def _moment(self, power: int) -> Fraction:
         terms = (
-            p * Fraction(z) ** power for z, p in enumerate(self._rational(), start=self.lowest)
+            p * Fraction(z) ** power for z, p in enumerate(self.probabilities, start=self.lowest)
         )
         return sum(terms, start=Fraction(0))

@@ -14,7 +14,7 @@ from accountant.core.arrays import Array, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
-from accountant.core.validate import Positive, Rationals, Reals
+from accountant.core.validate import Positive, Probabilities, Reals
 from accountant.errors import InvalidInputError
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
@@ -65,7 +65,7 @@ class MixtureOfGaussians(GaussianNoise):
 
     standard_deviation: Positive = Positive()
     sensitivities: Reals = Reals(least=0)
-    sampling_probs: Rationals = Rationals(least=0)
+    sampling_probs: Probabilities = Probabilities()
 
     def __post_init__(self) -> None:
         """Require a law."""
@@ -73,12 +73,6 @@ class MixtureOfGaussians(GaussianNoise):
             raise InvalidInputError(
                 f"Expected sampling_probs to have {len(self.sensitivities)} entries, one for each "
                 f"sensitivity, not {len(self.sampling_probs)}."
-            )
-        total = sum(self.sampling_probs, start=Fraction(0))
-        if total != 1:
-            raise InvalidInputError(
-                f"Expected sampling_probs of sum 1, not {ExactReal.of_rational(total)}. Write the "
-                'entries as exact fractions, such as "1/3".'
             )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:

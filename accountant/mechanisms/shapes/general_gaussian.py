@@ -12,9 +12,10 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
+from accountant.core.validate import Instance
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.covariances import Covariance, CovarianceField
-from accountant.geometry.spaces import Norm, Space, SpaceField
+from accountant.geometry.covariances import Covariance, covariance_field
+from accountant.geometry.spaces import Norm, Space, space_field
 from accountant.mechanisms.additive.gaussian import normal_quantile
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -41,8 +42,8 @@ class GeneralGaussian(GaussianNoise):
 
     example = "GeneralGaussian(covariance=Diagonal(variances=[1, 4]), space=Box(bounds=[1, 2]))"
 
-    covariance: CovarianceField = CovarianceField()
-    space: SpaceField = SpaceField()
+    covariance: Instance[Covariance] = covariance_field()
+    space: Instance[Space] = space_field()
 
     def __post_init__(self) -> None:
         """Reject different dimensions."""

@@ -12,9 +12,9 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
-from accountant.core.validate import Positive
+from accountant.core.validate import Instance, Positive
 from accountant.errors import InvalidInputError
-from accountant.geometry.covariances import CovarianceField
+from accountant.geometry.covariances import Covariance, covariance_field
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.gaussian import GaussianPair
@@ -49,8 +49,8 @@ class MatrixVariateGaussian(GaussianNoise):
         "column_covariance=Isotropic(dimension=2, variance=1))"
     )
 
-    row_covariance: CovarianceField = CovarianceField()
-    column_covariance: CovarianceField = CovarianceField()
+    row_covariance: Instance[Covariance] = covariance_field()
+    column_covariance: Instance[Covariance] = covariance_field()
     l2_sensitivity: Positive = Positive(1)
 
     def __post_init__(self) -> None:

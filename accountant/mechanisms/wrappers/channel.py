@@ -15,9 +15,8 @@ from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
-from accountant.core.validate import Field, exact_list, integer, rational, rows_of
+from accountant.core.validate import Field, integer, probabilities, rows_of
 from accountant.errors import InvalidInputError, expected
-from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property
 from accountant.pairs.finite import FiniteLaws, FinitePair
@@ -52,7 +51,7 @@ class Stochastic(Field[Rows, Any]):
                 f"Expected {name} of 2 to {_MOST_INPUTS} rows, not {len(listed)}."
             )
         rows_of(name, listed)
-        return tuple(self._row(f"{name}[{i}]", row) for i, row in enumerate(listed))
+        return tuple(probabilities(f"{name}[{i}]", row) for i, row in enumerate(listed))
 
     def _file(self, path: Path) -> Any:
         """Read a table of numbers: the text of each cell of a .csv, or the array of an .npy."""
@@ -72,19 +71,6 @@ class Stochastic(Field[Rows, Any]):
             return np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError, csv.Error):
             raise expected(self._name, str(path), "to be a table of numbers") from None
-
-    @staticmethod
-    def _row(name: str, given: Sequence[Any]) -> tuple[Fraction, ...]:
-        row = tuple(
-            rational(f"{name}[{j}]", entry, least=0)
-            for j, entry in enumerate(exact_list(name, given))
-        )
-        if (total := sum(row, start=Fraction(0))) != 1:
-            raise InvalidInputError(
-                f"Expected {name} of sum 1, not {ExactReal.of_rational(total)}. Write the entries "
-                'as exact fractions, such as "1/3", or divide each by the sum.'
-            )
-        return row
 
 
 @final

@@ -12,9 +12,8 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.validate import Rationals
+from accountant.core.validate import Probabilities
 from accountant.errors import InvalidInputError
-from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.release import sampling
@@ -43,18 +42,11 @@ class Tabulated(Mechanism, FiniteLaws):
         "Ask for delta, epsilon or the trade-off function."
     )
 
-    p: Rationals = Rationals(least=0)
-    q: Rationals = Rationals(least=0)
+    p: Probabilities = Probabilities()
+    q: Probabilities = Probabilities()
 
     def __post_init__(self) -> None:
         """Require two laws on the same outcomes."""
-        for name, law in (("p", self.p), ("q", self.q)):
-            total = sum(law, start=Fraction(0))
-            if total != 1:
-                raise InvalidInputError(
-                    f"Expected {name} of sum 1, not {ExactReal.of_rational(total)}. Write the "
-                    'entries as exact fractions, such as "1/3", or divide each by the sum.'
-                )
         if len(self.p) != len(self.q):
             raise InvalidInputError(
                 f"Expected p and q to list the same outcomes, not {len(self.p)} and "

@@ -47,6 +47,7 @@ from accountant.mechanisms import (
     Tabulated,
     TruncatedGeometric,
 )
+from accountant.numbers.interval import ball
 from verify.audit.device import alias
 from verify.audit.device.arrays import Array, Device, Words
 
@@ -379,7 +380,7 @@ def _(mechanism: DiscreteGaussian, answer: Any) -> Law:
 
 @law.register
 def _(mechanism: IntegerNoise, answer: Any) -> Law:
-    table = alias.finite(lambda: [p.ball() for p in mechanism.probabilities], mechanism.lowest)
+    table = alias.finite(lambda: [ball(p) for p in mechanism.probabilities], mechanism.lowest)
     return Law(TableNoise(table), float(_integer(answer)))
 
 

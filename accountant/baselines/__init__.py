@@ -5,26 +5,21 @@ encloses the ε that its theorem gives at a δ. All but the central-limit approx
 upper bounds.
 """
 
-from accountant.baselines.advanced import advanced, advanced_epsilon
-from accountant.baselines.basic import basic
 from accountant.baselines.central_limit import CentralLimit, central_limit
 from accountant.baselines.compare import Row, compare
-from accountant.baselines.kairouz import kairouz, kairouz_closed, kairouz_delta
 from accountant.baselines.moments import ORDERS, Moments, moments
-from accountant.baselines.zcdp import zcdp
+from accountant.baselines.theorems import advanced_epsilon, basic, kairouz, kairouz_delta, zcdp
 
 __all__ = [
     "ORDERS",
     "CentralLimit",
     "Moments",
     "Row",
-    "advanced",
     "advanced_epsilon",
     "basic",
     "central_limit",
     "compare",
     "kairouz",
-    "kairouz_closed",
     "kairouz_delta",
     "moments",
     "zcdp",

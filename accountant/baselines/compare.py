@@ -7,12 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
-from accountant.baselines.advanced import advanced_epsilon
-from accountant.baselines.basic import basic
 from accountant.baselines.central_limit import central_limit
-from accountant.baselines.kairouz import kairouz
 from accountant.baselines.moments import CONVERSIONS, moments
-from accountant.baselines.zcdp import zcdp
+from accountant.baselines.theorems import advanced_epsilon, basic, kairouz, zcdp
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import probability

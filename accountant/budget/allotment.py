@@ -15,7 +15,7 @@ from typing import final
 
 from flint import arb
 
-from accountant.baselines.kairouz import kairouz_delta
+from accountant.baselines.theorems import kairouz_delta
 from accountant.budget.calibrate import calibrate
 from accountant.budget.target import EpsilonDelta, ProfileBelow, Target, Width
 from accountant.composition.choose import smooth

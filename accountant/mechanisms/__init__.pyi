@@ -63,13 +63,14 @@ from accountant.mechanisms.selection.threshold import GaussianThreshold as Gauss
 from accountant.mechanisms.selection.threshold import LaplaceThreshold as LaplaceThreshold
 from accountant.mechanisms.selection.top_selections import TopSelections as TopSelections
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian as CorrelatedGaussian
-from accountant.mechanisms.shapes.count_ellipse import CountEllipse as CountEllipse
 from accountant.mechanisms.shapes.discrete_correlated import (
     DiscreteCorrelatedGaussian as DiscreteCorrelatedGaussian,
 )
 from accountant.mechanisms.shapes.disjoint_groups import (
     DisjointGroupsGaussian as DisjointGroupsGaussian,
 )
+from accountant.mechanisms.shapes.ellipses import CountEllipse as CountEllipse
+from accountant.mechanisms.shapes.ellipses import OptimalEllipse as OptimalEllipse
 from accountant.mechanisms.shapes.elliptical import EllipticalGaussian as EllipticalGaussian
 from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian as GeneralGaussian
 from accountant.mechanisms.shapes.known_size import KnownSizeGaussian as KnownSizeGaussian
@@ -77,7 +78,6 @@ from accountant.mechanisms.shapes.matrix_variate import (
     MatrixVariateGaussian as MatrixVariateGaussian,
 )
 from accountant.mechanisms.shapes.one_sided import OneSidedGaussian as OneSidedGaussian
-from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse as OptimalEllipse
 from accountant.mechanisms.shapes.optimal_groups import OptimalGroups as OptimalGroups
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian as RankOneGaussian
 from accountant.mechanisms.wrappers.channel import Channel as Channel

@@ -90,8 +90,11 @@ class _Reports(ProfileOnly):
 class ShuffledReports(_Reports):
     """Neighbours of n shuffled reports: of k categories, or (k = 0) of any ε₀-DP randomiser."""
 
+    law_name = "shuffled-reports"
+
     epsilon: ExactReal
-    categories: int
+    of: int
+    """The categories k."""
     users: int
 
     only_bounded: ClassVar = True
@@ -111,7 +114,7 @@ class ShuffledReports(_Reports):
 
     def _best(self, epsilon: ExactReal) -> OthersAlike:
         """Return the datasets whose event shows most, for 0 ≤ ε < ε₀."""
-        k, e, n = self.categories, self.epsilon, self.users
+        k, e, n = self.of, self.epsilon, self.users
         known = [OthersAlike(e, k, k or 2, n, held) for held in (0, 1)]
         if k != 2:
             known.append(OthersAlike(e, k, k or 3, n, 2))
@@ -139,15 +142,6 @@ class ShuffledReports(_Reports):
     def reverse(self) -> ShuffledReports:
         """Return the same: users may change from b to a."""
         return self
-
-    def law(self) -> dict[str, object]:
-        """Return {"law": "shuffled-reports", "epsilon", "of": the categories, "users"}."""
-        return {
-            "law": "shuffled-reports",
-            "epsilon": str(self.epsilon),
-            "of": self.categories,
-            "users": self.users,
-        }
 
 
 @final
@@ -219,7 +213,7 @@ def _event(pair: OthersAlike, epsilon: ExactReal) -> tuple[arb, arb]:
 def _upper(pair: ShuffledReports, epsilon: ExactReal) -> arb:
     """Return the bound by clones, for 0 ≤ ε < ε₀."""
     with ctx.workprec(_BITS):
-        sums, k = _Sums(pair, epsilon), pair.categories
+        sums, k = _Sums(pair, epsilon), pair.of
         if k == 0:
             return sums.clones(1 / (2 * sums.odds))
         p = 1 / (sums.odds + k - 1)
@@ -240,7 +234,7 @@ class _Sums:
         self.loss = self.x * self.truth - (1 - self.truth)
         """How much x Q exceeds P where it is of Q_b."""
         self.unit = (self.odds - 1) * (self.x + 1)
-        self.categories = pair.categories
+        self.categories = pair.categories if isinstance(pair, OthersAlike) else pair.of
 
     def clones(self, gamma: arb) -> arb:
         """Return an upper bound of E δ_C for C ~ Bin(n − 1, 2γ)."""

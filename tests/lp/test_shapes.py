@@ -13,9 +13,9 @@ import pytest
 from accountant.errors import InvalidInputError
 from accountant.geometry.covariances import Matrix
 from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
+from accountant.mechanisms.shapes.ellipses import OptimalEllipse
 from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
 from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import enclose
 from accountant.questions import utility

@@ -33,13 +33,12 @@ from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
 from accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
 from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
-from accountant.mechanisms.shapes.count_ellipse import CountEllipse
 from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
+from accountant.mechanisms.shapes.ellipses import CountEllipse, OptimalEllipse
 from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
 from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
 from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
 from accountant.mechanisms.shapes.one_sided import OneSidedGaussian
-from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
 from accountant.mechanisms.shapes.optimal_groups import OptimalGroups
 from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
 from accountant.numbers.exact import ExactReal, exact

@@ -17,7 +17,7 @@ from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.interval import ball
 from accountant.pairs.above_threshold import AboveThresholdPair
-from accountant.release.above_threshold import stream
+from accountant.release.comparisons import stream
 
 _CERTAIN = Tabulated([1, 0], [0, 1])
 """What tells neighbours apart for sure."""

@@ -31,7 +31,7 @@ from accountant.pairs.between import Between
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
 from accountant.pairs.two_candidates import TwoCandidates
-from accountant.release.noisy_maximum import places_of_largest
+from accountant.release.comparisons import places_of_largest
 
 _LEAST = 2
 """Candidates of a choice."""

@@ -23,7 +23,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
 from accountant.pairs.two_candidates import STEPS, TwoCandidates
 from accountant.release import sampling
-from accountant.release.noisy_maximum import places_of_largest
+from accountant.release.comparisons import places_of_largest
 
 _FINE = 24
 """Steps in which the move is shared by two scores, of one release."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
+from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import Field
 from accountant.errors import InvalidInputError, NotApplicableError, expected
@@ -54,45 +54,49 @@ def _mechanism(name: str, value: object, *, enclosed: bool = False) -> Mechanism
     return value
 
 
+def _asked(name: str) -> Any:
+    """Return a method that asks the inner mechanism."""
+
+    def ask(self: OnChosenRecords, *args: Any, **named: Any) -> Any:
+        return getattr(self.mechanism, name)(*args, **named)
+
+    return ask
+
+
 class OnChosenRecords(Mechanism, ABC):
     """A mechanism that is run on records chosen at random: noise and error are those of its own."""
 
     mechanism: OneMechanism
+
+    sample = _asked("sample")
+    variances = _asked("variances")
+    mean_squared_error = _asked("mean_squared_error")
+    mean_absolute_error = _asked("mean_absolute_error")
+    probability_exact = _asked("probability_exact")
+    covariance_matrix = _asked("covariance_matrix")
+    quantile = _asked("quantile")
 
     @property
     def dimension(self) -> int:
         """That of the mechanism."""
         return self.mechanism.dimension
 
-    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of the mechanism."""
-        return self.mechanism.sample(size, rng=rng)
-
-    def variances(self) -> Sequence[arb]:
-        """Return those of the mechanism."""
-        return self.mechanism.variances()
-
-    def mean_squared_error(self) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.mean_squared_error()
-
     @property
     def is_symmetric(self) -> bool:
         """Whether the noise of the mechanism is."""
         return self.mechanism.is_symmetric
 
-    def mean_absolute_error(self) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.mean_absolute_error()
+    @property
+    def unchanged(self) -> Mechanism | None:
+        """What it is where every record takes part for sure, else None."""
+        return None
 
-    def probability_exact(self) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.probability_exact()
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return that of the mechanism where every record takes part."""
+        if self.unchanged is None:
+            return super().enclosed_gaussian_mu(adjacency)
+        return self.unchanged.gaussian_mu(adjacency)
 
-    def covariance_matrix(self) -> list[list[arb]]:
-        """Return that of the mechanism."""
-        return self.mechanism.covariance_matrix()
-
-    def quantile(self, probability: ExactReal) -> arb:
-        """Return that of the mechanism."""
-        return self.mechanism.quantile(probability)
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return that of the mechanism where every record takes part, else None."""
+        return None if self.unchanged is None else self.unchanged.exact_gaussian_mu(adjacency)

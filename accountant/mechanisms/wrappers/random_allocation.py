@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from flint import arb
-
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
 from accountant.core.mechanism import Mechanism
@@ -106,8 +104,8 @@ class RandomAllocation(OnChosenRecords):
                 "mix where one is replaced. Name adjacency='add-remove', or give its mechanism "
                 "twice the sensitivity and no allocation."
             )
-        if self.participations == self.steps:
-            return Composed(self.mechanism, self.steps).worst_case(adjacency)
+        if self.unchanged is not None:
+            return self.unchanged.worst_case(adjacency)
         mu = self._mu()
         if mu is None:
             return self._of_any_noise(adjacency)
@@ -184,17 +182,10 @@ class RandomAllocation(OnChosenRecords):
             f"only. Ask about {self.blocks!r}, which is no more private."
         )
 
-    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return that of all steps where a record takes part in all, else None."""
-        if self.participations == self.steps:
-            return Composed(self.mechanism, self.steps).exact_gaussian_mu(adjacency)
-        return None
-
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return that of all steps where a record takes part in all."""
-        if self.participations == self.steps:
-            return Composed(self.mechanism, self.steps).gaussian_mu(adjacency)
-        return super().gaussian_mu(adjacency)
+    @property
+    def unchanged(self) -> Mechanism | None:
+        """All steps, where a record takes part in all."""
+        return Composed(self.mechanism, self.steps) if self.participations == self.steps else None
 
     @property
     def dimension(self) -> int:

@@ -9,6 +9,7 @@ from typing import final
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer
 from accountant.errors import AdjacencyError, expected
@@ -89,14 +90,15 @@ class SampledWithoutReplacement(OnChosenRecords):
             enveloped=True,
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return that of the mechanism where everything is sampled."""
-        if self.sample_size == self.population:
-            return self.mechanism.gaussian_mu(Adjacency.REPLACE_ONE)
-        return super().gaussian_mu(adjacency)
+    @property
+    def unchanged(self) -> Mechanism | None:
+        """The mechanism, where everything is sampled."""
+        return self.mechanism if self.sample_size == self.population else None
+
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return that of a record that is replaced."""
+        return super().enclosed_gaussian_mu(Adjacency.REPLACE_ONE)
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return that of the mechanism where everything is sampled, else None."""
-        if self.sample_size == self.population:
-            return self.mechanism.exact_gaussian_mu(Adjacency.REPLACE_ONE)
-        return None
+        """Return the same as an exact number."""
+        return super().exact_gaussian_mu(Adjacency.REPLACE_ONE)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from flint import arb
-
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Probability
@@ -140,28 +139,16 @@ class PoissonSubsampled(OnChosenRecords):
             )
         return mu
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return that of the mechanism at q = 1, twice that for a replaced record."""
-        self._require_unchanged()
-        if require(adjacency, self) is Adjacency.REPLACE_ONE:
-            return 2 * self._shift().ball()
-        return self.mechanism.gaussian_mu(adjacency)
+    @property
+    def unchanged(self) -> Mechanism | None:
+        """The mechanism, at q = 1."""
+        return self.mechanism if self.sampling_prob.rational == 1 else None
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same as an exact number at q = 1, else None."""
-        relation = require(adjacency, self)
-        if self.sampling_prob.rational != 1:
-            return None
-        if relation is Adjacency.REPLACE_ONE:
+        """Return that of the mechanism at q = 1, twice that for a replaced record."""
+        if self.unchanged is not None and require(adjacency, self) is Adjacency.REPLACE_ONE:
             return ExactReal.of_rational(2) * self._shift()
-        return self.mechanism.exact_gaussian_mu(relation)
-
-    def _require_unchanged(self) -> None:
-        if self.sampling_prob.rational != 1:
-            raise NotApplicableError(
-                "PoissonSubsampled is not exactly Gaussian DP: its trade-off function is not G_mu "
-                "for any mu. Ask gaussian_bounds for the least mu, and what it loses."
-            )
+        return super().exact_gaussian_mu(adjacency)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Refuse: the noise alone is not subsampled."""

@@ -14,7 +14,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError
 from accountant.geometry.spaces import FiniteSet
 from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
-from accountant.mechanisms.shapes.optimal_ellipse import OptimalEllipse
+from accountant.mechanisms.shapes.ellipses import OptimalEllipse
 from accountant.mechanisms.shapes.optimal_groups import OptimalGroups
 from accountant.numbers.interval import ball
 from accountant.questions import utility

@@ -1,11 +1,11 @@
-"""What the two ellipse mechanisms for sparse counts have in common."""
+"""Gaussian noise for sparse counts: the Count ellipse of Joseph and Yu, and the least variance."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, final
 
 from flint import arb, fmpq
 
@@ -13,7 +13,7 @@ from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import np
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive
-from accountant.geometry.ellipse import Ellipse
+from accountant.geometry.ellipse import Ellipse, count_ellipse, optimal_ellipse
 from accountant.mechanisms.shapes.shared_noise import SharedNoise
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.surd import Surd
@@ -99,3 +99,57 @@ class EllipseMechanism(SharedNoise):
     def variances(self) -> list[arb]:
         """Return the variance of each query, which is often rational."""
         return [self._over_mu_squared(self.ellipse.query_variance)]
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class CountEllipse(EllipseMechanism):
+    """Release k-sparse counts with the noise that fits the records with exactly k ones.
+
+    Query variance (k + √((d−1) k (d−k)))²/(d²μ²); at k = d/2 it is (d + 2√(d−1))/(4μ²)
+    (Lebeda, Lemma 4.3). Optimal among all Gaussians for these k.
+
+    Parameters
+    ----------
+    dimension
+        d ≥ 1, the number of counts.
+    sparsity
+        k, at most max(1, d/2); `OptimalEllipse` goes on from there.
+    mu
+        μ > 0: exactly μ-GDP under add/remove.
+    """
+
+    example = "CountEllipse(dimension=10, sparsity=3, mu=1)"
+
+    @property
+    def ellipse(self) -> Ellipse:
+        """The covariance for μ = 1, with its dual weights."""
+        return count_ellipse(self.dimension, self.sparsity)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class OptimalEllipse(EllipseMechanism):
+    """Release k-sparse counts with the least query variance that any Gaussian can have.
+
+    `accountant.geometry.ellipse` has the covariance and `accountant.geometry.dual.defects` the
+    exact proof that no
+    covariance is better. For k ≤ d/2 this is `CountEllipse`; for k = d it is Algorithm 1 of
+    Lebeda without the size exactly where d is a perfect square, and strictly better elsewhere.
+
+    Parameters
+    ----------
+    dimension
+        d ≥ 1, the number of counts.
+    sparsity
+        k, from 1 to d.
+    mu
+        μ > 0: exactly μ-GDP under add/remove.
+    """
+
+    example = "OptimalEllipse(dimension=10, sparsity=3, mu=1)"
+
+    @property
+    def ellipse(self) -> Ellipse:
+        """The covariance for μ = 1, with its dual weights."""
+        return optimal_ellipse(self.dimension, self.sparsity)

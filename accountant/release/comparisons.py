@@ -1,4 +1,4 @@
-"""The place of the largest noisy score, exactly: no rounding changes a probability."""
+"""Comparisons of noisy numbers, exactly: the largest of some, and which are above a threshold."""
 
 from __future__ import annotations
 
@@ -70,3 +70,48 @@ def _largest(
         for i in rivals if len(rivals) > 1 else ():
             drawn.refine(start + i, rng=rng)
     return rivals[0]
+
+
+def stream(
+    answers: Sequence[Callable[[], arb]],
+    scales: Callable[[], tuple[arb, arb]],
+    count: int | None,
+    *,
+    fresh: bool,
+    rng: Randomness,
+) -> list[int]:
+    """Return 1 where answer + r·noise ≥ s·noise of the threshold, 0 elsewhere, −1 after the end.
+
+    Parameters
+    ----------
+    answers
+        Each returns an answer less its threshold, at flint's current precision.
+    scales
+        Returns s and r.
+    count
+        After how many answers above the stream ends; None for never.
+    fresh
+        Whether the noise of the threshold is drawn anew after each answer above.
+    rng
+        Draws the noise.
+    """
+    threshold, found, above = lazy_reals.laplace(1, rng=rng), [], 0
+    for answer in answers:
+        if count is not None and above >= count:
+            found.append(-1)
+            continue
+        noise = lazy_reals.laplace(1, rng=rng)
+        while True:
+            places = max(noise.digits(0)[1], threshold.digits(0)[1])
+            with ctx.workprec(2 * places + _SPARE_BITS):
+                s, r = scales()
+                gap = answer() + r * noise.ball(0) - s * threshold.ball(0)
+            if gap > 0 or gap < 0:
+                break
+            noise.refine(0, rng=rng)
+            threshold.refine(0, rng=rng)
+        found.append(int(gap > 0))
+        above += found[-1]
+        if fresh and found[-1]:
+            threshold = lazy_reals.laplace(1, rng=rng)
+    return found

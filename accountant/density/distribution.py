@@ -1,9 +1,9 @@
 """A distribution function that is written as a formula: its derivative, as a formula too.
 
 F is differentiated piece by piece in the trees of `accountant.density.tree`. Checked are that F has
-no jump, which would be an atom of the noise: exactly where both values are rational, else to 70
-digits; that F′ is a density; and that F(−∞) = 0 and F(∞) = 1, by the integrals of F′, to 15 digits.
-The noise has the density F′.
+no jump, which would be an atom of the noise, exactly where both values are rational, and else none
+above about 1e-77; that F′ is a density; and that F(−∞) = 0 and F(∞) = 1, by the integrals of F′, to
+15 digits. The noise has the density F′ over its integral, whatever F was.
 """
 
 from __future__ import annotations

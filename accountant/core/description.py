@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 from abc import ABCMeta
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform, final
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, suggestion
 from accountant.numbers.exact import ExactReal
 
+Kind = TypeVar("Kind")
 _BUDGETS = ("epsilon", "eps", "delta", "rho")
 """What users give instead of the noise; where it is an argument it is known as one."""
 
@@ -61,6 +62,12 @@ class Described(ABCMeta):
             if parameter.default is parameter.empty and argument not in {*given, *named}
         ]
         return f"{name} needs {', '.join(missing)}. {listed}" if missing else None
+
+
+@dataclass_transform(frozen_default=True)
+def declared(kind: type[Kind]) -> type[Kind]:
+    """Make a class final and frozen; its annotated fields are the arguments of its notation."""
+    return final(dataclass(frozen=True, repr=False)(kind))
 
 
 class Description(metaclass=Described):

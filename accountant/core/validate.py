@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, Generic, TypeVar, final
 
 from accountant.core.adjacency import Adjacency
@@ -117,41 +118,33 @@ class Integer(Field[int, int]):
         return integer(self._name, value, least=self._least)
 
 
+class Several(Field[tuple[Stored, ...], Sequence[Given]]):
+    """A non-empty list of what a function of a name makes of each number."""
+
+    def __init__(self, reader: Callable[[str, ExactReal], Stored]) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def read(self, value: Sequence[Given]) -> tuple[Stored, ...]:
+        """Convert every entry, naming the one that is wrong."""
+        entries = enumerate(exact_list(self._name, value))
+        return tuple(self._reader(f"{self._name}[{index}]", entry) for index, entry in entries)
+
+
 @final
-class Reals(Field[tuple[ExactReal, ...], Sequence[Number]]):
+class Reals(Several[ExactReal, Number]):
     """A non-empty list of exact numbers, each optionally ≥ 0 or > 0."""
 
     def __init__(self, *, least: int | None = None, strict: bool = False) -> None:
-        super().__init__()
-        self._least, self._strict = least, strict
-
-    def read(self, value: Sequence[Number]) -> tuple[ExactReal, ...]:
-        """Convert every entry, naming the one that is wrong."""
-        entries = exact_list(self._name, value)
-        for index, (entry, given) in enumerate(zip(entries, value, strict=True)):
-            if self._least is None:
-                continue
-            least = ExactReal.of_rational(self._least)
-            if entry < least or (self._strict and entry == least):
-                sign = ">" if self._strict else "≥"
-                raise expected(f"{self._name}[{index}]", given, f"{sign} {self._least}")
-        return entries
+        super().__init__(partial(real, least=least, strict=strict))
 
 
 @final
-class Integers(Field[tuple[int, ...], Sequence[int]]):
+class Integers(Several[int, int]):
     """A non-empty list of integers with an optional least value."""
 
     def __init__(self, *, least: int | None = None) -> None:
-        super().__init__()
-        self._least = least
-
-    def read(self, value: Sequence[int]) -> tuple[int, ...]:
-        """Convert every entry, naming the one that is wrong."""
-        return tuple(
-            integer(f"{self._name}[{index}]", entry, least=self._least)
-            for index, entry in enumerate(exact_list(self._name, value))
-        )
+        super().__init__(partial(integer, least=least))
 
 
 class Maybe(Field[Stored | None, Given | None]):
@@ -210,19 +203,11 @@ class Rational(Field[Fraction, Number]):
 
 
 @final
-class Rationals(Field[tuple[Fraction, ...], Sequence[Number]]):
+class Rationals(Several[Fraction, Number]):
     """A non-empty list of rational numbers, each optionally ≥ 0 or > 0."""
 
     def __init__(self, *, least: int | None = None, strict: bool = False) -> None:
-        super().__init__()
-        self._least, self._strict = least, strict
-
-    def read(self, value: Sequence[Number]) -> tuple[Fraction, ...]:
-        """Convert every entry, naming the one that is wrong."""
-        return tuple(
-            rational(f"{self._name}[{index}]", entry, least=self._least, strict=self._strict)
-            for index, entry in enumerate(exact_list(self._name, value))
-        )
+        super().__init__(partial(rational, least=least, strict=strict))
 
 
 @final
@@ -316,10 +301,17 @@ def rational(
     name: str, value: object, *, least: int | None = None, strict: bool = False
 ) -> Fraction:
     """Return a Fraction, requiring ≥ least (> least when strict)."""
-    number = exact(value, name).rational  # type: ignore[arg-type]  # exact refuses what is no number
+    number = real(name, value, least=least, strict=strict).rational
     if number is None:
         raise expected(name, value, "to be rational", 'Give a rational such as "141/100".')
-    if least is not None and (number < least or (strict and number == least)):
+    return number
+
+
+def real(name: str, value: object, *, least: int | None = None, strict: bool = False) -> ExactReal:
+    """Return an exact number, requiring ≥ least (> least when strict)."""
+    number = exact(value, name)  # type: ignore[arg-type]  # exact refuses what is no number
+    end = None if least is None else ExactReal.of_rational(least)
+    if end is not None and (number < end or (strict and number == end)):
         raise expected(name, value, f"{'>' if strict else '≥'} {least}")
     return number
 

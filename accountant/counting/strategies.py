@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, final
 
 from flint import arb, arb_mat, arb_series, fmpz_mat
 
-from accountant.core.description import Description
+from accountant.core.description import Description, declared
 from accountant.core.validate import Field, Rationals, rational
 from accountant.errors import InvalidInputError, expected, suggestion
 from accountant.numbers.interval import ball
@@ -35,8 +35,7 @@ _MOST_GRAM_BITS = 1 << 31
 """Bits of all inner products together, 256 MB."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class BufferedToeplitz(Description):
     """Toeplitz coefficients c_0 = 1 and c_i = Σ_j ω_j θ_jⁱ⁻¹: noise that few buffers make.
 

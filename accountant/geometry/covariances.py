@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from accountant.core.arrays import Array, np
-from accountant.core.description import Description
+from accountant.core.description import Description, declared
 from accountant.core.validate import Instance, Integer, Rational, Rationals, Read, rational_rows
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import Number
@@ -95,8 +93,7 @@ def outside_range(difference: str) -> InvalidInputError:
     )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Exchangeable(Covariance):
     """A common variance and a common covariance: (diagonal − off_diagonal)·I + off_diagonal·11'.
 
@@ -196,8 +193,7 @@ class _Independent(Covariance, ABC):
         return np.asarray(normal * np.array(deviations))
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Isotropic(_Independent):
     """variance·I."""
 
@@ -214,8 +210,7 @@ class Isotropic(_Independent):
         return (self.variance,)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Diagonal(_Independent):
     """Independent coordinates with the given variances ≥ 0."""
 
@@ -248,8 +243,7 @@ def _symmetric(name: str, value: Sequence[Sequence[Number]]) -> Rows:
     return rows
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Matrix(Covariance):
     """Any symmetric positive semidefinite matrix, given by its rows.
 

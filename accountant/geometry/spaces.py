@@ -16,7 +16,7 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.description import Description
+from accountant.core.description import Description, declared
 from accountant.core.validate import Instance, Integer, Positive, Read, Reals, Switch, rows_of
 from accountant.errors import InvalidInputError, expected
 from accountant.geometry.covariances import Covariance, Diagonal, Isotropic, Matrix, outside_range
@@ -63,8 +63,7 @@ class Space(Description, ABC):
         """
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class L2Ball(Space):
     """All differences of ℓ2 norm at most radius."""
 
@@ -83,8 +82,7 @@ class L2Ball(Space):
         return Norm(None, lambda: self.radius.ball() / covariance.least_eigenvalue().sqrt())
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Box(Space):
     """All v with |v_j| ≤ bounds[j]."""
 
@@ -125,8 +123,7 @@ class Box(Space):
         return Norm.of_square(square * largest_value(scaled, len(active), signed=True))
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class SparseBox(Space):
     """All v with at most k non-zero entries, each in [0, bound] ([−bound, bound] if signed).
 
@@ -180,8 +177,7 @@ class SparseBox(Space):
         return max(j / across + curvature * j * j for j in candidates)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class FiniteSet(Space):
     """The listed differences, and their negatives."""
 
@@ -222,8 +218,7 @@ def space_field() -> Instance[Space]:
     )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class DisjointGroups(Space):
     """Differences that lie in one of m consecutive blocks, each block holding the same space."""
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import ClassVar
 
 from accountant.core.adjacency import Adjacency
-from accountant.core.description import Description
+from accountant.core.description import Description, declared
 from accountant.core.validate import (
     Instance,
     Integer,
@@ -53,8 +52,7 @@ class Workload(Description, ABC):
         return self
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Count(Workload):
     """One integer that one person changes by at most `sensitivity`, an integer ≥ 1."""
 
@@ -63,8 +61,7 @@ class Count(Workload):
     sensitivity: Integer = Integer(1, least=1)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Counts(Workload):
     """d counts of 0/1 attributes, of which a person has at most k.
 
@@ -89,8 +86,7 @@ class Counts(Workload):
             raise expected("sparsity", self.sparsity, f"≤ dimension={self.dimension}")
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Histogram(Workload):
     """How many people are in each of some bins that are known beforehand; a person is in one.
 
@@ -107,8 +103,7 @@ class Histogram(Workload):
         return Counts(dimension=self.bins, sparsity=1)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Mean(Workload):
     """The mean of one number of each person, clipped to [lower, upper]; their number is public.
 
@@ -146,8 +141,7 @@ class Mean(Workload):
         return BoundedSum(bounds=[(self.upper - self.lower) / self.records])
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class GroupedCounts(Workload):
     """d counts in each of m disjoint groups; a person is in one group, with any 0/1 vector."""
 
@@ -158,8 +152,7 @@ class GroupedCounts(Workload):
     dimension: Integer = Integer(least=1)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class BoundedSum(Workload):
     """A sum of real vectors; one person changes coordinate j by at most bounds[j] > 0.
 
@@ -178,8 +171,7 @@ class BoundedSum(Workload):
     signed: Switch = Switch(True)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class VectorSum(Workload):
     """A sum of d-dimensional real vectors; one person changes it by a vector of bounded norm.
 
@@ -208,8 +200,7 @@ class VectorSum(Workload):
             )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class MatrixRelease(Workload):
     """A real matrix that one person changes by at most l2_sensitivity in Frobenius norm."""
 
@@ -221,8 +212,7 @@ class MatrixRelease(Workload):
     l2_sensitivity: Positive = Positive(1)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class PrefixSums(Workload):
     """The n prefix sums of a stream in [0, 1]ⁿ, each when its input arrives.
 
@@ -235,8 +225,7 @@ class PrefixSums(Workload):
     steps: Integer = Integer(least=1)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Training(Workload):
     """The sums of clipped gradients of a training run, in units of the clipping norm.
 
@@ -260,8 +249,7 @@ class Training(Workload):
             raise expected("batch_size", self.batch_size, f"≤ dataset_size={self.dataset_size}")
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class LinearQueries(Workload):
     """The answers W x, for a public matrix W and a data vector x.
 
@@ -290,8 +278,7 @@ class LinearQueries(Workload):
             )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class KeyedCounts(Workload):
     """Counts by keys that are not known beforehand; a person adds to at most k of them.
 
@@ -312,8 +299,7 @@ class KeyedCounts(Workload):
     sensitivity: Positive = Positive(1)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Selection(Workload):
     """The choice of one of several candidates by their scores.
 
@@ -335,8 +321,7 @@ class Selection(Workload):
     monotone: Switch = Switch(False)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Quantile(Workload):
     """A quantile of one number of each person, chosen among fixed values.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness, SecureIntegers
@@ -52,8 +52,7 @@ def _derivative(name: str, value: str) -> str:
     return "" if value == "" else density_of(value, name)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class AdditiveNoise(Mechanism):
     """Release the true scalar answer plus scale·X, X of any density.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.density.envelope import Envelope, envelope, masses
@@ -21,8 +20,7 @@ from accountant.pairs.own_density import OwnDensityPair
 from accountant.pairs.own_shifts import OwnShiftsPair
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class AllShifts(Mechanism, FiniteLaws):
     """A table that dominates AdditiveNoise(density) for all shifts (`accountant.density.envelope`).
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array
+from accountant.core.description import declared
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Positive
 from accountant.errors import NotApplicableError
@@ -25,8 +24,7 @@ _MOST_TERMS = 100_000
 """Terms up to which a mean absolute error is summed: about a second."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class DiscreteGaussian(LogConcaveIntegers):
     """Release a true integer plus Z, P(Z = z) ∝ e^{−z²/2σ²}, z an integer.
 

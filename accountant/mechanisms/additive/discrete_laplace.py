@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
 from flint import arb
 
 from accountant.core.arrays import Array
+from accountant.core.description import declared
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Positive
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
@@ -15,8 +13,7 @@ from accountant.pairs.discrete_laplace import DiscreteLaplacePair
 from accountant.release import sampling
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class DiscreteLaplace(LogConcaveIntegers):
     """Release a true integer plus Z, P(Z = z) = tanh(1/2b) e^{−|z|/b}, z an integer.
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive
@@ -18,8 +16,7 @@ from accountant.release.lattice import LatticeSampler
 from accountant.release.lattice_noise import independent
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Gaussian(GaussianNoise):
     """Release the true answer plus N(0, σ²) noise, independent in each coordinate.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Probabilities
@@ -22,8 +22,7 @@ from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.release import sampling
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class IntegerNoise(AddedIntegers, FiniteLaws):
     """Release a true integer plus Z, P(Z = lowest + i) = probabilities[i].
 

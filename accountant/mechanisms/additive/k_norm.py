@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -28,8 +28,7 @@ _SQUARE, _ROOT_HALF = 2, ExactReal.of_root(Fraction(1, 2))
 """The power of Gaussian noise, and its standard deviation at scale 1."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class KNorm(SymmetricDensity):
     """Release a vector of d answers plus noise with a density in proportion to e^{−(‖x‖/b)^p}.
 

@@ -11,6 +11,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, NDArray, np
+from accountant.core.description import declared
 from accountant.core.inverse_noise import InverseNoise
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import MirroredPair, Tails, WorstCase
@@ -123,8 +124,7 @@ class LaplaceNoise(SymmetricDensity, ABC):
         return self.scale.ball() * laplace_quantile(probability)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Laplace(LaplaceNoise):
     """Release the true scalar answer plus Lap(b) noise, density e^{−|x|/b}/(2b).
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from accountant.composition.exact.laplace_product import of_distances
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Reals
 from accountant.mechanisms.additive.laplace import LaplaceNoise
@@ -16,8 +16,7 @@ from accountant.release.lattice import LatticeSampler
 from accountant.release.lattice_noise import independent
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class LaplaceVector(LaplaceNoise):
     """Release d answers plus independent Lap(b) noise, where neighbours differ by given shifts.
 

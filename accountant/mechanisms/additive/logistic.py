@@ -9,6 +9,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, NDArray, np
+from accountant.core.description import declared
 from accountant.core.inverse_noise import InverseNoise
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import MirroredPair, Tails, WorstCase
@@ -96,8 +97,7 @@ class LogisticPair(MirroredPair):
         )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Logistic(SymmetricDensity):
     """Release the true scalar answer plus logistic noise, density e^{−x/s}/(s(1 + e^{−x/s})²).
 

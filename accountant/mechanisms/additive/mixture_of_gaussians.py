@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
@@ -24,8 +23,7 @@ from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
 _ZERO, _TWO = ExactReal.of_rational(0), ExactReal.of_rational(2)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class MixtureOfGaussians(GaussianNoise):
     """Release a sum plus N(0, σ²) noise; a record adds at most s_i in ℓ2 norm with probability w_i.
 

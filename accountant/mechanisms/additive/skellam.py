@@ -10,6 +10,7 @@ from typing import Any, final
 
 from flint import arb
 
+from accountant.core.description import declared
 from accountant.core.pair import MirroredPair, ProfileOnly, Tails
 from accountant.core.validate import Integer, Positive
 from accountant.errors import UndecidedError, expected
@@ -208,8 +209,7 @@ class SkellamPair(MirroredPair, ProfileOnly):
         )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Skellam(LogConcaveIntegers):
     """Release a true integer plus X = A − B, independent Poisson variables of mean v/2 each.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Probability
@@ -30,8 +30,7 @@ _HALF = ExactReal.of_rational(Fraction(1, 2))
 _ONE = ExactReal.of_rational(1)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Staircase(SymmetricDensity, FiniteLaws):
     """Release a real answer plus noise whose density is a geometric staircase.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import Any, cast
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
@@ -18,8 +18,7 @@ from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.pairs.discrete_laplace import DiscreteLaplacePair
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class TruncatedGeometric(Mechanism):
     """Release min(max(n + Z, low), high) for a count n in low..high, P(Z = z) ∝ e^{−|z|/b}.
 

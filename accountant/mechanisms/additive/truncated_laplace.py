@@ -9,6 +9,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
@@ -111,8 +112,7 @@ class TruncatedLaplacePair(MirroredPair):
         )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class TruncatedLaplace(SymmetricDensity):
     """Release the true scalar answer plus noise of density ∝ e^{−|x|/b} on [−A, A].
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
+from accountant.core.description import declared
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.counting.tree import Digits, Tree
 from accountant.mechanisms.counting.kary_tree import TreeCounter
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class BinaryTree(TreeCounter):
     """Count with the binary tree of Dwork, Naor, Pitassi and Rothblum, and Chan, Shi and Song.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, final
+from typing import Any
 
 from flint import arb, fmpq
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, NonNegative, Probability
@@ -23,8 +23,7 @@ from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from accountant.release import sampling
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class BoundedCountNoise(Mechanism, FiniteLaws):
     """Release a count n ≥ support plus Z in −D..D, P(Z = 0) = η, P(Z = ±i) = α_i(1 − η)/2.
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
+from accountant.core.description import declared
 from accountant.core.validate import Integer, Integers, OptionalPositive
 from accountant.counting.bridge import Grids
 from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
@@ -15,8 +14,7 @@ _MOST_CELLS = 10_000
 """Cells with a position of a person that are listed."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class BridgedTree(LinearCounter):
     """Count with grids that refine each other; the cells of a parent also measure the parent.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
@@ -24,8 +23,7 @@ from accountant.release.lattice import integers
 from accountant.release.sampling import discrete_laplace
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class DiscreteKaryTree(Mechanism):
     """Release the n prefix sums of a stream of zeros and ones, as integers.
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
+from accountant.core.description import declared
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
 from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
 from accountant.numbers.exact import ExactReal
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class HonakerTree(LinearCounter):
     """Count with the binary tree, each vertex estimated from all that is measured below it.
 

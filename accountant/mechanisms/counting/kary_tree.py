@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import Any
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Switch
 from accountant.counting.tree import Digits, Tree
@@ -64,8 +64,7 @@ def _digit_sums(tree: Tree) -> tuple[Fraction, ...]:
     return tuple(Fraction(sum(map(abs, tree.written(t)))) for t in range(1, tree.steps + 1))
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class KaryTree(TreeCounter):
     """Release the n prefix sums of a stream in [0, 1]ⁿ, each when its last input arrives.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -11,6 +10,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -53,8 +53,7 @@ class Schema(Field[str, str]):
         return value
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class MatrixMechanism(GaussianNoise):
     """Add the noise C⁻¹Z to the inputs of n steps, and so A C⁻¹Z to their prefix sums A x.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from accountant.composition.exact.laplace_product import of_distances
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.counting import normalized
@@ -28,8 +27,7 @@ MOST_STEPS = 1 << 17
 """Steps of the error: some seconds for the variances of all."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class NormalizedSquareRoot(LinearCounter):
     """Count with the square root of A, its columns stretched to the length of the first one.
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
+from accountant.core.description import declared
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
 from accountant.numbers.exact import ExactReal
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class SmoothBinary(LinearCounter):
     """Count with the balanced leaves of a binary tree: all outputs have the same error.
 

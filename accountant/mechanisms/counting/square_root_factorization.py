@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.errors import NotApplicableError
@@ -26,8 +25,7 @@ _MOST_DISTANCES = 64
 of two bits a step."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class SquareRootFactorization(LinearCounter):
     """Count with A = M², M lower triangular and Toeplitz with the entries f_j = C(2j, j)/4ʲ.
 

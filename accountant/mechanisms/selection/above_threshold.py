@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -23,8 +23,7 @@ _CERTAIN = Tabulated([1, 0], [0, 1])
 """What tells neighbours apart for sure."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class AboveThreshold(Mechanism):
     """Say of each answer of a stream whether it is above a noisy threshold; stop after some.
 

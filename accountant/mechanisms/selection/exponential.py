@@ -10,6 +10,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
 from accountant.core.randomness import Randomness
@@ -99,8 +100,7 @@ class BoundedRangePair(MirroredPair):
         )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class ExponentialMechanism(Choice):
     """Select candidate i of several with probability in proportion to e^{εu_i/(2Δ)}, or e^{εu_i/Δ}.
 

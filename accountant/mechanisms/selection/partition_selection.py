@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -36,8 +36,7 @@ def add_remove(adjacency: Adjacency | None, mechanism: object) -> None:
         )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class PartitionSelection(Mechanism, FiniteLaws):
     """Keep a key that n users hold with the largest probability that (ε, δ)-DP allows.
 

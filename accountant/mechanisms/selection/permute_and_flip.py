@@ -11,6 +11,7 @@ from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
 from accountant.core.randomness import Randomness
@@ -91,8 +92,7 @@ class NoisyMaximumPair(MirroredPair):
         )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class PermuteAndFlip(Choice):
     """Go through candidates in random order; take i with probability e^{ε(u_i − max u)/(2Δ)}.
 

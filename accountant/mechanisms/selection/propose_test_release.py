@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -32,8 +32,7 @@ _FAR = 2**20
 """Answers of an unstable dataset, in units of the noise, that an audit tells apart."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class ProposeTestRelease(Mechanism, FiniteLaws):
     """Release an answer with noise for a proposed sensitivity, if a noisy distance is at least τ.
 

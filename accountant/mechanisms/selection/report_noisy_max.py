@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -41,8 +41,7 @@ _FEW = ((1, 7), (1, 5), (1, 4), (1, 3), (1, 2), (2, 4), (2, 3), (2, 2), (3, 3))
 """Candidates of equal scores that rise, and others; no other sizes are known to be worse by 1 %."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class ReportNoisyMax(Choice):
     """Add independent noise to the score of each candidate, and report which one is the largest.
 

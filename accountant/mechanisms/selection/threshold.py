@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -146,8 +146,7 @@ class _Threshold(Mechanism, FiniteLaws):
         )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class LaplaceThreshold(_Threshold):
     """Release keys with counts plus Laplace noise of at least a threshold, and no other key.
 
@@ -184,8 +183,7 @@ class LaplaceThreshold(_Threshold):
         return (tail, 1 - tail) if self.threshold >= self.sensitivity else (1 - tail, tail)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class GaussianThreshold(_Threshold):
     """Release keys with counts plus Gaussian noise of at least a threshold, and no other key.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -31,8 +31,7 @@ _MANY = 1000
 """Candidates of a first selection: bounds of any number are those of this many."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class TopSelections(Choice):
     """Report the k candidates with the largest noisy scores, in order: noise is added once.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import np
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive, Positive, Switch
 from accountant.mechanisms.shapes.shared_noise import SharedNoise
@@ -20,8 +20,7 @@ from accountant.pairs.gaussian import GaussianPair
 Real = TypeVar("Real", Fraction, arb)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class CorrelatedGaussian(SharedNoise):
     """Release d counts with noise η + z_i, and the number of records with noise 2η.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
@@ -21,8 +20,7 @@ from accountant.release import sampling
 from accountant.release.lattice import integers
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class DiscreteCorrelatedGaussian(Mechanism):
     """Release d counts and the number of records from integers with discrete Gaussian noise.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Relation, Switch
 from accountant.mechanisms.shapes.shared_noise import SharedNoise
@@ -17,8 +16,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class DisjointGroupsGaussian(SharedNoise):
     """Release d counts and a size for each of m groups, each record being in one group.
 

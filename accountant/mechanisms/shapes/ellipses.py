@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb, fmpq
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import np
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive
 from accountant.geometry.ellipse import Ellipse, count_ellipse, optimal_ellipse
@@ -101,8 +102,7 @@ class EllipseMechanism(SharedNoise):
         return [self._over_mu_squared(self.ellipse.query_variance)]
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class CountEllipse(EllipseMechanism):
     """Release k-sparse counts with the noise that fits the records with exactly k ones.
 
@@ -127,8 +127,7 @@ class CountEllipse(EllipseMechanism):
         return count_ellipse(self.dimension, self.sparsity)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class OptimalEllipse(EllipseMechanism):
     """Release k-sparse counts with the least query variance that any Gaussian can have.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Reals
@@ -21,8 +21,7 @@ from accountant.release.lattice import LatticeSampler
 from accountant.release.lattice_noise import independent
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class EllipticalGaussian(GaussianNoise):
     """Release d answers with independent noise N(0, σ_j²), σ_j² = Δ_j·ΣΔ_i/μ².
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Instance
@@ -24,8 +23,7 @@ from accountant.release.lattice import LatticeSampler
 from accountant.release.lattice_noise import coloured
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class GeneralGaussian(GaussianNoise):
     """Release the true answer plus N(0, Σ) noise; exactly μ-GDP with μ = max √(v'Σ⁻¹v).
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
+from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive, Positive
 from accountant.mechanisms.shapes.shared_noise import SharedNoise
@@ -15,8 +13,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.pairs.gaussian import GaussianPair
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class KnownSizeGaussian(SharedNoise):
     """Release f − n/2 + ñ/2 + N(0, d/(4μ²)·I) for d counts f of n records, given an estimate ñ.
 

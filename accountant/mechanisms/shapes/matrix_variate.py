@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Instance, Positive
@@ -22,8 +22,7 @@ from accountant.release.lattice import LatticeSampler
 from accountant.release.lattice_noise import KroneckerNoise, root
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class MatrixVariateGaussian(GaussianNoise):
     """Release an M×N matrix plus noise Σ^{1/2} Z Ψ^{1/2}, Z of independent N(0, 1) entries.
 

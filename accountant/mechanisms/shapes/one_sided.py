@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Positive, Reals
@@ -19,8 +19,7 @@ from accountant.pairs.gaussian import GaussianPair
 from accountant.release.lattice import LatticeSampler, LinearNoise
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class OneSidedGaussian(GaussianNoise):
     """Release a sum of records in [0, Δ_1] × … × [0, Δ_d] and their number, noise being shared.
 

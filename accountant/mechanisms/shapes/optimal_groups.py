@@ -34,14 +34,14 @@ changes nothing in the bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb, fmpq
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import GaussianNoise
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Relation
@@ -57,8 +57,7 @@ _MOST_TERMS = 4_000_000
 """Coefficients of the noise of an exact release: balls of a gigabyte."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class OptimalGroups(GaussianNoise):
     """Release d counts in each of m disjoint groups with the least variance of Gaussian noise.
 

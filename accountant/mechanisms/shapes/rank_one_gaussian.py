@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Rational
-from accountant.errors import NotApplicableError, expected
+from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.rank_one.pair import RankOnePair
@@ -31,8 +29,7 @@ _REASON = (
 )
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class RankOneGaussian(SymmetricDensity):
     """Release the true answer plus √σ_* z v, z ~ N(0, 1), v uniform on the sphere of R^M.
 
@@ -45,7 +42,7 @@ class RankOneGaussian(SymmetricDensity):
     Parameters
     ----------
     dimension
-        M > 2.
+        M > 2: fewer dimensions are for `Gaussian`.
     sigma_star
         σ_* > 0, rational: the eigenvalue of the conditional covariance, and E‖n‖².
     l2_sensitivity
@@ -57,20 +54,9 @@ class RankOneGaussian(SymmetricDensity):
 
     noise_argument = "sigma_star"
 
-    dimension: Integer = Integer()
+    dimension: Integer = Integer(least=3)
     sigma_star: Rational = Rational(least=0, strict=True)
     l2_sensitivity: Positive = Positive(1)
-
-    def __post_init__(self) -> None:
-        """Require M > 2."""
-        if self.dimension <= 2:
-            raise expected(
-                "dimension",
-                self.dimension,
-                "> 2",
-                "Rank-one Gaussian noise is defined for more than two dimensions; "
-                "use Gaussian for fewer.",
-            )
 
     @property
     def ratio(self) -> ExactReal:

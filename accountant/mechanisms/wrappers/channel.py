@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate, combinations
@@ -12,6 +11,7 @@ from typing import Any, TypeAlias, final
 
 from accountant.core.adjacency import Adjacency, refuse_added
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
@@ -96,8 +96,7 @@ class Graph(Field[Edges | None, Any]):
         return tuple(found)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Channel(Mechanism, FiniteLaws):
     """Report an outcome j of an input i with probability matrix[i][j].
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, Direction, require
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
@@ -25,8 +25,7 @@ MAX_COORDINATES = 1_000_000
 """Most coordinates whose noise or variances are listed."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Composed(Mechanism):
     """Run one mechanism, or each of a list, `count` times on the same data.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import NonNegative, Probability
@@ -18,8 +17,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Guaranteed(Mechanism, FiniteLaws):
     """Whatever is (ε, δ)-DP: the worst of all mechanisms with this guarantee.
 

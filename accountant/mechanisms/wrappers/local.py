@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OptionalInteger, Positive, Rational, Switch
 from accountant.errors import expected
@@ -107,8 +107,7 @@ class _Bits(LocalReport, ABC):
         return reports
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class UnaryEncoding(_Bits):
     """Report a bit for each of k categories, the true one's 1, each flipped independently.
 
@@ -140,8 +139,7 @@ class UnaryEncoding(_Bits):
         return 1 / (1 + (-self.epsilon.ball() / 2).exp()), q
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Rappor(_Bits):
     """Report a bit for each of k categories: the permanent response of RAPPOR.
 
@@ -184,8 +182,7 @@ class Rappor(_Bits):
         return FiniteLaws.exact_losses(self, index)
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class LocalHashing(_Bits):
     """Report a random hash function and, by randomised response, the bucket of the category.
 
@@ -216,8 +213,7 @@ class LocalHashing(_Bits):
         return 1 / (1 + (g - 1) * (-self.epsilon.ball()).exp()), arb(1) / g
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class SubsetSelection(LocalReport):
     """Report a set of d categories, with odds e^ε for those that contain the true one.
 
@@ -279,8 +275,7 @@ class SubsetSelection(LocalReport):
         return reports
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class HadamardResponse(LocalReport):
     """Report one of K columns of a Hadamard matrix, with odds e^ε where the row of the truth is +1.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
@@ -24,8 +24,7 @@ from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.random_allocation import RandomAllocationPair
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class RandomAllocation(OnChosenRecords):
     """Run a mechanism `steps` times, each record in `participations` of them by chance.
 

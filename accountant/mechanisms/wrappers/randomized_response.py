@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency, refuse_added
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
@@ -48,8 +48,7 @@ class CategoryReport(Mechanism, FiniteLaws, ABC):
         return [(0, 1)]
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class RandomizedResponse(CategoryReport):
     """Report one person's category truthfully with odds e^ε against each other category.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from accountant.core.adjacency import Adjacency
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer
@@ -17,8 +16,7 @@ from accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
 from accountant.numbers.exact import ExactReal
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class SampledWithoutReplacement(OnChosenRecords):
     """Draw `sample_size` of the `population` records, and run a mechanism on them.
 

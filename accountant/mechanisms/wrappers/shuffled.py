@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 from flint import arb, arb_poly
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
@@ -36,8 +36,7 @@ _LARGEST_EPSILON = 100
 """Of one report: more would take millions of bits, and no report would be a lie."""
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Shuffled(Mechanism, FiniteLaws):
     """Publish how many of n users reported each category, every report made by itself.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from accountant.core.adjacency import Adjacency, require
 from accountant.core.arrays import Array, ArrayLike, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
@@ -22,8 +22,7 @@ from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class PoissonSubsampled(OnChosenRecords):
     """Take each record independently with probability q, and run a mechanism on those taken.
 

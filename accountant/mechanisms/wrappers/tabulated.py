@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, final
+from typing import Any
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
+from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Probabilities
@@ -19,8 +19,7 @@ from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.release import sampling
 
 
-@final
-@dataclass(frozen=True, repr=False)
+@declared
 class Tabulated(Mechanism, FiniteLaws):
     """A mechanism known by its laws on one pair of neighbours: outcomes 0, …, n − 1.
 

@@ -167,10 +167,8 @@ class EpsilonDelta(Target):
         if self.delta.sign == 0:
             found = profile.epsilon(mechanism, 0, adjacency=adjacency, direction=self.direction)
             return {"epsilon": found}
-        found = profile.delta(
-            mechanism, self.epsilon, adjacency=adjacency, direction=self.direction
-        )
-        return {"delta": found}
+        given = mechanism, self.epsilon
+        return {"delta": profile.delta(*given, adjacency=adjacency, direction=self.direction)}
 
     def met(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
         """Cut what it has at δ, or at ε."""
@@ -227,17 +225,7 @@ class Mu(Target):
         pairs = family(ExactReal.of_rational(first))
         if not all(map(is_laplace, pairs)):
             return None
-        curve = self._profile().curve()
-        found = touching(family, curve, None, first, relative_width=relative_width)
-        if found is None:
-            return None
-
-        def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
-            with ctx.workprec(START_PRECISION):
-                ratio = invert.hockey_stick(pairs, found.at) / curve(found.at)
-            return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
-
-        return Found(found.least, achieved)
+        return self._profile().touched(family, None, first, relative_width)
 
     def _profile(self) -> ProfileBelow:
         return ProfileBelow(Gaussian(standard_deviation=1, l2_sensitivity=self.mu))
@@ -395,17 +383,27 @@ class ProfileBelow(Target):
         pairs = family(ExactReal.of_rational(first))
         if stop is None or None in map(smooth, pairs):
             return None
-        found = touching(family, self.curve(), stop, first, relative_width=relative_width)
+        found = self.touched(family, stop, first, relative_width)
         if found is None:
             raise UndecidedError(
                 f"Where a profile keeps below that of {self.limit!r} up to epsilon={self.up_to} "
                 "was not proved. Ask for a larger relative_width, or another up_to."
             )
+        return found
+
+    def touched(
+        self, family: Family, stop: Fraction | None, first: Fraction, relative_width: Fraction
+    ) -> Found | None:
+        """Enclose the argument at which the profiles touch, up to an end; None if unknown."""
+        curve = self.curve()
+        found = touching(family, curve, stop, first, relative_width=relative_width)
+        if found is None:
+            return None
 
         def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
             with ctx.workprec(START_PRECISION):
                 value = invert.hockey_stick(invert.to_width(pairs, relative_width), found.at)
-                ratio = value / self.curve()(found.at)
+                ratio = value / curve(found.at)
             return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
 
         return Found(found.least, achieved)

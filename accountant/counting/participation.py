@@ -48,7 +48,7 @@ from heapq import nlargest
 from math import comb
 from typing import Any, TypeAlias, final
 
-from accountant.errors import InvalidInputError, expected, suggestion
+from accountant.errors import InvalidInputError, expected
 
 ALLOCATED = "random-allocation"
 """Cyclic, the first step being chosen by chance (`accountant.counting.allocated_columns`)."""
@@ -93,11 +93,7 @@ class Participation:
     def of(
         schema: str, steps: int, separation: int | None, participations: int | None
     ) -> Participation:
-        """Read the arguments of a mechanism. Raises InvalidInputError where they do not fit."""
-        if schema not in SCHEMAS:
-            raise InvalidInputError(
-                f"Unknown participation {str(schema)[:40]!r}. {suggestion(str(schema), SCHEMAS)}"
-            )
+        """Return one of the schemas. Raises InvalidInputError where the numbers do not fit."""
         if schema == "single":
             if separation is not None or participations is not None:
                 raise InvalidInputError(

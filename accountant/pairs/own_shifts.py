@@ -21,6 +21,7 @@ from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, within
 from accountant.pairs.own_density import OfDensity, OwnDensityPair
+from accountant.pairs.two_ends import narrow_enough
 
 _ANSWERS = 64
 """Sweeps that are kept: each takes about half a second."""
@@ -89,14 +90,7 @@ class OwnShiftsPair(OfDensity, ProfileOnly):
         else:
             raise UndecidedError(f"No upper end of epsilon was proved at delta={delta}.")
         found = Interval(lower, Interval.of_exact(high, 20).upper)
-        width = float(found.upper - found.lower) / max(abs(float(found.lower)), _LEAST)
-        if width <= relative_width:
-            return found
-        raise UndecidedError(
-            f"Reached epsilon in {found}. Ask for a larger relative_width.",
-            reached=width,
-            interval=found,
-        )
+        return narrow_enough(found, relative_width, "shifts were not told closer")
 
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the upper end of a sweep."""

@@ -47,8 +47,15 @@ def inverse_between(
                 raise
             end = Interval(refusal.interval.lower, refusal.interval.upper)
         ends.append(end)
-    found = ends[0].hull(ends[1])
-    width = float((found.upper - found.lower) / max(abs(found.lower), _LEAST))
+    return narrow_enough(ends[0].hull(ends[1]), relative_width, why)
+
+
+def narrow_enough(found: Interval, relative_width: Fraction, why: str) -> Interval:
+    """Return an enclosure of ε(δ); UndecidedError, with it and `why`, where it is too wide."""
+    width = math.inf
+    if found.lower.is_finite() and found.upper.is_finite():
+        size = max(min(abs(found.lower), abs(found.upper)), _LEAST)
+        width = float((found.upper - found.lower) / size)
     if width <= relative_width:
         return found
     raise UndecidedError(
@@ -56,15 +63,3 @@ def inverse_between(
         reached=width,
         interval=found,
     )
-
-
-def narrow_enough(found: Interval, relative_width: Fraction, why: str) -> Interval:
-    """Return an enclosure of ε(δ); UndecidedError, with it and `why`, where it is too wide."""
-    width = found.relative_width
-    if width is None or width > relative_width:
-        raise UndecidedError(
-            f"Reached epsilon in {found}: {why}. Ask for a larger relative_width.",
-            reached=math.inf if width is None else float(width),
-            interval=found,
-        )
-    return found

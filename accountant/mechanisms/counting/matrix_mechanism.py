@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
@@ -15,15 +15,15 @@ from accountant.core.noise import GaussianNoise
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
 from accountant.core.validate import (
-    Field,
     Integer,
+    OneOf,
     OptionalInteger,
     OptionalProbability,
     Positive,
 )
 from accountant.counting.allocated_columns import Even, allocated_columns
 from accountant.counting.column_sensitivity import ColumnSensitivity
-from accountant.counting.participation import ALLOCATED, Participation
+from accountant.counting.participation import ALLOCATED, SCHEMAS, Participation
 from accountant.counting.sampled_columns import sampled_releases
 from accountant.counting.strategies import Dense, StrategyField, Toeplitz, strategy
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
@@ -40,17 +40,6 @@ _MOST_LISTED = 100_000
 """Steps of a Toeplitz strategy: every question takes all of its coefficients."""
 _MOST_RELEASED = 1024
 """Steps that are released on a lattice, with half a million coefficients."""
-
-
-@final
-class Schema(Field[str, str]):
-    """The name of a participation schema, checked together with its numbers."""
-
-    def read(self, value: str) -> str:
-        """Require a text."""
-        if not isinstance(value, str):
-            raise expected(self._name, value, "to be a name such as 'single'")
-        return value
 
 
 @declared
@@ -123,7 +112,7 @@ class MatrixMechanism(GaussianNoise):
     strategy: StrategyField = StrategyField()
     noise_multiplier: Positive = Positive()
     steps: Integer = Integer(least=1)
-    participation: Schema = Schema()
+    participation: OneOf = OneOf(*SCHEMAS)
     separation: OptionalInteger = OptionalInteger(least=1)
     participations: OptionalInteger = OptionalInteger(least=1)
     bands: OptionalInteger = OptionalInteger(least=1)
@@ -200,11 +189,7 @@ class MatrixMechanism(GaussianNoise):
         return self.step_sampling_prob is not None and self.step_sampling_prob.rational != 1
 
     def _worst_sample(self, adjacency: Adjacency | None) -> WorstCase:
-        if require(adjacency, self) is Adjacency.REPLACE_ONE:
-            raise AdjacencyError(
-                "MatrixMechanism with step_sampling_prob is for a record that is added, removed or "
-                "zeroed out. Name adjacency='add-remove'."
-            )
+        self._require_added(adjacency, "step_sampling_prob")
         cases = [release.worst_case(adjacency) for release in self.sampled_releases()]
         return WorstCase(
             tuple(pair for case in cases for pair in case.remove),
@@ -214,6 +199,13 @@ class MatrixMechanism(GaussianNoise):
             f"the first of its steps, every {self.schema.separation}-th, is fixed for each record "
             "beforehand, and it takes part in each with step_sampling_prob, independently.",
         )
+
+    def _require_added(self, adjacency: Adjacency | None, argument: str) -> None:
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            raise AdjacencyError(
+                f"MatrixMechanism with {argument} is for a record that is added, removed or zeroed "
+                "out. Name adjacency='add-remove'."
+            )
 
     @property
     def _allocated(self) -> bool:
@@ -225,11 +217,7 @@ class MatrixMechanism(GaussianNoise):
         return allocated_columns(self.matrix, self.schema.separation, self.noise_multiplier)
 
     def _worst_allocation(self, adjacency: Adjacency | None) -> WorstCase:
-        if require(adjacency, self) is Adjacency.REPLACE_ONE:
-            raise AdjacencyError(
-                "MatrixMechanism with participation='random-allocation' is for a record that is "
-                "added, removed or zeroed out. Name adjacency='add-remove'."
-            )
+        self._require_added(adjacency, "participation='random-allocation'")
         least, most = (even.release(self.noise_multiplier) for even in self._covariances)
         case = most.worst_case(adjacency)
         if least == most:

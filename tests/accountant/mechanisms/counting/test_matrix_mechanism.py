@@ -375,7 +375,7 @@ CYCLIC = {"participation": "cyclic", "separation": 2}
         ({"bands": 0}, "bands=0 ≥ 1"),
         ({"noise_multiplier": 0}, "noise_multiplier=0 > 0"),
         ({"steps": 0}, "steps=0 ≥ 1"),
-        ({"participation": "cycles"}, "Unknown participation 'cycles'. Did you mean 'cyclic'"),
+        ({"participation": "cycles"}, "'cycles' to be one of .* Did you mean 'cyclic'"),
         ({"participation": "cyclic"}, r"Expected separation=…"),
         ({"separation": 2}, "left out where participation is 'single'"),
         ({**CYCLIC, "separation": 0}, "separation=0 ≥ 1"),

@@ -34,7 +34,7 @@ from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_prog
 from lp.passes import log_ratio_of, polished
 from lp.problem import Value, to_fmpq, to_fraction
 from lp.program import scaled
-from lp.solve import InfeasibleError, guess
+from lp.solve import Highs, InfeasibleError
 
 MARGIN = Fraction(1, 1 << 96)
 """Where E is irrational the law is made for δ(1 − MARGIN), so that its rounding cannot hurt."""
@@ -139,7 +139,8 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
         highest = divergence
     else:
         if problem.delta is None or divergence > to_fmpq(problem.delta):
-            raise UndecidedError("The law could not be repaired to satisfy the constraints.")
+            why = UndecidedError("The law could not be repaired to satisfy the constraints.")
+            raise _infeasible(problem, why)
         highest = _total(2 * to_fmpq(problem.cost(z)) * p for z, p in enumerate(side))
     lowest, every_support = lower_bound(problem, tests, ratio, steps)
     law = [to_fraction(side[abs(z)]) for z in range(-problem.support, problem.support + 1)]
@@ -295,9 +296,10 @@ def _solved_at(
     size = max(exponents) - min(exponents) + 2 * problem.support.bit_length()
     digits = _DIGITS + int((size + max(log_ratio, 0)) * math.log10(2))
     bits = int(digits / math.log10(2)) + 16
-    found = guess(scaled(program.program, 2.0**log_ratio))
-    basis = polished(program.program, log_ratio, found, problem.exponential, bits, exactly=exactly)
-    return _Solved(program, *basis, digits)
+    solver = Highs(scaled(program.program, 2.0**log_ratio))
+    basis = solver.run()[1]
+    found = polished(program.program, solver, basis, problem.exponential, bits, exactly=exactly)
+    return _Solved(program, *found, digits)
 
 
 def _size_of_delta(problem: IntegerNoiseProblem, log_ratio: float) -> Fraction:

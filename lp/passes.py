@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from flint import arb, fmpq
 
@@ -16,10 +16,10 @@ from lp.build import CountProgram, Layout, count_program
 from lp.certificate import DualBound, Ratio
 from lp.elimination import basic_solution
 from lp.laws import Law, nearest_law
-from lp.pivot import optimal_basis
 from lp.problem import CountNoiseProblem, Value, to_fraction
 from lp.program import Program, scaled
-from lp.solve import Guess, InfeasibleError, SolverError, guess
+from lp.refine import optimal_basis
+from lp.solve import Basis, Highs, InfeasibleError, SolverError
 
 GUARD_DIGITS = 12
 """Digits, or bits, beyond what is asked for, so that rounding does not show."""
@@ -30,8 +30,6 @@ _TOO_FAR = 20
 WHOLE = fmpq(1)
 ROOM = 1 - fmpq(1, 1 << 40)
 """Share of E for which a law that needs no δ keeps its constraints in spite of rounding."""
-Basis: TypeAlias = tuple[Sequence[Value], Sequence[Value]]
-"""A point and multipliers."""
 
 
 class Answer(NamedTuple):
@@ -67,25 +65,23 @@ def log_ratio_of(ratio: Callable[[], Value]) -> float:
 
 def polished(
     program: Program,
-    log_ratio: float,
-    found: Guess,
+    solver: Highs,
+    basis: Basis,
     ratio: Callable[[], Value],
     bits: int,
     *,
     exactly: bool,
     visible: int | None = None,
-) -> Basis:
-    """Pivot from the basis of floats to the optimal one; solve that exactly where it is asked for.
+) -> tuple[Sequence[Value], Sequence[Value]]:
+    """Return the point and the multipliers of the best basis, exactly where that is asked for.
 
-    `bits` and `visible` are those of `lp.pivot.optimal_basis`, which may raise UndecidedError.
+    `bits` and `visible` are those of `lp.refine.optimal_basis`, which may raise UndecidedError.
     """
     with ctx.workprec(3 * bits + 256):
         value = ratio()
-        form = scaled(program, 2.0**log_ratio)
-        basis = found.basic_columns, found.tight_rows
-        optimal = optimal_basis(program.at(arb(value)), form, *basis, bits, visible=visible)
+        optimal = optimal_basis(program.at(arb(value)), solver, basis, bits, visible=visible)
         if exactly and isinstance(value, fmpq):
-            return basic_solution(program.at(value), optimal.columns, optimal.tight)
+            return basic_solution(program.at(value), *optimal.basis)
     return optimal.point, optimal.multipliers
 
 
@@ -131,20 +127,19 @@ def solved(
         plain = count_program(problem, layout, magnitude=scale, log_ratio=log_ratio)
         program = form(plain, scale)
         try:
-            found = guess(scaled(program, 2.0**log_ratio))
+            solver = Highs(scaled(program, 2.0**log_ratio))
+            value, basis = solver.run()
         except (InfeasibleError, SolverError) as error:
             failure = error
             continue
-        off = math.frexp(found.point[0])[1] if found.point[0] > 0 else 0
+        off = math.frexp(value)[1] if value > 0 else 0
         if abs(off) <= _TOO_FAR:
             # violations are measured in the scale of each column: the least is near δ
             exponents = program.column_exponents
             depth = bits + max(exponents) - min(exponents)
             shown = None if exactly else bits
-            basis = polished(
-                program, log_ratio, found, ratio, depth, exactly=exactly, visible=shown
-            )
-            return Solved(plain, *basis), scale
+            found = polished(program, solver, basis, ratio, depth, exactly=exactly, visible=shown)
+            return Solved(plain, *found), scale
         scales.insert(0, scale + off)
     raise UndecidedError(
         f"The solver found no solution at any of {len(seen)} scalings"

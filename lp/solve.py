@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from accountant.errors import DpassayError, InvalidInputError, suggestion
 from lp.program import Scaled
@@ -22,79 +21,117 @@ class SolverError(DpassayError):
     """A solver stopped without an answer."""
 
 
+class Basis(NamedTuple):
+    """The columns that are not at their bound, and the rows that hold with equality: as many."""
+
+    columns: list[int]
+    tight: list[int]
+
+
 @final
-@dataclass(frozen=True)
-class Guess:
-    """What a solver returned, in its own scaling.
+class Highs:
+    """HiGHS's simplex method for one program; it keeps its basis from solve to solve.
 
-    `basic_columns` and `tight_rows` are the indices of the basis: the columns that are not at
-    their bound, and the rows that hold with equality. They are equally many.
+    Each inequality a·x ≥ b is written a·x − s = b with a slack s ≥ 0 of its own, which follows
+    the columns.
     """
 
-    point: NDArray[np.float64]
-    basic_columns: list[int]
-    tight_rows: list[int]
+    def __init__(self, form: Scaled) -> None:
+        """Load the program.
 
+        Raises InvalidInputError if highspy is not installed.
+        """
+        require_solver("HIGHS")
+        import highspy
+        import numpy as np
 
-def guess(program: Scaled) -> Guess:
-    """Solve a program by HiGHS's simplex method, called directly.
+        self.form = form
+        self.inequalities = np.flatnonzero(~form.equalities)
+        self.equalities = np.flatnonzero(form.equalities)
+        columns, slacks = len(form.column_exponents), len(self.inequalities)
+        ends = form.starts[self.inequalities + 1]  # a slack goes to the end of its row
+        make: Any = highspy.Highs  # its stubs know neither its constructor nor all its methods
+        self._solver = make()
+        for option, value in _OPTIONS.items():
+            self._solver.setOptionValue(option, value)
+        if len(form.bounds) > _MANY_ROWS:
+            self._solver.setOptionValue("presolve", "on")
+        model = highspy.HighsLp()
+        model.num_row_, model.num_col_ = len(form.bounds), columns + slacks
+        model.col_cost_ = np.concatenate([form.cost, np.zeros(slacks)])
+        model.col_lower_ = np.zeros(columns + slacks)
+        model.col_upper_ = np.full(columns + slacks, _LARGEST)
+        model.row_lower_ = model.row_upper_ = form.bounds
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = form.starts + np.concatenate([[0], np.cumsum(~form.equalities)])
+        model.a_matrix_.index_ = np.insert(form.indices, ends, columns + np.arange(slacks))
+        model.a_matrix_.value_ = np.insert(form.values, ends, -1.0)
+        self._solver.passModel(model)
 
-    Raises
-    ------
-    InvalidInputError
-        If highspy is not installed.
-    InfeasibleError
-        If HiGHS says that the constraints contradict each other.
-    SolverError
-        If it stops without an answer.
-    """
-    require_solver("HIGHS")
-    import highspy
-    import numpy as np
+    def run(self) -> tuple[float, Basis]:
+        """Solve, and return the first column's value in the scaling, and the basis.
 
-    columns, rows = len(program.column_exponents), len(program.bounds)
-    make: Any = highspy.Highs  # its stubs know neither its constructor nor all its methods
-    solver = make()
-    for option, value in _OPTIONS.items():
-        solver.setOptionValue(option, value)
-    if rows > _MANY_ROWS:
-        solver.setOptionValue("presolve", "on")
-    model = highspy.HighsLp()
-    model.num_row_, model.num_col_ = rows, columns
-    model.col_cost_ = program.cost
-    model.col_lower_, model.col_upper_ = np.zeros(columns), np.full(columns, _LARGEST)
-    model.row_lower_ = program.bounds
-    model.row_upper_ = np.where(program.equalities, program.bounds, highspy.kHighsInf)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = program.starts
-    model.a_matrix_.index_ = program.indices
-    model.a_matrix_.value_ = program.values
-    solver.passModel(model)
-    for strategy in _STRATEGIES:
-        for option, value in strategy.items():
-            solver.setOptionValue(option, value)
-        solver.run()
-        status = solver.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
-            raise InfeasibleError("The constraints contradict each other.")
-        if status in (
-            highspy.HighsModelStatus.kOptimal,
-            highspy.HighsModelStatus.kUnknown,  # it did not meet its own tolerances
-        ):
-            break
-        solver.clearSolver()
-    else:
-        raise SolverError(f"HiGHS stopped with {solver.modelStatusToString(status)!r}.")
-    basis, basic = solver.getBasis(), highspy.HighsBasisStatus.kBasic
-    return Guess(
-        np.array(solver.getSolution().col_value),
-        [index for index, own in enumerate(basis.col_status) if own == basic],
-        [index for index, own in enumerate(basis.row_status) if own != basic],
-    )
+        Raises
+        ------
+        InfeasibleError
+            If HiGHS says that the constraints contradict each other.
+        SolverError
+            If it stops without an answer.
+        """
+        import highspy
+        import numpy as np
+
+        for strategy in _STRATEGIES:
+            for option, value in strategy.items():
+                self._solver.setOptionValue(option, value)
+            self._solver.run()
+            status = self._solver.getModelStatus()
+            if status == highspy.HighsModelStatus.kInfeasible:
+                raise InfeasibleError("The constraints contradict each other.")
+            if status in (
+                highspy.HighsModelStatus.kOptimal,
+                highspy.HighsModelStatus.kUnknown,  # it did not meet its own tolerances
+            ):
+                break
+            self._solver.clearSolver()
+        else:
+            raise SolverError(f"HiGHS stopped with {self._solver.modelStatusToString(status)!r}.")
+        found = self._solver.getBasis()
+        basic, loose = (
+            np.array([status == highspy.HighsBasisStatus.kBasic for status in statuses])
+            for statuses in (found.col_status, found.row_status)
+        )
+        columns = len(self.form.column_exponents)
+        loose[self.inequalities] |= basic[columns:]
+        basis = Basis(np.flatnonzero(basic[:columns]).tolist(), np.flatnonzero(~loose).tolist())
+        return float(self._solver.getSolution().col_value[0]), basis
+
+    def correct(
+        self, lower: NDArray[np.float64], sides: NDArray[np.float64], cost: NDArray[np.float64]
+    ) -> Basis:
+        """Solve again, from the last basis, with other lower bounds and costs of all variables.
+
+        `sides` are the right sides of the equalities; those of the inequalities are 0.
+        """
+        import numpy as np
+
+        bounds = np.zeros(len(self.form.bounds))
+        bounds[self.equalities] = np.clip(sides, -_FAR, _FAR)
+        every, upper = np.arange(len(lower)), np.full(len(lower), _FURTHEST)
+        self._solver.changeColsBounds(len(lower), every, np.clip(lower, -_FAR, _FURTHEST), upper)
+        self._solver.changeColsCost(len(lower), every, np.minimum(cost, _LARGEST_COST))
+        self._solver.changeRowsBounds(len(bounds), np.arange(len(bounds)), bounds, bounds)
+        return self.run()[1]
 
 
 _LARGEST = 1e6
 """Upper end of the solver's columns, which are scaled to about 1."""
+_FURTHEST = 1e12
+"""Upper end of what a correction changes."""
+_FAR = 1e30
+"""What the solver takes for infinite."""
+_LARGEST_COST = 1e10
+"""Largest cost of a correction: larger ones cost the solver its digits."""
 _MANY_ROWS = 10_000
 """Rows from which on the solver's presolve saves time."""
 _OPTIONS: dict[str, Any] = {

@@ -59,7 +59,7 @@ class TestTheFiveMistakesOfTheFirstUsers:
     def test_a_claim_may_be_copied_from_a_paper(self, said: str) -> None:
         found = dpassay.verify(f"Gaussian(5) is {said}")
         assert found.verdict.value == "HOLDS"
-        assert found.claimed == {"epsilon": "0.8", "delta": "0.00001"}
+        assert found.claimed == {"epsilon": "0.8", "delta": "1e-5"}
 
     def test_so_may_other_notions(self) -> None:
         words = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO, final
 
 from accountant.errors import InvalidInputError
 from accountant.numbers import reading
-from accountant.numbers.exact import exact, floats_in_short
+from accountant.numbers.exact import exact, floats_in_short, in_short
 from accountant.numbers.interval import Interval, enclose
 from verify.remedy import remedy
 from verify.tables import Row, console, fitted, is_pretty
@@ -233,7 +233,7 @@ def _in_words(entry: Comparison, finding: Finding) -> str:
     if entry.other_name != "claimed":
         text += f" against {entry.other_name} {entry.other}"
     else:
-        text += f" ({entry.other} claimed{_beside(entry.name, finding)})"
+        text += f" ({_as_said(entry.other)} claimed{_beside(entry.name, finding)})"
     if entry.true == entry.other:
         return f"{text}: equal"
     return f"{text}: {entry.factor} times" if entry.factor else text
@@ -243,7 +243,14 @@ def _beside(name: str, finding: Finding) -> str:
     """Say at which other claimed number a true one was computed."""
     others = [key for key in ("epsilon", "delta", "order") if key in finding.claimed]
     shown = {key: _number(finding.claimed[key]) or finding.claimed[key] for key in others}
-    return "".join(f", at {key} {value}" for key, value in shown.items() if key != name)
+    return "".join(f", at {key} {_as_said(value)}" for key, value in shown.items() if key != name)
+
+
+def _as_said(value: Interval | str) -> str:
+    """Return a claimed number as numbers are written, 1e-5 for 0.00001."""
+    if isinstance(value, Interval) and value.lower == value.upper:
+        return in_short(value.lower)
+    return str(value)
 
 
 def _event(finding: Finding) -> list[tuple[str, str]]:

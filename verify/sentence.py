@@ -89,6 +89,10 @@ def read_guarantee(text: str) -> dict[str, str] | None:
     elif kind and not re.search(r"[^\W\d]\s", numbers):  # no words, such as "not"
         said = _parts(numbers)
         labels = list(_WORDS[kind][: len(said)])
+        if "" in said:
+            raise InvalidInputError(
+                f"Expected numbers before -{kind}: a claim says how private. {_FORMS}"
+            )
         if len(said) != len(labels) or (kind == "RDP" and len(said) == 1):
             raise InvalidInputError(
                 f"Expected one number before -{kind} (or (ε, δ) before -DP, (order, divergence) "

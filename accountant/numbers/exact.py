@@ -21,8 +21,6 @@ _ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
 _FLOAT = re.compile(r"\s*float\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
-_SMALL = re.compile(r"(?<![\w.])0\.0{4,}[1-9][0-9]{0,3}(?![\w.])")
-"""A decimal of few digits that has an exponent: the δ of a claim."""
 _POWER_OF_TEN = re.compile(r"(?:([0-9.]+)[·×*])?10(?:\^|\*\*)\{?(-?[0-9]+)\}?")
 _LOGARITHM = re.compile(r"(?:ln|log)\(([0-9]{1,9}(?:\.[0-9]{1,9})?)\)")
 _EXPONENT = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
@@ -32,6 +30,8 @@ _MAX_LENGTH = 20_000
 """Characters of one number: longer ones take seconds to read."""
 _SHOWN_DIGITS = 40
 """Digits up to which a decimal is written out; others are fractions or powers of ten."""
+_FEW_DIGITS = 4
+"""Digits up to which a decimal with as many zeros after the point has an exponent."""
 _REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000" or "sqrt(2)".'
 
 
@@ -151,9 +151,9 @@ Number: TypeAlias = ExactReal | Fraction | Decimal | str | int | float
 
 
 def floats_in_short(text: str) -> str:
-    """Write long decimals that are floats as such, and small ones with an exponent.
+    """Write long decimals that are floats as such.
 
-    >>> floats_in_short(f"It is ({exact(0.1)}, 0.00001)-DP.")
+    >>> floats_in_short(f"It is ({exact(0.1)}, {exact('0.00001')})-DP.")
     'It is (float(0.1), 1e-5)-DP.'
     """
 
@@ -162,10 +162,7 @@ def floats_in_short(text: str) -> str:
         nearest = float(digits)
         return f"float({nearest!r})" if Fraction(digits) == nearest else found[0]
 
-    def small(found: re.Match[str]) -> str:
-        return f"{Decimal(found[0]).normalize():e}"
-
-    return _SMALL.sub(small, _LONG_BINARY.sub(short, text))
+    return _LONG_BINARY.sub(short, text)
 
 
 def in_short(value: Number) -> str:
@@ -182,6 +179,8 @@ def _rational_text(value: Fraction) -> str:
     places = max(twos, fives)
     digits = _digits(abs(value.numerator) * (10**places // value.denominator))
     sign = "-" * (value < 0)
+    if len(digits) <= _FEW_DIGITS < places - len(digits) + 1:  # the δ of a claim: 1e-5
+        return f"{sign}{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{len(digits) - 1 - places}"
     if places <= _SHOWN_DIGITS or len(digits) > _SHOWN_DIGITS:
         digits = digits.rjust(places + 1, "0")
         whole, part = digits[: len(digits) - places], digits[len(digits) - places :]

@@ -228,7 +228,7 @@ def test_verify_json_has_the_keys_of_the_contract(
     refuted, holds, pending = data["findings"]
     assert [f["verdict"] for f in data["findings"]] == ["REFUTED", "HOLDS", "PENDING"]
     assert is_enclosure(refuted["true"]["delta"])
-    assert refuted["claimed"] == {"epsilon": "1", "delta": "0.00001"}
+    assert refuted["claimed"] == {"epsilon": "1", "delta": "1e-5"}
     assert refuted["witness"]["fact"] == "event"
     assert holds["rigour"] == "PROVED"
     assert pending["rigour"] == "NONE"
@@ -318,7 +318,7 @@ def test_certificate_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["verify", *mechanism, "--certificate", str(path), "--quiet"]) == 1
     assert f"wrote {path} (1 certificate)" in capsys.readouterr().err
     assert main(["check", str(path)]) == 0
-    theorem = "VALID  REFUTED: Gaussian(standard_deviation=3) is (1, 0.00001)-DP"
+    theorem = "VALID  REFUTED: Gaussian(standard_deviation=3) is (1, 1e-5)-DP"
     assert capsys.readouterr().out.startswith(theorem)
     assert main(["check", str(path), "--json"]) == 0
     (entry,) = printed_json(capsys)["certificates"]

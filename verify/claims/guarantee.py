@@ -22,7 +22,7 @@ def guarantee(numbers: Mapping[str, Number], **fields: Any) -> Claim:
     """Return the claim of (ε, δ)-DP, ε-DP, μ-GDP, ρ-zCDP or of a Rényi divergence.
 
     >>> guarantee({"epsilon": 1, "delta": "1e-5"}, mechanism="Gaussian(3)").assertion()
-    'Gaussian(3) is (1, 0.00001)-DP'
+    'Gaussian(3) is (1, 1e-5)-DP'
     """
     said = {name: str(exact(value, name)) for name, value in numbers.items()}
     if said.get("delta") == "0":

@@ -30,7 +30,7 @@ class Answer:
     name: str
     """What is answered, by the keys of `dpassay profile --json`: "delta", "epsilon", "beta", …."""
     at: str
-    """Such as "epsilon=1"; empty where there is no argument."""
+    """Such as "at epsilon 1"; empty where there is no argument."""
     value: Interval
 
 
@@ -194,7 +194,8 @@ def _asked(
             yield functools.partial(
                 lambda name, at, answer: [Answer(name, at, answer())],
                 answered,
-                f"{argument}={value if isinstance(value, str) else in_short(value)}",
+                f"at {argument.replace('_', '-')} "
+                f"{value if isinstance(value, str) else in_short(value)}",
                 functools.partial(ask_at, about, value, adjacency=relation),
             )
     if wanted.get("total_variation"):

@@ -84,7 +84,7 @@ def _(thing: str, adjacency: Adjacency | None) -> Figure:
 @_drawn.register
 def _(thing: Profile, adjacency: Adjacency | None) -> Figure:
     marks = [
-        (answer.at.removeprefix("epsilon="), answer.value)
+        (answer.at.removeprefix("at epsilon "), answer.value)
         for answer in thing.answers
         if answer.name == "delta"
     ]

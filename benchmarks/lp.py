@@ -188,7 +188,15 @@ def worker(way: str, count: int, support: int, limit: int) -> None:
 
 def run(way: str, count: int, support: int, limit: int) -> dict[str, Any]:
     """Run one cell in a process of its own."""
-    command = [sys.executable, __file__, "worker", way, *(str(n) for n in (count, support, limit))]
+    # -P: the folder of this file has an accountant.py of its own
+    command = [
+        sys.executable,
+        "-P",
+        __file__,
+        "worker",
+        way,
+        *(str(n) for n in (count, support, limit)),
+    ]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **threads}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

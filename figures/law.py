@@ -36,11 +36,9 @@ def draw(laws: Sequence[tuple[str, int, Sequence[float]]], *, title: str) -> Fig
                 label=label,
                 **style.CURVES[index % len(style.CURVES)].dots(),
             )
-        axes.set_yscale("log")
-        axes.set_ylim(least / _ROOM, 1)
+        axes.set(yscale="log", ylim=(least / _ROOM, 1))
         if len(laws) > 1:
             axes.legend()
-        axes.set_xlabel("error z")
-        axes.set_ylabel("P(Z = z)")
+        axes.set(xlabel="error z", ylabel="P(Z = z)")
         axes.set_title(title, fontsize=9, loc="left")
         return figure

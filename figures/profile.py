@@ -181,8 +181,7 @@ def draw(table: Table) -> Figure:
         if not axes.lines:
             axes.set_ylim(float(LEAST_DELTA), 1)
             axes.text(0.5, 0.5, "δ(ε) = 0 here", transform=axes.transAxes, ha="center")
-        axes.set_xlabel("ε (nats)")
-        axes.set_ylabel("δ(ε) (probability)")
+        axes.set(xlabel="ε (nats)", ylabel="δ(ε) (probability)")
         axes.set_title(_title(table), fontsize=9, loc="left")
         return figure
 

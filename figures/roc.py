@@ -84,9 +84,13 @@ def draw(table: Table) -> Figure:
         )
         axes.plot(*table.claimed, label="most that is claimed", **claimed.options())
         axes.plot(*table.event, "o", color="black", markersize=5, label="the tested event")
-        axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
-        axes.set_xlabel("false positives")
-        axes.set_ylabel("true positives")
+        axes.set(
+            xlim=(0, 1),
+            ylim=(0, 1.01),
+            aspect="equal",
+            xlabel="false positives",
+            ylabel="true positives",
+        )
         axes.set_title(table.title, fontsize=9, loc="left")
         axes.legend(loc="lower right", fontsize=8)
         return figure

@@ -62,10 +62,7 @@ def draw(table: Table) -> Figure:
                 axes.plot(table.epochs, low, **options)
                 options.pop("marker")
             axes.plot(table.epochs, high, label=row.sampling, **options)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("epochs")
-        axes.set_ylabel("ε (nats)")
+        axes.set(xscale="log", yscale="log", xlabel="epochs", ylabel="ε (nats)")
         axes.set_title(table.title, fontsize=9, loc="left")
         axes.legend()
         return figure

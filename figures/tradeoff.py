@@ -131,9 +131,9 @@ def draw(table: Table) -> Figure:
         _two(axes, table.alphas, true, claimed, table, worse=operator.lt)
         if table.point is not None:
             _mark(axes, table.point[0], 1 - table.point[1])
-        axes.set(xlim=(0, 1), ylim=(0, 1.02))
-        axes.set_xlabel("α: false positives")
-        axes.set_ylabel("β: false negatives")
+        axes.set(
+            xlim=(0, 1), ylim=(0, 1.02), xlabel="α: false positives", ylabel="β: false negatives"
+        )
         axes.legend(loc="upper right")
         return figure
 
@@ -158,9 +158,7 @@ def draw_excess(table: Table) -> Figure:
         if table.point is not None and table.epsilon is not None:
             factor = math.exp(min(table.epsilon, 700.0))
             _mark(axes, table.point[0], table.point[1] - factor * table.point[0])
-        axes.set(xscale="log", yscale="log")
-        axes.set_xlabel("α: false positives")
-        axes.set_ylabel("1 − β − e$^ε$·α")
+        axes.set(xscale="log", yscale="log", xlabel="α: false positives", ylabel="1 − β − e$^ε$·α")
         axes.legend()
         return figure
 
@@ -173,10 +171,13 @@ def draw_near(table: Table) -> Figure:
         _two(axes, alphas, true, claimed, table, worse=operator.gt)
         if table.point is not None and min(table.point) > _LEAST:
             _mark(axes, *table.point)
-        axes.set(xscale="log", yscale="log")
-        axes.set_xlim(alphas[0], 1)
-        axes.set_xlabel("α: false positives")
-        axes.set_ylabel("1 − β: true positives")
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlim=(alphas[0], 1),
+            xlabel="α: false positives",
+            ylabel="1 − β: true positives",
+        )
         axes.legend(loc="lower right")
         return figure
 

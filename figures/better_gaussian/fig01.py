@@ -104,11 +104,13 @@ def draw(table: Table) -> style.Figure:
                     axes.plot(xs, ys, label=name, **looks[str(curve)])
             axes.plot([0], [0], "x", color="#c00000", markersize=6, markeredgewidth=1.6)
             axes.set_aspect("equal")
-            axes.set_xlim(-1.8, 1.8)
-            axes.set_ylim(-1.8, 2.6)
-            axes.set_xticks([-1, 0, 1])
-            axes.set_yticks([-1, 0, 1])
-            axes.set_xlabel("change of count 1 (records)")
+            axes.set(
+                xlim=(-1.8, 1.8),
+                ylim=(-1.8, 2.6),
+                xticks=[-1, 0, 1],
+                yticks=[-1, 0, 1],
+                xlabel="change of count 1 (records)",
+            )
             axes.legend(loc="upper left", borderpad=0.1)
         grid[0].set_ylabel("change of count 2 (records)")
         style.letter(grid, _PANELS)

@@ -67,8 +67,7 @@ def draw(table: Table) -> style.Figure:
             y = table.value("query", C=c)
             left.plot([c], [y], "o", color="black", markersize=3.5)
             left.annotate(f"{y:g}", (c, y), textcoords="offset points", xytext=place)
-        left.set_ylim(0, 12_500)
-        left.set_ylabel("variance of a query (records²)")
+        left.set(ylim=(0, 12_500), ylabel="variance of a query (records²)")
         left.legend(loc="upper left", bbox_to_anchor=(0, 0.8))
         xs, ys = table.points("C", "size")
         middle.plot(xs, ys, label="A", **style.CURVES[3].options())
@@ -76,8 +75,7 @@ def draw(table: Table) -> style.Figure:
             y = table.value("size", C=c)
             middle.plot([c], [y], "o", color="black", markersize=3.5)
             middle.annotate(f"{y:g}", (c, y), textcoords="offset points", xytext=place)
-        middle.set_yscale("log")
-        middle.set_ylabel("variance of the size (records²)")
+        middle.set(yscale="log", ylabel="variance of the size (records²)")
         for axes in (left, middle):
             axes.set_xscale("log")
             axes.set_xticks([5, 10, 20, 50, 100, 200], ["5", "10", "20", "50", "100", "200"])
@@ -103,8 +101,7 @@ def _matrix(axes: Axes, table: Table) -> None:
         ["A/2", "A/2", "⋯", "A"],
     ]
     axes.set_axis_off()
-    axes.set_xlim(0, 4)
-    axes.set_ylim(8.2, -1)
+    axes.set(xlim=(0, 4), ylim=(8.2, -1))
     for i, row in enumerate(symbols):
         for j, text in enumerate(row):
             axes.text(j + 0.5, i, text, ha="center", va="center", fontsize=7.5)

@@ -87,8 +87,7 @@ def along(found: Sweep) -> Figure:
             axes.set_xscale("log")
         if _spans(heights):
             axes.set_yscale("log")
-        axes.set_xlabel(found.parameter)
-        axes.set_ylabel(found.metric)
+        axes.set(xlabel=found.parameter, ylabel=found.metric)
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
         return figure
 

@@ -70,10 +70,8 @@ def draw(table: Table) -> style.Figure:
                         text, (xs[lowest], ys[lowest]), textcoords="offset points", xytext=offset
                     )
             axes.set_xlabel("k (children per vertex)")
-        left.set_ylim(0.05, 0.5)
-        left.set_ylabel("leading constant of MSE·ε²/lg(n)³ (1)")
-        right.set_ylim(0.9, 4)
-        right.set_ylabel("mean squared error over the least (1)")
+        left.set(ylim=(0.05, 0.5), ylabel="leading constant of MSE·ε²/lg(n)³ (1)")
+        right.set(ylim=(0.9, 4), ylabel="mean squared error over the least (1)")
         left.legend(loc="upper right")
         right.legend(loc="upper right", title="large mark: best k")
         style.letter((left, right), ("constants", "exact, with subtraction"))

@@ -66,9 +66,7 @@ def draw(table: Table) -> style.Figure:
                 axes.plot(xs, ys, label=str(curve), color="0.6", linestyle=look.dashes, zorder=1)
             else:
                 axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=6))
-        axes.set_xscale("log")
-        axes.set_xlabel("n (inputs)")
-        axes.set_ylabel("lg₁₀ of the largest δ (decades)")
+        axes.set(xscale="log", xlabel="n (inputs)", ylabel="lg₁₀ of the largest δ (decades)")
         style.key(figure, [axes], 3)
         n = max(table.numbers("n"))
         bound, least = table.values(

@@ -72,10 +72,9 @@ def draw(table: Table) -> style.Figure:
                 )
         axes.plot([1], [-6], "o", color="black", markersize=5, zorder=4)
         axes.annotate("(1, 10⁻⁶)", (1, -6), textcoords="offset points", xytext=(6, 3))
-        axes.set_xlabel("ε (nats)")
-        axes.set_ylabel("lg₁₀ δ (decades)")
-        axes.set_xlim(-0.05, 1.6)
-        axes.set_ylim(_LEAST, 0.4)
+        axes.set(
+            xlabel="ε (nats)", ylabel="lg₁₀ δ (decades)", xlim=(-0.05, 1.6), ylim=(_LEAST, 0.4)
+        )
         style.key(figure, [axes], 3)
         style.finding(
             figure,

@@ -59,10 +59,9 @@ def draw(table: Table) -> style.Figure:
         for axes, name in zip(grid, ("over_classic", "over_analytic"), strict=True):
             style.curves(axes, table, "delta", name)
             axes.axhline(2, color="0.5", linewidth=0.8, zorder=1)
-            axes.set_xscale("log")
-            axes.set_xlim(1e-30, 1)
-            axes.set_xlabel("δ (probability)")
-            axes.set_ylabel("variance ratio (1)")
+            axes.set(
+                xscale="log", xlim=(1e-30, 1), xlabel="δ (probability)", ylabel="variance ratio (1)"
+            )
         grid[0].set_ylim(0, 3)
         grid[1].set_yscale("log")
         style.key(figure, grid[:1])

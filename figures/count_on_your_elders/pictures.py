@@ -68,9 +68,11 @@ def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
             axes.fill_between([first + 0.1, last - 0.1], level - 0.3, level - 0.16, **shade)
     axes.plot([0, step], [-0.7, -0.7], color="black", linewidth=2, solid_capstyle="butt")
     axes.text(step / 2, -1.15, f"prefix of {step} inputs", ha="center", va="center")
-    axes.set_ylim(-1.5, top + 0.3)
-    axes.set_yticks(range(int(top) + 1))
-    axes.set_xlabel("inputs (time steps)")
-    axes.set_ylabel("level")
+    axes.set(
+        ylim=(-1.5, top + 0.3),
+        yticks=range(int(top) + 1),
+        xlabel="inputs (time steps)",
+        ylabel="level",
+    )
     axes.grid(visible=False)
     axes.legend(loc="upper left", title="vertices")

@@ -120,13 +120,10 @@ def draw(table: Table) -> style.Figure:
                 axes.plot(xs, ys, label=name, linewidth=1.0, **look.marked(len(xs), marks=5))
                 if panel in _NAMED:
                     style.tag(axes, (xs[-1], ys[-1]), name, shift=(3, -3))
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xlabel("n (inputs)")
+            axes.set(xscale="log", yscale="log", xlabel="n (inputs)")
         grid[0].set_ylabel("mean squared error at ε = 1 (inputs²)")
         for axes in grid[1:]:
-            axes.set_ylim(0.07, 3)
-            axes.set_ylabel("mean squared error · ε²/lg(n)³ (1)")
+            axes.set(ylim=(0.07, 3), ylabel="mean squared error · ε²/lg(n)³ (1)")
         style.key(figure, (grid[0], grid[3]), 3)
         titles = (_ALL, *(f"{p}; grey: other arities" for p in panels[1:3]), _SINCE)
         style.letter(grid, titles)

@@ -72,9 +72,7 @@ def draw(table: Table) -> style.Figure:
         for axes, count in zip(grid, counts, strict=True):
             style.curves(axes, table, "epsilon", "delta", looks=laws.LOOKS, releases=count)
             axes.set_xlabel("ε (nats)")
-        grid[0].set_yscale("log")
-        grid[0].set_ylim(_LEAST, 2)
-        grid[0].set_ylabel("exact δ(ε) (probability)")
+        grid[0].set(yscale="log", ylim=(_LEAST, 2), ylabel="exact δ(ε) (probability)")
         style.key(figure, grid)
         words = []
         for count in (counts[0], counts[-1]):

@@ -62,9 +62,7 @@ def draw(table: Table) -> style.Figure:
             looks = laws.LOOKS if panel == "compared" else None
             style.curves(axes, table, "epsilon", "delta", looks=looks, panel=panel)
             axes.set_xlabel("ε (nats)")
-        grid[0].set_yscale("log")
-        grid[0].set_ylim(1e-13, 20)
-        grid[0].set_ylabel("δ (probability; printed up to 2D + 1)")
+        grid[0].set(yscale="log", ylim=(1e-13, 20), ylabel="δ (probability; printed up to 2D + 1)")
         style.letter(grid, ("printed: (2D + 1)δ*", "exact δ", "D = 8"))
         grid[0].legend(loc="lower left")
         style.key(figure, grid[2:])

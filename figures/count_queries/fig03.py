@@ -67,10 +67,12 @@ def draw(table: Table) -> style.Figure:
         for axes, panel in zip(grid, table.distinct("panel"), strict=True):
             looks = laws.LOOKS if str(panel).startswith("compared") else None
             style.curves(axes, table, "eta", "delta", looks=looks, panel=panel)
-            axes.set_yscale("log")
-            axes.set_ylim(1e-9 if "2.2" in str(panel) else 1e-5, 3e3)
-            axes.set_xlabel("η, probability of a correct count (1)")
-            axes.set_ylabel("δ (probability)")
+            axes.set(
+                yscale="log",
+                ylim=(1e-9 if "2.2" in str(panel) else 1e-5, 3e3),
+                xlabel="η, probability of a correct count (1)",
+                ylabel="δ (probability)",
+            )
         grid[0].legend(loc="upper left", ncols=3)
         style.key(figure, grid[2:3])
         least = min(table.numbers("eta"))

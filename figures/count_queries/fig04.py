@@ -81,9 +81,7 @@ def draw(table: Table) -> style.Figure:
         for axes, panel in zip(grid, ("printed", "exact"), strict=True):
             style.curves(axes, table, "epsilon", "delta", looks=laws.LOOKS, panel=panel)
             axes.set_xlabel("ε (nats)")
-        grid[0].set_yscale("log")
-        grid[0].set_ylim(1e-10, 20)
-        grid[0].set_ylabel("δ (probability)")
+        grid[0].set(yscale="log", ylim=(1e-10, 20), ylabel="δ (probability)")
         style.letter(grid, ("as printed", "exact δ"))
         style.key(figure, grid, 3)
         printed, exact = (_superior_from(table, panel) for panel in ("printed", "exact"))

@@ -89,15 +89,15 @@ def draw(table: Table) -> style.Figure:
             xs, ys = table.points("x", "y", panel=_EACH, curve=curve)
             grid[2].plot(xs, ys, label=str(curve), **look.dots())
         for axes in grid[:2]:
-            axes.set_ylim(0.9, 130)
-            axes.set_ylabel("variance, spherical over elliptical (1)")
+            axes.set(ylim=(0.9, 130), ylabel="variance, spherical over elliptical (1)")
         grid[0].set_xlabel("s in Δⱼ = j⁻ˢ (1)")
-        grid[1].set_xscale("log")
-        grid[1].set_xlabel("t, largest over other Δⱼ (1)")
-        grid[2].set_xlabel("coordinate j (1)")
-        grid[2].set_xticks(range(1, 11))
-        grid[2].set_ylabel("variance of the noise (data units²)")
-        grid[2].set_ylim(10, 500)
+        grid[1].set(xscale="log", xlabel="t, largest over other Δⱼ (1)")
+        grid[2].set(
+            xlabel="coordinate j (1)",
+            xticks=range(1, 11),
+            ylabel="variance of the noise (data units²)",
+            ylim=(10, 500),
+        )
         style.key(figure, grid)
         saved = max(table.numbers("y", panel=_POWER, curve="d = 100"))
         formula, least = table.values(

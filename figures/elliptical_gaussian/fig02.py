@@ -116,20 +116,23 @@ def draw(table: Table) -> style.Figure:
                 axes.plot(xs, ys, label=part, **look.options())
                 xs, ys = table.points("x", "error", route="simulation", **where)
                 axes.plot(xs, ys, **look.dots())
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+            axes.set(xscale="log", yscale="log")
             axes.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
             axes.minorticks_off()
-            axes.set_ylim(1e-3, 1e6)
-            axes.set_xlabel("half-width of the box, c (sⱼ)")
-            axes.set_ylabel("squared error; mark: simulated (data units²)")
+            axes.set(
+                ylim=(1e-3, 1e6),
+                xlabel="half-width of the box, c (sⱼ)",
+                ylabel="squared error; mark: simulated (data units²)",
+            )
         for look, noise in zip(style.CURVES[4:], _BOTH, strict=False):
             xs, ys = table.points("x", "error", noise=noise, part="least")
             grid[2].plot(xs, ys, label=noise, **look.marked(len(xs)))
-        grid[2].set_xscale("log")
-        grid[2].set_yscale("log")
-        grid[2].set_xlabel("n (records)")
-        grid[2].set_ylabel("least total error over c (data units²)")
+        grid[2].set(
+            xscale="log",
+            yscale="log",
+            xlabel="n (records)",
+            ylabel="least total error over c (data units²)",
+        )
         style.key(figure, grid, 6)
         style.letter(grid, ("elliptical", "spherical", "best box"))
         n = max(table.numbers("x", part="least"))

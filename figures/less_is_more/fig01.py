@@ -91,10 +91,9 @@ def draw(table: Table) -> style.Figure:
             geometry.draw(axes, table, panel)
         axes = grid[3]
         style.curves(axes, table, "x", "y", marks=4, panel="bounds")
-        axes.set_ylim(0, 15)
-        axes.set_xticks([0, 90, 180])
-        axes.set_xlabel("θ (degrees)")
-        axes.set_ylabel("sum of two sides (‖v‖)")
+        axes.set(
+            ylim=(0, 15), xticks=[0, 90, 180], xlabel="θ (degrees)", ylabel="sum of two sides (‖v‖)"
+        )
         style.key(figure, grid[3:])
         at = max(table.numbers("x", panel="bounds"))
         bound, largest = table.values(

@@ -86,15 +86,16 @@ def draw(table: Table) -> style.Figure:
     with style.panels(1, 5, height=2.5) as (figure, grid):
         for axes, panel in zip(grid[:4], _DRAWN, strict=True):
             geometry.draw(axes, table, panel)
-            axes.set_xlim(-0.8, 0.8)
-            axes.set_ylim(-0.25, 1.25)
+            axes.set(xlim=(-0.8, 0.8), ylim=(-0.25, 1.25))
         axes = grid[4]
         style.curves(axes, table, "x", "y", marks=4, panel="probability")
-        axes.set_xscale("log")
-        axes.set_xticks([1e-6, 1e-3, 1])
-        axes.set_ylim(0, 1.05)
-        axes.set_xlabel("ε (nats)")
-        axes.set_ylabel("probability (1)")
+        axes.set(
+            xscale="log",
+            xticks=[1e-6, 1e-3, 1],
+            ylim=(0, 1.05),
+            xlabel="ε (nats)",
+            ylabel="probability (1)",
+        )
         style.key(figure, grid[4:])
         name = f"M = {_DIMENSIONS[-1]}"
         xs, ys = table.points("x", "y", panel="probability", curve=name)

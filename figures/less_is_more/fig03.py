@@ -111,10 +111,7 @@ def draw(table: Table) -> style.Figure:
             geometry.draw(axes, table, panel)
         axes = grid[2]
         style.curves(axes, table, "x", "y", panel="mass")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("w (1)")
-        axes.set_ylabel("P(|⟨u, v⟩| ≤ w) (probability)")
+        axes.set(xscale="log", yscale="log", xlabel="w (1)", ylabel="P(|⟨u, v⟩| ≤ w) (probability)")
         style.key(figure, grid[2:])
         name = f"M = {_DIMENSIONS[-1]}"
         xs, ys = table.points("x", "y", panel="mass", curve=name)

@@ -115,9 +115,7 @@ def draw(table: Table) -> style.Figure:
                 for what, mark in (("expected", "|"), ("paper", "x")):
                     xs = table.numbers("loss", kind=kind, what=what, mechanism=name)
                     axes.plot(xs, [row] * len(xs), mark, color="black", markersize=9, zorder=4)
-            axes.set_xscale("log")
-            axes.set_xlim(1e0, 1e23)
-            axes.set_ylim(3.6, -0.6)
+            axes.set(xscale="log", xlim=(1e0, 1e23), ylim=(3.6, -0.6))
             axes.set_yticks(range(len(_NAMES)), _ROWS)
             axes.set_ylabel("mechanism")
         grid[0].sharex(grid[1])

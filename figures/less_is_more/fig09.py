@@ -79,11 +79,8 @@ def draw(table: Table) -> style.Figure:
                     Line2D([], [], color="0.3", linestyle=dash, label=f"ε = {eps}")
                     for eps, dash in dashes.items()
                 ]
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xlabel("M (coordinates)")
-        grid[0].set_ylim(1e6, 1e36)
-        grid[0].set_ylabel("E‖n‖² (Δ²)")
+            axes.set(xscale="log", yscale="log", xlabel="M (coordinates)")
+        grid[0].set(ylim=(1e6, 1e36), ylabel="E‖n‖² (Δ²)")
         style.letter(grid, (calibrations.KINDS[panel] for panel in ("printed", "verified")))
         figure.legend(handles=both, loc="outside lower center", ncols=3)
         grow = {}

@@ -248,8 +248,7 @@ def draw(table: Table) -> style.Figure:
                     axes.set_ylim(bottom=0)
                     axes.set_ylabel("total deviation (features²)")
                 else:
-                    axes.set_ylim(0.4, 1)
-                    axes.set_ylabel("accuracy on test records")
+                    axes.set(ylim=(0.4, 1), ylabel="accuracy on test records")
         kinds = [calibrations.KINDS[kind] for kind in _KINDS]
         style.letter(grid, [f"{w}: {k}" for k in kinds for w in ("deviation", "accuracy")])
         style.key(figure, grid, 5)

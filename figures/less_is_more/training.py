@@ -211,9 +211,7 @@ def draw(table: Table) -> style.Figure:
                         if what == "train":
                             drawn |= {"linewidth": 0.8, "marker": ""}
                         axes.plot(xs, ys, **drawn)
-                axes.set_ylim(0, 1)
-                axes.set_xlabel("epochs")
-                axes.set_ylabel("accuracy")
+                axes.set(ylim=(0, 1), xlabel="epochs", ylabel="accuracy")
         panels = [(kind, total) for kind in _KINDS for total in totals]
         words = [f"{calibrations.KINDS[k]}, ε = {t}\n{_about(table, k, t)}" for k, t in panels]
         style.letter(grid, words)

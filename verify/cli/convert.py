@@ -41,13 +41,15 @@ _GIVEN = {
 
 
 QUESTIONS = (
-    Question("epsilon", "delta", "E", "delta at this epsilon"),
-    Question("delta", "epsilon", "D", "least epsilon at this delta"),
-    Question("alpha", "beta", "A", "least type II error at this type I error"),
-    Question("tpr-at-fpr", "true_positive_rate", "A", "largest power at this false positive rate"),
-    Question("order", "renyi", "R", "Renyi divergence of this order"),
-    Question("rho", "rho", None, "least rho of zCDP"),
-    Question("to-mu", "mu", None, "least mu of Gaussian DP"),
+    Question("epsilon", "E", "delta at this epsilon", key="delta"),
+    Question("delta", "D", "least epsilon at this delta", key="epsilon"),
+    Question("alpha", "A", "least type II error at this type I error", key="beta"),
+    Question(
+        "tpr-at-fpr", "A", "largest power at this false positive rate", key="true_positive_rate"
+    ),
+    Question("order", "R", "Renyi divergence of this order", key="renyi"),
+    Question("rho", None, "least rho of zCDP"),
+    Question("to-mu", None, "least mu of Gaussian DP", key="mu"),
 )
 
 

@@ -67,26 +67,21 @@ class Plot(Protocol):
 
 
 QUESTIONS = (
-    Question("epsilon", "delta", "E", "delta at this epsilon (any real number)", "profile.delta"),
-    Question("delta", "epsilon", "D", "least epsilon at this delta", "profile.epsilon"),
-    Question("alpha", "beta", "A", "least type II error at this type I error", "tradeoff.beta"),
+    Question(
+        "epsilon", "E", "delta at this epsilon (any real number)", "profile.delta", key="delta"
+    ),
+    Question("delta", "D", "least epsilon at this delta", "profile.epsilon", key="epsilon"),
+    Question("alpha", "A", "least type II error at this type I error", "tradeoff.beta", key="beta"),
     Question(
         "tpr-at-fpr",
-        "true_positive_rate",
         "A",
         "largest true positive rate of an attack at this false positive rate",
         "tradeoff.power",
+        key="true_positive_rate",
     ),
-    Question("order", "renyi", "R", "Renyi divergence of this order", "guarantees.renyi"),
+    Question("order", "R", "Renyi divergence of this order", "guarantees.renyi", key="renyi"),
+    Question("total-variation", None, "delta at epsilon 0", "guarantees.total_variation"),
     Question(
-        "total-variation",
-        "total_variation",
-        None,
-        "delta at epsilon 0",
-        "guarantees.total_variation",
-    ),
-    Question(
-        "mu",
         "mu",
         None,
         "ask for mu of Gaussian DP: exact, or the best above and below (to claim a mu: dpassay "
@@ -95,34 +90,26 @@ QUESTIONS = (
     ),
     Question(
         "rho",
-        "rho",
         None,
         "ask for the least rho of zCDP (to claim one: dpassay verify --rho R)",
         "guarantees.rho",
     ),
     Question(
         "loss-cdf",
-        "loss_cdf",
         "L",
         "least probability that the privacy loss is at most this",
         "guarantees.loss_cdf",
     ),
     Question(
-        "mse",
-        "mse",
-        None,
-        "mean squared error, averaged over the outputs",
-        "utility.mean_squared_error",
+        "mse", None, "mean squared error, averaged over the outputs", "utility.mean_squared_error"
     ),
     Question(
         "mean-absolute-error",
-        "mean_absolute_error",
         None,
         "mean absolute error, averaged over the outputs",
         "accuracy.mean_absolute_error",
     ),
     Question(
-        "quantile",
         "quantile",
         "P",
         "least number that the noise is below with this probability",
@@ -130,14 +117,11 @@ QUESTIONS = (
     ),
     Question(
         "absolute-quantile",
-        "absolute_quantile",
         "P",
         "least error that is not exceeded with this probability",
         "accuracy.absolute_quantile",
     ),
-    Question(
-        "variance", "variance", None, "variance of each released coordinate", "utility.variance"
-    ),
+    Question("variance", None, "variance of each released coordinate", "utility.variance"),
 )
 _DEFAULT = {
     "epsilon": ("0", "0.1", "0.5", "1", "2", "4", "8"),

@@ -22,13 +22,17 @@ class Question:
 
     option: str
     """The option without its dashes."""
-    key: str
-    """The name of the answer."""
     metavar: str | None
     """Stands for the argument; None for a question without one."""
     help: str
     function: str = ""
     """The module and the function of `accountant.questions` that answer it."""
+    key: str = ""
+    """The name of the answer, where it is not that of the question."""
+
+    def __post_init__(self) -> None:
+        """Fill in the name of the answer."""
+        object.__setattr__(self, "key", self.key or self.name)
 
     @property
     def name(self) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, final
 
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
@@ -178,26 +179,18 @@ def draw(table: Table) -> Figure:
             axes.set_ylim(bottom=least)
         else:
             axes.set_ylim(bottom=0)
+        place: Any = (
+            "best"  # named outcomes stand in the order of a list: the legend beside the ends
+        )
         if table.names:
-            axes.set_xticks(table.outcomes, [_wrapped(name) for name in table.names], fontsize=8)
+            place = "upper center" if len(table.names) < _FEW else "upper right"
+            names = [textwrap.fill(name, 14) for name in table.names]
+            axes.set_xticks(table.outcomes, names, fontsize=8)
         else:
             axes.set_xlabel("outcome")
         axes.set_ylabel("probability" if table.discrete else "density")
-        axes.legend(loc=_place(table))
+        axes.legend(loc=place)
         return figure
-
-
-def _place(table: Table) -> Literal["best", "upper center", "upper right"]:
-    """Return where the legend covers nothing: named outcomes stand in the order of a list."""
-    if not table.names:
-        return "best"
-    return "upper center" if len(table.names) < _FEW else "upper right"
-
-
-def _wrapped(name: str) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(name, 14))
 
 
 def _runs(table: Table) -> Sequence[tuple[float, float]]:

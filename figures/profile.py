@@ -64,14 +64,6 @@ class Table:
     estimated: bool = False
     """Whether the values are floats without proof, which the title says."""
 
-    def _repr_svg_(self) -> str:
-        """Return the picture, for notebooks."""
-        import io
-
-        file = io.StringIO()
-        draw(self).savefig(file, format="svg", metadata={"Date": None})
-        return file.getvalue()
-
 
 def plot(
     mechanism: Mechanism,

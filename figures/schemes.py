@@ -22,21 +22,13 @@ _THIN = 1.01
 
 @final
 @dataclass(frozen=True, slots=True)
-class Row:
-    """ε of one sampling at some numbers of epochs."""
-
-    sampling: str
-    epsilons: tuple[Interval, ...]
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class Table:
     """What is drawn."""
 
     title: str
     epochs: tuple[int, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[tuple[str, tuple[Interval, ...]], ...]
+    """Each sampling, and ε at these numbers of epochs."""
 
 
 def compute(schemes: Schemes) -> Table:
@@ -44,7 +36,7 @@ def compute(schemes: Schemes) -> Table:
     last = max(_LEAST_LAST, round(schemes.epochs))
     epochs = sorted({round(last ** (i / (_POINTS - 1))) for i in range(_POINTS)})
     rows = tuple(
-        Row(run.sampling, tuple(schemes.again(run, each).epsilon for each in epochs))
+        (run.sampling, tuple(schemes.again(run, each).epsilon for each in epochs))
         for run in schemes.runs
     )
     return Table(schemes.title, tuple(epochs), rows)
@@ -53,15 +45,15 @@ def compute(schemes: Schemes) -> Table:
 def draw(table: Table) -> Figure:
     """Draw a table, both axes logarithmic."""
     with style.sheet() as (figure, axes):
-        for curve, row in zip(style.CURVES, table.rows, strict=False):
-            low = [float(epsilon.lower) for epsilon in row.epsilons]
-            high = [float(epsilon.upper) for epsilon in row.epsilons]
+        for curve, (sampling, epsilons) in zip(style.CURVES, table.rows, strict=False):
+            low = [float(epsilon.lower) for epsilon in epsilons]
+            high = [float(epsilon.upper) for epsilon in epsilons]
             options = curve.marked(len(high))
             if any(b > _THIN * a for a, b in zip(low, high, strict=True)):
                 axes.fill_between(table.epochs, low, high, color=curve.colour, alpha=0.2)
                 axes.plot(table.epochs, low, **options)
                 options.pop("marker")
-            axes.plot(table.epochs, high, label=row.sampling, **options)
+            axes.plot(table.epochs, high, label=sampling, **options)
         axes.set(xscale="log", yscale="log", xlabel="epochs", ylabel="ε (nats)")
         axes.set_title(table.title, fontsize=9, loc="left")
         axes.legend()

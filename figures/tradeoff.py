@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from accountant.questions.tradeoff import power
 from figures import style
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.6, 3.4
@@ -125,17 +124,11 @@ def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | Non
 
 def draw(table: Table) -> Figure:
     """Draw β = 1 − power against α, both from 0 to 1."""
-    with style.sheet(WIDTH, HEIGHT) as (figure, axes):
-        true = [1 - value for value in table.true]
-        claimed = [1 - value for value in table.claimed]
-        _two(axes, table.alphas, true, claimed, table, worse=operator.lt)
-        if table.point is not None:
-            _mark(axes, table.point[0], 1 - table.point[1])
-        axes.set(
-            xlim=(0, 1), ylim=(0, 1.02), xlabel="α: false positives", ylabel="β: false negatives"
-        )
-        axes.legend(loc="upper right")
-        return figure
+    true, claimed = ([1 - value for value in side] for side in (table.true, table.claimed))
+    point = None if table.point is None else (table.point[0], 1 - table.point[1])
+    axes = {"xlim": (0, 1), "ylim": (0, 1.02), "ylabel": "β: false negatives"}
+    lines = (table.alphas, true, claimed)
+    return _drawn(table, lines, point, axes, worse=operator.lt, legend="upper right")
 
 
 def excess(table: Table) -> list[tuple[float, float]]:
@@ -152,52 +145,47 @@ def excess(table: Table) -> list[tuple[float, float]]:
 
 def draw_excess(table: Table) -> Figure:
     """Draw the excess, which the table has, and the claimed δ."""
-    with style.sheet(WIDTH, HEIGHT) as (figure, axes):
-        alphas, values = zip(*excess(table), strict=True)
-        _two(axes, alphas, values, [table.delta] * len(alphas), table, worse=operator.gt)
-        if table.point is not None and table.epsilon is not None:
-            factor = math.exp(min(table.epsilon, 700.0))
-            _mark(axes, table.point[0], table.point[1] - factor * table.point[0])
-        axes.set(xscale="log", yscale="log", xlabel="α: false positives", ylabel="1 − β − e$^ε$·α")
-        axes.legend()
-        return figure
+    alphas, values = zip(*excess(table), strict=True)
+    point = None
+    if table.point is not None and table.epsilon is not None:
+        factor = math.exp(min(table.epsilon, 700.0))
+        point = table.point[0], table.point[1] - factor * table.point[0]
+    axes = {**_LOGARITHMIC, "ylabel": "1 − β − e$^ε$·α"}
+    lines = (alphas, values, [table.delta] * len(alphas))
+    return _drawn(table, lines, point, axes, worse=operator.gt, legend="best")
 
 
 def draw_near(table: Table) -> Figure:
     """Draw power against α at few false positives, both on logarithmic scales."""
-    with style.sheet(WIDTH, HEIGHT) as (figure, axes):
-        rows = [row for row in table.near if min(row) > _LEAST]
-        alphas, true, claimed = zip(*rows, strict=True)
-        _two(axes, alphas, true, claimed, table, worse=operator.gt)
-        if table.point is not None and min(table.point) > _LEAST:
-            _mark(axes, *table.point)
-        axes.set(
-            xscale="log",
-            yscale="log",
-            xlim=(alphas[0], 1),
-            xlabel="α: false positives",
-            ylabel="1 − β: true positives",
-        )
-        axes.legend(loc="lower right")
-        return figure
+    rows = [row for row in table.near if min(row) > _LEAST]
+    point = table.point if table.point is not None and min(table.point) > _LEAST else None
+    axes = {**_LOGARITHMIC, "xlim": (rows[0][0], 1), "ylabel": "1 − β: true positives"}
+    lines = tuple(zip(*rows, strict=True))
+    return _drawn(table, lines, point, axes, worse=operator.gt, legend="lower right")
 
 
-def _two(
-    axes: Axes,
-    x: Sequence[float],
-    true: Sequence[float],
-    claimed: Sequence[float],
+_LOGARITHMIC = {"xscale": "log", "yscale": "log"}
+
+
+def _drawn(
     table: Table,
+    lines: Sequence[Sequence[float]],
+    point: tuple[float, float] | None,
+    about: Mapping[str, Any],
     *,
     worse: Callable[[float, float], bool],
-) -> None:
-    """Draw both curves, and shade where the true one is worse than the claimed one."""
-    axes.plot(x, true, label="true", **style.CURVES[0].options())
-    look = style.CURVES[3]
-    axes.plot(x, claimed, label=f"claimed {table.claim}", **look.options())
-    beyond = [worse(a, b) for a, b in zip(true, claimed, strict=True)]
-    axes.fill_between(x, true, claimed, beyond, color=look.colour, alpha=0.25, linewidth=0)
-
-
-def _mark(axes: Axes, x: float, y: float) -> None:
-    axes.plot([x], [y], "o", color="black", markersize=5, zorder=3, label="the event S")
+    legend: Any,
+) -> Figure:
+    """Draw the true and the claimed line; shade where the true one is worse; mark the event."""
+    x, true, claimed = lines
+    with style.sheet(WIDTH, HEIGHT) as (figure, axes):
+        axes.plot(x, true, label="true", **style.CURVES[0].options())
+        look = style.CURVES[3]
+        axes.plot(x, claimed, label=f"claimed {table.claim}", **look.options())
+        beyond = [worse(a, b) for a, b in zip(true, claimed, strict=True)]
+        axes.fill_between(x, true, claimed, beyond, color=look.colour, alpha=0.25, linewidth=0)
+        if point is not None:
+            axes.plot(*point, "o", color="black", markersize=5, zorder=3, label="the event S")
+        axes.set(xlabel="α: false positives", **about)
+        axes.legend(loc=legend)
+        return figure

@@ -94,15 +94,6 @@ def test_a_comparison_shows_its_table() -> None:
     assert {line.count("|") for line in lines} == {5}
 
 
-def test_a_profile_shows_its_picture() -> None:
-    from figures import profile
-
-    table = profile.compute(dpassay.Laplace(scale=2))
-    text = table._repr_svg_()
-    assert text.count("<svg") == 1
-    assert text.rstrip().endswith("</svg>")
-
-
 def test_an_audit_and_a_check_show_what_they_print() -> None:
     audited = dpassay.audit("Laplace(1)", epsilon="0.5", samples=2000, seed=1)
     _, certificate = dpassay.certify("Laplace(2)", epsilon="0.5")

@@ -99,12 +99,12 @@ _BOARD = (
     _Line(
         "count-on-your-elders/lemma-5-4",
         "Laplace noise, 4 counts, ε = 10",
-        {"epsilon": "10", "delta": "0.000001"},
+        {"epsilon": "10", "delta": "1e-6"},
     ),
     _Line(
         "elliptical-gaussian/theorem-1",
         "textbook Gaussian formula, ε = 0.5",
-        {"epsilon": "0.5", "delta": "0.00001"},
+        {"epsilon": "0.5", "delta": "1e-5"},
     ),
     _Line(
         "better-gaussian/theorem-3-1",

@@ -77,7 +77,7 @@ def polished(
 
     `bits` and `visible` are those of `lp.refine.optimal_basis`, which may raise UndecidedError.
     """
-    with ctx.workprec(3 * bits + 256):
+    with ctx.workprec(2 * bits + 128):
         value = ratio()
         optimal = optimal_basis(program.at(arb(value)), solver, basis, bits, visible=visible)
         if exactly and isinstance(value, fmpq):

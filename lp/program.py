@@ -128,7 +128,7 @@ class Scaled:
     and `values` hold the sparse rows. Entries below
     `_NEGLIGIBLE` are left out, and the columns that lose one cost a little instead, so that
     they do not grow without bound: the solver only guesses, and what it guesses is corrected by
-    pivots and proved afterwards in exact arithmetic.
+    `lp.refine` and proved afterwards in exact arithmetic.
     """
 
     starts: NDArray[np.int32]

@@ -92,6 +92,6 @@ def draw(table: Table) -> style.Figure:
         style.finding(
             figure,
             f"At ε = {near:g} the mechanism has δ = {ours:.1g}, the discrete Gaussian of the same "
-            f"variance δ = {other:.1g}, the geometric law with the same η δ = {last:.1g}",
+            f"variance δ = {other:.1g}, and the geometric law, of the same η, δ = {last:.1g}",
         )
         return figure

@@ -17,11 +17,11 @@ def test_epsilon_against_epochs_is_what_each_run_has(tmp_path: Path) -> None:
     drawn = schemes.compute(table)
     assert drawn.epochs[0] == 1
     assert drawn.epochs[-1] == 10
-    for row in drawn.rows:
-        lower = [epsilon.lower for epsilon in row.epsilons]
+    for _, epsilons in drawn.rows:
+        lower = [epsilon.lower for epsilon in epsilons]
         assert lower == sorted(lower)
     again = dpassay.dpsgd(4, 10, 40, epochs=10, delta="1e-5", sampling="shuffle")
-    assert drawn.rows[2].epsilons[-1] == again.epsilon
+    assert drawn.rows[2][1][-1] == again.epsilon
     figure = table.plot(tmp_path / "epochs.svg")
     assert len(figure.axes[0].get_legend().get_texts()) == len(table.runs)
     assert "batches of 10 of 40, noise multiplier 4" in figure.axes[0].get_title(loc="left")

@@ -23,6 +23,9 @@ from accountant.numbers.precision import ctx
 
 _PRECISION = 128
 """Bits of what is left of δ."""
+_LARGE, _FEW = ExactReal.of_rational(Fraction(1, 2)), Fraction(1, 10**5)
+"""A large δ, and the relative width of ε above it, hardly more than ln(1 − δ): ten digits take ten
+seconds."""
 
 
 @final
@@ -60,8 +63,7 @@ class Loop:
             raise expected("batch_size", batch, f"≤ dataset_size={size}", "Are the two swapped?")
         if (epochs is None) == (steps is None):
             raise InvalidInputError(
-                "Expected the length of the run: epochs=30 (--epochs 30) or steps=7032 "
-                "(--steps 7032), one of them."
+                "Expected the length of the run: epochs=30 or steps=7032, one of them."
             )
         if steps is not None:
             return cls(batch, size, None, integer("steps", steps, least=1), people, most)
@@ -156,6 +158,8 @@ def enclosed(
 ) -> Interval:
     """Return ε(δ), to a relative width where it is reached, else as it comes soon."""
     found: Interval
+    if relative_width is None and delta > _LARGE:
+        relative_width = _FEW
     with contextlib.suppress(UndecidedError):
         found = ask.epsilon(mechanism, delta, adjacency=adjacency, relative_width=relative_width)
         return found

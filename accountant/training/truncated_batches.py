@@ -50,7 +50,7 @@ from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
-from accountant.training.loops import least_epsilon, rational_below
+from accountant.training.loops import enclosed, least_epsilon, rational_below
 
 _PRECISION = 128
 """Bits of binomial tails: ten digits remain of them for N up to 1e9."""
@@ -99,7 +99,11 @@ class TruncatedBatches:
     def lower(self, delta: ExactReal) -> Decimal:
         """Return a lower bound of ε(δ)."""
         kept = 1 - self.crowded
-        return _epsilon(self.run(0, kept), delta).lower if kept else least_epsilon(delta)
+        return (
+            enclosed(self.run(0, kept), Adjacency.ADD_REMOVE, delta).lower
+            if kept
+            else least_epsilon(delta)
+        )
 
     def upper(self, delta: ExactReal) -> tuple[Decimal, int]:
         """Return an upper bound of ε(δ), and m_l."""
@@ -107,7 +111,7 @@ class TruncatedBatches:
         runs = [self.run(m) for m, _ in levels]
         last, beyond = levels[-1]
         left = ExactReal.of_rational(rational_below(delta) - beyond)
-        bound = _epsilon(runs[-1], delta if beyond == 0 else left).upper
+        bound = enclosed(runs[-1], Adjacency.ADD_REMOVE, delta if beyond == 0 else left).upper
         if len(levels) > 1:
             falling = list(accumulate((tail for _, tail in reversed(levels)), max))
             tails = [Fraction(1), *reversed(falling)]  # bounds, of which each is at least the next
@@ -166,7 +170,7 @@ class TruncatedBatches:
             )
             return math.log(total) - aim if total else -math.inf
 
-        least, highest = float(_epsilon(runs[0], left).lower), float(most)
+        least, highest = float(enclosed(runs[0], Adjacency.ADD_REMOVE, left).lower), float(most)
         if not excess(least) > 0 > excess(highest) > -math.inf:
             return []
         root = Fraction(float(brentq(excess, least, highest, rtol=_NEAR)))
@@ -182,11 +186,6 @@ def sampled(
     law = [kept * math.comb(group, i) * q**i * (1 - q) ** (group - i) for i in range(group + 1)]
     law[0] += 1 - kept
     return MixtureOfGaussians(sigma, [moves * i for i in range(group + 1)], law)
-
-
-def _epsilon(mechanism: Mechanism, delta: ExactReal) -> Interval:
-    found: Interval = ask.epsilon(mechanism, delta, adjacency=Adjacency.ADD_REMOVE)
-    return found
 
 
 def _delta(mechanism: Mechanism, epsilon: Decimal) -> Fraction:

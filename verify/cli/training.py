@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser, quiet="print the answer only")
 
 
+_OPTIONS = {
+    "noise_multiplier": "--noise-multiplier",
+    "truncated_batch_size": "--truncated-batch",
+    "batch_size": "--batch",
+    "dataset_size": "--size",
+    **{name: f"--{name}" for name in ("epsilon", "delta", "epochs", "steps", "group")},
+    **{name: f"--{name}" for name in ("sampling", "neighbours")},
+}
+"""The options, by the arguments that errors name."""
+_ARGUMENT = re.compile(rf"\b(?:{'|'.join(_OPTIONS)})(?==)|(?<=Expected )\w+\b|\b\w+_\w+\b")
+
+
 def run(options: argparse.Namespace) -> int:
-    """Ask and print."""
+    """Ask and print; errors name options."""
+    from accountant.errors import InvalidInputError
+
+    try:
+        return _run(options)
+    except InvalidInputError as error:
+        words = _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), str(error))
+        raise InvalidInputError(words) from error
+
+
+def _run(options: argparse.Namespace) -> int:
     from accountant.errors import InvalidInputError
     from accountant.training import dpsgd, dpsgd_noise, training_schemes
 

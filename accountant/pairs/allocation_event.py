@@ -1,18 +1,27 @@
-"""Several Gaussian steps of a random allocation: what the mean of the likelihood ratios tells.
+"""Several Gaussian steps of a random allocation: what a mean of powers of likelihood ratios tells.
 
-P adds μ to k of t normal coordinates, all sets being equally likely; Q to none. W is the mean of
-the e^{μZ_j − μ²/2}. For every c the event A = {W > c} has P(A) − e^ε Q(A) ≤ H(ε), and for (Q, P)
-{W ≤ c} has. The best c gives what is seen of the outputs through W alone, nearly all where t is
-large: there dP/dQ is about W^k.
+P adds μ to k of t normal coordinates, all sets being equally likely; Q to none. For 0 < θ ≤ 1 let W
+be the mean of the e^{θμZ_j − θ²μ²/2}. For every c the event A = {W > c} has P(A) − e^ε Q(A) ≤ H(ε),
+and for (Q, P) {W ≤ c} has. θ = 1 is nearly best where t is large: dP/dQ is about W^k. Elsewhere one
+large coordinate is less than k of them, which a smaller θ sees.
+
+*What is open.* With p_i = Σ_j X_j^i, X the likelihood ratio of a step, dP/dQ of k = 2 is
+(p₁² − p₂)/(t(t − 1)). As e^{−sp₁²} = E e^{ayp₁} for normal y, a² = −2s, E e^{−s(p₁² − p₂)} is the
+mean over y of (E e^{ayX + sX²})^t. For s = ir and a line of y where ayX is imaginary this power is
+at most 1, but its integral is one of e^{iy²/2} with about t/r turns that count; on every other line
+Re ayX grows with X at one end of it, and for a lognormal X the mean is infinite there. Turning the
+line of X as well makes sX² grow, or ayX at the other end: only p₁² ≥ p₂ of all X together bounds
+them. A proof would have to treat steps with large X apart, by their number.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import final
+from typing import NamedTuple, final
 
 from flint import arb
 
@@ -20,7 +29,7 @@ from accountant.core.pair import ProfileOnly, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
-from accountant.pairs.allocation_sum import LEAST_BITS, AllocationSum, root_of_log
+from accountant.pairs.allocation_sum import LEAST_BITS, AllocationSum
 from accountant.pairs.mean_lognormal import MeanLognormal
 
 _ENOUGH = 40
@@ -28,13 +37,30 @@ _ENOUGH = 40
 _MOST_BITS = 640
 """Bits of probabilities at most: those of a δ of 1e-180."""
 _SHARED = 7
-"""Bits of the ε by which c is chosen: those near it share the event, which is nearly the best."""
-_STEPS = 12
-"""Steps of the search for ln c: its ends come nearer by a factor of three hundred."""
+"""Bits of the ε by which an event is chosen: those near it share one, which is nearly the best."""
+_NEAR = 1 / 32
+"""How near ln c is to the best one, in standard deviations of ln W: H hardly falls."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 """Share of the golden section: each step asks for one value."""
 _DIGITS = 7
 """Of ln c."""
+_EIGHTHS = range(8, 1, -1)
+"""The 8θ that are tried, as long as they help."""
+_NEVER = -1e9
+"""Less than every ε, and than every logarithm of a probability that is seen."""
+_UNSEEN = 2.0 ** (16 - LEAST_BITS)
+"""Probabilities below that are rounding."""
+_LARGEST = 700.0
+"""The largest ε for which an event is chosen: floats hold its exponential."""
+_ROUNDS = 8
+"""Events of an estimate after the first, at most: each is that of the ε before."""
+
+
+class Event(NamedTuple):
+    """A, by θ and ln c."""
+
+    power: ExactReal
+    log_threshold: ExactReal
 
 
 @final
@@ -51,56 +77,132 @@ class AllocationEvent(ProfileOnly):
     steps: int
     participations: int
     mixed_first: bool = True
-    chosen: ExactReal | None = None
-    """ln c, where it is the same for all ε."""
+    chosen: Event | None = None
+    """That of all ε, where it is the same."""
 
-    def hockey_stick(self, epsilon: ExactReal, floor: float = 0.0) -> arb:
-        """Return P(A) − e^ε Q(A), or 0 if that is more: not more than H(ε).
-
-        What is below a floor is only bounded.
-        """
-        at, bits = self.log_threshold(epsilon), LEAST_BITS
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return P(A) − e^ε Q(A), or 0 if that is more: not more than H(ε)."""
+        event, bits = self.event(epsilon), LEAST_BITS
         while True:
             with ctx.workprec(bits + _ENOUGH):
-                p, q = self._event(at, bits)
+                p, q = self._probabilities(event, bits)
                 found = p - epsilon.ball().exp() * q
-            if found.rel_accuracy_bits() >= _ENOUGH or found < floor or bits > _MOST_BITS:
+            if found.rel_accuracy_bits() >= _ENOUGH or found < 0 or bits > _MOST_BITS:
                 return found.max(arb(0))
             bits *= 2
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return the ε ≥ 0 with ln H(ε) = log_delta from few bits."""
-        largest = self.participations * self._single.largest_epsilon(log_delta)
-        return root_of_log(self.hockey_stick, log_delta, largest)
+    def estimate_epsilon(self, log_delta: float) -> float:
+        """Return the ε with ln H(ε) = log_delta from few bits: ln (P(A) − δ)/Q(A) at the best A."""
+        delta = math.exp(log_delta)
+        largest = self.participations * _sum(self.mu, self.steps).largest_epsilon(log_delta)
+
+        def gain(p: float, q: float) -> float:
+            return math.log((p - delta) / q) if p > delta and q > _UNSEEN else _NEVER + p
+
+        _, found = self._best(gain, (math.log1p(-delta), min(largest, _LARGEST)))
+        for _ in range(_ROUNDS):
+            event = self.event(ExactReal.of_rational(Fraction(found)))
+            last, found = found, gain(*self._rough(event))
+            if found in {last, _NEVER}:
+                break
+        return found
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the probabilities of A and of its complement."""
-        p, q = self._event(self.log_threshold(epsilon), max(ctx.prec, LEAST_BITS))
+        p, q = self._probabilities(self.event(epsilon), max(ctx.prec, LEAST_BITS))
         return Tails(p, 1 - p, q, 1 - q)
 
-    def log_threshold(self, epsilon: ExactReal) -> ExactReal:
-        """Return ln c."""
-        if self.chosen is not None:
-            return self.chosen
-        return _log_threshold(self, shortened(float(epsilon), _SHARED))
+    def event(self, epsilon: ExactReal) -> Event:
+        """Return A."""
+        at = max(-_LARGEST, min(float(epsilon), _LARGEST))
+        return self.chosen or _event(self, shortened(at, _SHARED))
 
     def attained(self, epsilon: ExactReal) -> AllocationEvent:
         """Return the event for one ε."""
-        return replace(self, chosen=self.log_threshold(epsilon))
+        return replace(self, chosen=self.event(epsilon))
 
-    def _event(self, at: ExactReal, bits: int) -> tuple[arb, arb]:
-        """Return P(A) and Q(A) with errors of about 2^−bits, of the laws in the order of the pair.
+    def _best(
+        self, gain: Callable[[float, float], float], losses: tuple[float, float]
+    ) -> tuple[Event, float]:
+        """Return A with nearly the largest gain in P(A) and Q(A), and that, for ε in a range.
 
-        W exceeds e^at in A, or does not with the mixture last.
+        For each θ by a golden section, the gain having one maximum in c. Where nothing is seen of A
+        the gain is the same everywhere, and A should be larger.
         """
-        several = AllocationSum(((MeanLognormal(self.mu, self.steps, self.participations), 1),))
-        p_below, _ = several.below_and_above(at, bits)
-        _, q_above = self._single.below_and_above(at, bits)
-        return (1 - p_below, q_above) if self.mixed_first else (1 - q_above, p_below)
+        best: tuple[Event, float] | None = None
+        for power in (Fraction(eighths, 8) for eighths in _EIGHTHS):
+            theta, width = ExactReal.of_rational(power), float(power) * self._deviation
+
+            def value(at: float, theta: ExactReal = theta) -> tuple[float, float]:
+                return gain(*self._rough(self._at(theta, at))), at
+
+            low, high = self._range(float(power), losses)
+            lower, higher = (
+                value(high - _GOLDEN * (high - low)),
+                value(low + _GOLDEN * (high - low)),
+            )
+            while high - low > _NEAR * width:
+                if lower[0] < higher[0]:
+                    low, lower = lower[1], higher
+                    higher = value(low + _GOLDEN * (high - low))
+                else:
+                    high, higher = higher[1], lower
+                    lower = value(high - _GOLDEN * (high - low))
+            if best is None or lower[0] > best[1]:
+                best = self._at(theta, lower[1]), lower[0]
+            elif best[1] > _NEVER / 2:
+                break
+        assert best is not None
+        return best
+
+    def _at(self, theta: ExactReal, at: float) -> Event:
+        """Return A with ±ln c for which it falls."""
+        log_threshold = at if self.mixed_first else -at
+        return Event(theta, ExactReal.of_rational(Fraction(f"{log_threshold:.{_DIGITS}g}")))
+
+    def _rough(self, event: Event) -> tuple[float, float]:
+        with ctx.workprec(LEAST_BITS):
+            p, q = self._probabilities(event, LEAST_BITS)
+            found_p, found_q = (float(x.mid()) if x.is_finite() else 0.0 for x in (p, q))
+            return found_p, found_q
 
     @property
-    def _single(self) -> AllocationSum:
-        return AllocationSum(((MeanLognormal(self.mu, self.steps), 1),))
+    def _deviation(self) -> float:
+        """About that of the logarithm of the mean of the likelihood ratios."""
+        return float(self.mu) / math.sqrt(self.steps)
+
+    def _range(self, power: float, losses: tuple[float, float]) -> tuple[float, float]:
+        """Return where ln c may be, or −ln c with the mixture last.
+
+        dP/dQ is e^ε, or e^{−ε}, where all coordinates are somewhat larger, or k are large, or one.
+        """
+        t, k, ends = self.steps, self.participations, []
+        grown = math.exp(power * (1 - power) * float(self.mu) ** 2 / 2)
+        for epsilon in losses:
+            level = epsilon if self.mixed_first else -epsilon
+            one = math.expm1(level) / k
+            if level <= 0 or not self.mixed_first:
+                ends += [power * level / k, power * math.log1p(max(one, _GOLDEN - 1))]
+                continue
+            several = math.exp((level + math.log(math.comb(t, k))) / k)
+            ends += [
+                power * level / k,
+                math.log1p(k / t * (several**power * grown - 1)),
+                math.log1p(((1 + t * one) ** power * grown - 1) / t),
+            ]
+        reach = self._deviation * math.sqrt(k * k + abs(losses[1]))
+        low, high = min(ends) - reach, max(ends) + reach
+        return (low, high) if self.mixed_first else (-high, -low)
+
+    def _probabilities(self, event: Event, bits: int) -> tuple[arb, arb]:
+        """Return P(A) and Q(A) with errors of about 2^−bits, of the laws in the order of the pair.
+
+        W exceeds c in A, or does not with the mixture last.
+        """
+        mu, at = event.power * self.mu, event.log_threshold
+        p_below, _ = _sum(mu, self.steps, self.participations, self.mu).below_and_above(at, bits)
+        _, q_above = _sum(mu, self.steps).below_and_above(at, bits)
+        return (1 - p_below, q_above) if self.mixed_first else (1 - q_above, p_below)
 
     @property
     def refusal(self) -> str:
@@ -116,47 +218,37 @@ class AllocationEvent(ProfileOnly):
         return replace(self, mixed_first=not self.mixed_first)
 
     def law(self) -> dict[str, object]:
-        """Return the pair, and "log_threshold" of one event."""
+        """Return the pair, and "power" and "log_threshold" of one event."""
         found = super().law()
-        chosen = found.pop("chosen")
-        return found if self.chosen is None else {**found, "log_threshold": chosen}
+        found.pop("chosen")
+        chosen = {} if self.chosen is None else self.chosen._asdict()
+        return {**found, **{name: str(number) for name, number in chosen.items()}}
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe A."""
-        sign = ">" if self.mixed_first else "<="
-        mean = f"(1/{self.steps})*sum(exp(mu*z_j - mu^2/2))"
-        return f"the outputs with {mean} {sign} exp({self.log_threshold(epsilon)})"
+        sign, event = ">" if self.mixed_first else "<=", self.event(epsilon)
+        mean = f"(1/{self.steps})*sum(exp(m*z_j - m^2/2))"
+        return f"the outputs with {mean} {sign} exp({event.log_threshold}), m = {event.power}*mu"
+
+
+@functools.lru_cache(maxsize=64)
+def _sum(
+    mu: ExactReal, steps: int, taken: int = 1, moved: ExactReal | None = None
+) -> AllocationSum:
+    """Return ln W, a law that is made once, with what it has computed."""
+    return AllocationSum(((MeanLognormal(mu, steps, taken, moved), 1),))
 
 
 @functools.lru_cache(maxsize=4096)
-def _log_threshold(pair: AllocationEvent, epsilon: float) -> ExactReal:
-    """Return nearly the best ln c, by a golden section: P(A) − e^ε Q(A) has one maximum in c.
+def _event(pair: AllocationEvent, epsilon: float) -> Event:
+    """Return nearly the best A for one ε."""
+    growth = math.exp(epsilon)
 
-    It lies near where W^k, or the density with one large coordinate, is e^{±ε}.
-    """
-    sign, k = (1 if pair.mixed_first else -1), pair.participations
-    ends = [sign * epsilon / k, math.log1p(max(math.expm1(sign * epsilon) / k, _GOLDEN - 1))]
-    reach = float(pair.mu) * math.sqrt((k * k + abs(epsilon)) / pair.steps)
-    low, high = min(ends) - reach, max(ends) + reach
+    def gain(p: float, q: float) -> float:
+        more = p - growth * q
+        if more <= 0:
+            return _NEVER + max(more, -1.0)
+        return math.log(more) if more > _UNSEEN else _NEVER
 
-    def value(at: float) -> float:
-        with ctx.workprec(LEAST_BITS):
-            p, q = pair._event(_exact(at), LEAST_BITS)
-            return float((p - arb(epsilon).exp() * q).mid())
-
-    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-    values = [value(at) for at in inner]
-    for _ in range(_STEPS):
-        if values[0] < values[1]:
-            low, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = low + _GOLDEN * (high - low)
-            values[1] = value(inner[1])
-        else:
-            high, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = high - _GOLDEN * (high - low)
-            values[0] = value(inner[0])
-    return _exact(inner[0])
-
-
-def _exact(at: float) -> ExactReal:
-    return ExactReal.of_rational(Fraction(f"{at:.{_DIGITS}g}"))
+    found, _ = pair._best(gain, (epsilon, epsilon))
+    return found

@@ -1,19 +1,22 @@
 """Moments E_P W^{−z}, Re z = ½, of a mean of lognormal variables, in balls.
 
 W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2} under Q, Z standard normal, EX = 1. P is the law
-with μ added to k of the Z, all sets of k being equally likely: dP/dQ = V, the mean of the products
-of k different X; V = W for k = 1, and E_P f = E Vf. With ψ(λ) = E e^{−λX/t} and
-ψ₁(λ) = E X e^{−λX/t}, φ(λ) := E V e^{−λW} = ψ^{t−k} ψ₁^k. Let v = μ²/t and z = ½ + iτ with τ ≥ 0.
+with s ≥ μ added to k of the Z, all sets of k being equally likely; dP/dQ = W for k = 1, s = μ. With
+ψ(λ) = E e^{−λX/t} and ψ₁(λ) the same with Z + s for Z, φ(λ) := E_P e^{−λW} = ψ^{t−k} ψ₁^k.
+Let v = μ²/t and z = ½ + iτ with τ ≥ 0.
 
-*Integral.* Γ(z) E VW^{−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. |φ| ≤ 1 in the right half-plane, and
+*Integral.* Γ(z) E_P W^{−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. |φ| ≤ 1 in the right half-plane, and
 falls faster than every power there (see *End*), so that the path may be turned to λ = ie^u:
 
-    M(τ) := ∫ e^{uz} φ(ie^u) du = e^{−iπz/2} Γ(z) E VW^{−z}     for all real τ.
+    M(τ) := ∫ e^{uz} φ(ie^u) du = e^{−iπz/2} Γ(z) E_P W^{−z}     for all real τ.
+
+*More.* W grows with every Z. So a mean of what falls with W is largest for k = 1 and s = μ: that of
+f(W) is at most E Wf(W).
 
 *Decay.* Z̄ = ΣZ_j/t is normal with variance 1/t and independent of the Z_j − Z̄, so that
-ln W = μZ̄ + R and ln V = kμZ̄ + R' with R and R' independent of Z̄: |E VW^{−z}| is at most
-e^{−vτ²/2} E_P W^{−½}. W grows with every Z, so that this mean is largest for k = 1, where it is
-E W^½ ≤ (EW)^½ = 1. As |Γ(½ + iτ)|² = π/cosh πτ,
+ln W = μZ̄ + R and, for a given set, the logarithm of the density of P is skZ̄ + R' with R and R'
+independent of Z̄: |E_P W^{−z}| is at most e^{−vτ²/2} E_P W^{−½} (*More:* ≤ E W^½ ≤ (EW)^½ = 1).
+As |Γ(½ + iτ)|² = π/cosh πτ,
 
     |M(τ)| ≤ √(2π) e^{−vτ²/2},   and e^{−π|τ|} times that for τ < 0.
 
@@ -22,24 +25,24 @@ E W^½ ≤ (EW)^½ = 1. As |Γ(½ + iτ)|² = π/cosh πτ,
 
     √(2π) (q/(1 − q) + e^{−π(R−T) − v(R−T)²/2}/(1 − e^{−πR})),   q = e^{−vR²/2}.
 
-*Start.* Up to u₀ = k₀h the terms are those of φ(ir) = Σ_{j<J} (−ir)^j E VW^j/j! + ρ,
-|ρ| ≤ r^J E VW^J/J!: geometric series. With m_j = E(X/t)^j = e^{j(j−1)μ²/2} t^{−j} the moments are
+*Start.* Up to u₀ = k₀h the terms are those of φ(ir) = Σ_{j<J} (−ir)^j E_P W^j/j! + ρ,
+|ρ| ≤ r^J E_P W^J/J!: geometric series. With m_j = E(X/t)^j = e^{j(j−1)μ²/2} t^{−j} the moments are
 
-    E VW^j = j! [x^j] (Σ_i m_i x^i/i!)^{t−k} (t Σ_i m_{i+1} x^i/i!)^k.
+    E_P W^j = j! [x^j] (Σ_i m_i x^i/i!)^{t−k} (Σ_i m_i e^{iμs} x^i/i!)^k.
 
 *End.* For real η with 0 < ω = μη ≤ π/2, ψ(ir) is ∫ n(x − iη) exp(−ire^{−iω} e^{μx−μ²/2}/t) dx, n
-the normal density, by moving the line, and ψ₁(ir) the same with n(x − iη − μ); hence
-|φ(ir)| ≤ e^{tη²/2} E V e^{−ρW}, ρ = r sin ω. There V ≤ W^k (Maclaurin), e^{−ρW} ≤ (n/(eρW))^n for
-every n > k, and E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, as W ≥ e^{μZ̄ − μ²/2} by the inequality of
-the means (`log_least`). What is beyond u₁ = k₁h is therefore at most
+the normal density, by moving the line, and ψ₁(ir) the same with n(x − iη − s); hence
+|φ(ir)| ≤ e^{tη²/2} E_P e^{−ρW} ≤ e^{tη²/2} E We^{−ρW} (*More*), ρ = r sin ω. There
+e^{−ρW} ≤ (n/(eρW))^n for every n > 1, and E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, as
+W ≥ e^{μZ̄ − μ²/2} by the inequality of the means (`log_least`). What is beyond u₁ = k₁h is at most
 
-    e^{tη²/2} (n/(e sin ω))^n e^{(n−k)μ²/2 + (n−k)²v/2} e^{−(n−½)u₁}/(n − ½).
+    e^{tη²/2} (n/(e sin ω))^n e^{(n−1)μ²/2 + (n−1)²v/2} e^{−(n−½)u₁}/(n − ½).
 
-*ψ and ψ₁* at ie^{kh} are trapezium sums of the same integrals with η = a, of step g = sh/μ with a
-whole s, so that e^{kh + μx} is a power of e^h: exponentials are shared by all k. In the strip
+*ψ and ψ₁* at ie^{kh} are trapezium sums of the same integrals with η = a, of step g = lh/μ with a
+whole l, so that e^{kh + μx} is a power of e^h: exponentials are shared by all k. In the strip
 |Im x| < a, 2aμ < π, they are at most 1: the error is at most (e^{2a²} + 1)/(e^{2πa/g} − 1)
-(Trefethen and Weideman 2014, Theorem 5.1), and what is beyond |x| = Ng > μ at most
-e^{a²/2} erfc((Ng − μ)/√2).
+(Trefethen and Weideman 2014, Theorem 5.1), and what is beyond |x| = Ng > s at most
+e^{a²/2} erfc((Ng − s)/√2).
 
 Steps, ends and orders are chosen by floats; nothing that is proved rests on that.
 """
@@ -62,7 +65,7 @@ from accountant.numbers.precision import ctx
 HALF = Fraction(1, 2)
 """Re z: |Γ| has a closed form on this line."""
 MOST_ORDER = 128
-"""Largest j of E VW^{j−1}: more shorten the path hardly, and their logarithms grow as j²."""
+"""Largest j of E_P W^{j−1}: more shorten the path hardly, and their logarithms grow as j²."""
 _LOG_2 = math.log(2)
 _GUARD = 12
 """Bits for the rounding of sums, besides those of the largest terms."""
@@ -81,12 +84,19 @@ _MOST_TERMS = 20_000_000
 @final
 @dataclass(frozen=True)
 class MeanLognormal:
-    """W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2}, under P: μ added to k of the Z."""
+    """W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2}, under P: s added to k of the Z."""
 
     mu: ExactReal
     steps: int
     participations: int = 1
     """k < t."""
+    moved: ExactReal | None = None
+    """s ≥ μ; None for μ."""
+
+    @property
+    def shift(self) -> ExactReal:
+        """Return s."""
+        return self.mu if self.moved is None else self.moved
 
     @property
     def variance(self) -> float:
@@ -99,11 +109,11 @@ class MeanLognormal:
         return r * square / 2 + r * r * square / (2 * self.steps)
 
     def moments(self, order: int = MOST_ORDER) -> tuple[arb, ...]:
-        """Return 1 and E VW^{j−1} for 1 ≤ j ≤ order: E W^j for k = 1, to the current precision."""
+        """Return 1 and E_P W^{j−1}, 1 ≤ j ≤ order: E W^j for k = 1, s = μ, to the precision."""
         return _moments(self, order, ctx.prec)
 
     def on_line(self, period: Fraction, count: int, bits: int) -> list[acb]:
-        """Return E VW^{−z} for z = ½ + 2πij/period, j ≤ count, with errors of about 2^−bits.
+        """Return E_P W^{−z} for z = ½ + 2πij/period, j ≤ count, with errors of about 2^−bits.
 
         Raises UndecidedError where the sums are too long.
         """
@@ -118,12 +128,11 @@ class MeanLognormal:
 def _moments(of: MeanLognormal, order: int, precision: int) -> tuple[arb, ...]:
     with ctx.workprec(precision), ctx.workcap(order):
         square, t, k = of.mu.ball() ** 2, arb(of.steps), of.participations
-        powers = [(j * (j - 1) * square / 2).exp() / t**j for j in range(order + 1)]
+        moved = of.mu.ball() * of.shift.ball()
         factorials = [arb(math.factorial(j)) for j in range(order)]
-        one, own = (
-            arb_series([m / f for m, f in zip(ms, factorials, strict=True)], prec=order)
-            for ms in (powers[:-1], [t * m for m in powers[1:]])
-        )
+        powers = [(j * (j - 1) * square / 2).exp() / t**j / f for j, f in enumerate(factorials)]
+        one = arb_series(powers, prec=order)
+        own = arb_series([m * (j * moved).exp() for j, m in enumerate(powers)], prec=order)
         whole = one ** arb_series([t - k], prec=order) * own ** arb_series([k], prec=order)
         return (arb(1), *(whole[j] * factorials[j] for j in range(order)))
 
@@ -134,7 +143,7 @@ class _Plan:
 
     def __init__(self, of: MeanLognormal, period: Fraction, count: int, bits: int) -> None:
         self.of, self.period, self.count = of, period, count
-        mu, t, v, own = float(of.mu), of.steps, of.variance, of.participations
+        mu, t, v, shift = float(of.mu), of.steps, of.variance, float(of.shift)
         wanted = bits * _LOG_2
         self.top = 2 * math.pi * count / float(period)
         end, self.power, self.turn = min(
@@ -142,14 +151,14 @@ class _Plan:
                 (
                     t * (w / mu) ** 2 / 2
                     + n * (math.log(n / math.sin(w)) - 1)
-                    + (n - own) * (mu * mu + (n - own) * v) / 2
+                    + (n - 1) * (mu * mu + (n - 1) * v) / 2
                     + wanted
                 )
                 / (n - 0.5),
                 n,
                 w,
             )
-            for n in (own - 1 + power for power in _POWERS)
+            for n in _POWERS
             for w in (math.pi / 2 * _INSIDE * 2.0 ** (-i / 2) for i in range(_TURNS))
         )
         self.high = min(_INSIDE * math.pi / (2 * mu), _TALLEST)
@@ -174,7 +183,7 @@ class _Plan:
         """Bits that alternating terms of φ lose."""
         self.first = min(math.floor(start / h), self.last - 1)
         self.stride = max(1, math.floor(widest / h))
-        self.reach = math.ceil((math.sqrt(2 * fall) + mu) * mu / (self.stride * h))
+        self.reach = math.ceil((math.sqrt(2 * fall) + shift) * mu / (self.stride * h))
         """N: terms of ψ on each side of 0."""
         if (self.last - self.first) * (2 * self.reach + 1) > _MOST_TERMS:
             raise UndecidedError(
@@ -217,7 +226,7 @@ class _Plan:
         start /= 1 - (-h * grows).exp()
         n, w = arb(self.power), arb(self.turn)
         end = t * (w / mu) ** 2 / 2 + n * ((n / w.sin()).log() - 1)
-        end += self.of.log_least(n - self.of.participations)
+        end += self.of.log_least(n - 1)
         falls = n - ball(HALF)
         bound: arb = folded + start + (end - falls * self.last * h).exp() / falls
         return bound
@@ -234,13 +243,14 @@ class _Plan:
 
     def _transforms(self) -> list[tuple[acb, acb]]:
         """Return ψ(ie^{kh}) and ψ₁ there, for first < k ≤ last."""
-        mu, h, a = self.of.mu.ball(), ball(self.step), arb(self.high)
+        mu, s, h = self.of.mu.ball(), self.of.shift.ball(), ball(self.step)
+        a = arb(self.high)
         g, reach, stride = self.stride * h / mu, self.reach, self.stride
         scale = g / (2 * arb.pi()).sqrt()
         weights = []
         for x in (g * j for j in range(-reach, reach + 1)):
             weight = scale * acb((a * a - x * x) / 2, x * a).exp()
-            weights.append((weight, weight * acb(mu * (x - mu / 2), -mu * a).exp()))
+            weights.append((weight, weight * acb(s * (x - s / 2), -s * a).exp()))
         size = 1 << ((self.last - self.first) // stride + 2 * reach + 1).bit_length()
         rest = [acb(0)] * (size - 2 * reach - 1)
         columns = [acb.dft([*column, *rest]) for column in zip(*reversed(weights), strict=True)]
@@ -251,7 +261,7 @@ class _Plan:
             for k in range(low, self.last + reach * stride + 1)
         ]
         error = ((2 * a * a).exp() + 1) / (2 * arb.pi() * a / g).expm1()
-        error += (a * a / 2).exp() * ((g * reach - mu) / arb(2).sqrt()).erfc()
+        error += (a * a / 2).exp() * ((g * reach - s) / arb(2).sqrt()).erfc()
         doubtful = acb(arb(0, error.upper()), arb(0, error.upper()))
         found = [(doubtful, doubtful)] * (self.last - self.first)
         for start in range(min(stride, len(found))):  # a convolution of every stride-th term

@@ -277,7 +277,7 @@ def test_a_level_that_no_event_needs_is_refused_at_once() -> None:
         forged.append(sealed(copy.deepcopy(data)))
     why = "cannot be checked: log_threshold is far from where the loss is about epsilon"
     for checked in apart.check_all(forged, seconds=5):
-        assert checked.problems == [("facts[0]", why)]
+        assert checked.problems == [("facts[0]", why), ("verdict", why)]
 
 
 @pytest.mark.parametrize(

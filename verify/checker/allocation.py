@@ -1,7 +1,7 @@
 """Events of several participations in an epoch: contour integrals, by two sums in balls.
 
-W = (1/t) Σ_j X_j under Q, X = e^{μZ − μ²/2}; W = dP/dQ. P_k adds μ to k of the Z, all sets being
-equally likely, P = P_1. With ψ(s) = E e^{−sX}, ψ₁(s) = E X e^{−sX} the integrals
+W = (1/t) Σ_j X_j under Q, X = e^{mZ − m²/2}, m = θμ, 0 < θ ≤ 1. P_k adds μ to k of the Z, all sets
+being equally likely. With ψ(s) = E e^{−sX}, and ψ₁(s) the same with Z + μ for Z, the integrals
 (1/2πi) ∫ e^{λK} f(λ) dλ over Re λ = c > 0 are
 
     Q(W ≤ K) for f = ψ(λ/t)^t/λ,   P_k(W ≤ K) for f = ψ(λ/t)^{t−k} ψ₁(λ/t)^k/λ.
@@ -9,15 +9,15 @@ equally likely, P = P_1. With ψ(s) = E e^{−sX}, ψ₁(s) = E X e^{−sX} the 
 *Step.* By Poisson's formula the sum with step h = 2π/B is Σ_n G(K + nB) e^{−ncB} for each of these
 functions G. For B > K the terms with n < 0 are 0, and those with n ≥ 1 probabilities.
 
-*End.* On the line Im x = −η, 0 < ω = μη ≤ π/2, ψ(s) is ∫ n(x − iη) exp(−s e^{−iω} e^{μx − μ²/2}) dx
+*End.* On the line Im x = −η, 0 < ω = mη ≤ π/2, ψ(s) is ∫ n(x − iη) exp(−s e^{−iω} e^{mx − m²/2}) dx
 with the normal density n, and ψ₁(s) the same with n(x − iη − μ). For τ = t Im s therefore
-|ψ(s)| ≤ e^{η²/2} ψ(ρ) and |ψ₁(s)| ≤ e^{η²/2} ψ₁(ρ), ρ = (τ/t) sin ω; and ψ₁(ρ) ≤ ψ(ρ), for EX = 1
-and e^{−ρX} falls with X. Let r = e^{η²/2} ψ(ρ) at τ = T = Nh. One of the factors is integrated: as
-∫ e^{−ρX} dτ/τ ≤ t e^{−ρX}/(TX sin ω) from T on and E 1/X = e^{μ²}, what is beyond is at most
+|ψ(s)| ≤ e^{η²/2} ψ(ρ) and |ψ₁(s)| ≤ e^{η²/2} ψ₁(ρ), ρ = (τ/t) sin ω; and ψ₁(ρ) ≤ ψ(ρ), as
+e^{−ρX} falls with Z. Let r = e^{η²/2} ψ(ρ) at τ = T = Nh. One of the factors is integrated: as
+∫ e^{−ρX} dτ/τ ≤ t e^{−ρX}/(TX sin ω) from T on and E 1/X = e^{m²}, what is beyond is at most
 
-    e^{cK} r^{t−1} e^{η²/2 + μ²} t/(πT sin ω).
+    e^{cK} r^{t−1} e^{η²/2 + m²} t/(πT sin ω).
 
-*ψ* is the trapezoidal sum with η = a, 4μa < π, of step g. For 0 ≤ arg s ≤ π/2 the integrand is at
+*ψ* is the trapezoidal sum with η = a, 4ma < π, of step g. For 0 ≤ arg s ≤ π/2 the integrand is at
 most |n| in the strip of half-width a around the line: the error is at most
 2 e^{2a²}/(e^{2πa/g} − 1) (Trefethen and Weideman 2014, Theorem 5.1), and what lies beyond
 |x| = Mg > μ at most e^{a²/2} erfc((Mg − μ)/√2). The same holds of ψ₁.
@@ -50,7 +50,7 @@ _PERIOD = 3
 _TALLEST = 3.0
 """The largest a: e^{2a²} is lost there."""
 _INSIDE = 0.99
-"""Share of π/(4μ) that a has at most."""
+"""Share of π/(4m) that a has at most."""
 _ANGLES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
 """Angles ω that are tried, in units of π/2."""
 _FIRST_END, _LONGER = 4.0, 1.3
@@ -66,13 +66,16 @@ _MOST = 3_000_000
 def event_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
     """Return the probabilities of {W > c} under P_k and Q, or {W ≤ c} under Q and P_k.
 
-    ln c is given, or searched where P_k(W > c) − e^ε Q(W > c) is largest, nearly. Raises
-    UnknownError where that takes too long.
+    θ and ln c are given, or 1 and searched where P_k(W > c) − e^ε Q(W > c) is largest, nearly.
+    Raises UnknownError where that takes too long.
     """
     first, k = law["mixture"] == "P", int(law["participations"])
+    power, t, mu = Fraction(law.get("power", 1)), int(law["steps"]), float(ball(law["mu"]).mid())
+    if not 0 < power <= 1:
+        raise ValueError("the power of likelihood ratios is not in (0, 1]")
 
     def of(at: Any, *bits: int) -> tuple[arb, arb]:
-        p, q = _asked(law, exp(at), bits)
+        p, q = _asked(law, power, exp(at), bits)
         with ctx.workprec(_WORKING):
             return (1 - p, 1 - q) if first else (q, p)
 
@@ -82,12 +85,20 @@ def event_tails(law: Law, epsilon: Any) -> tuple[Any, Any]:
             return float((p - ball(exp(epsilon)) * q).mid())
 
     level = float(ball(epsilon).mid()) * (1 if first else -1)
-    one = math.log1p(max(math.expm1(level) / k, -_INSIDE))  # with one large X
-    low, high = sorted((level / k, one))
+    one = math.expm1(level) / k  # with one large X, or k
+    ends = [float(power) * level / k, float(power) * math.log1p(max(one, -_INSIDE))]
+    if level > 0:
+        grown = math.exp(float(power * (1 - power)) * mu**2 / 2)
+        several = math.exp((level + math.log(math.comb(t, k))) / k)
+        ends += [
+            math.log1p((number * x ** float(power) * grown - number) / t)
+            for number, x in ((1, 1 + t * one), (k, several))
+        ]
+    low, high = min(ends), max(ends)
     chosen = law.get("log_threshold")
     if chosen is None:
         chosen = Fraction(_largest(gain, low, high))
-    reach = _ROOM + float(ball(law["mu"])) * math.sqrt((k * k + abs(level)) / int(law["steps"]))
+    reach = _ROOM + mu * math.sqrt((k * k + abs(level)) / t)
     if not low - reach <= float(ball(chosen).mid()) <= high + reach:
         raise ValueError("log_threshold is far from where the loss is about epsilon")
     p, q = of(chosen, _BITS[-1])
@@ -104,11 +115,12 @@ def _largest(gain: Callable[[float], float], low: float, high: float) -> float:
     return max((best + width * part for part in _PARTS), key=gain)
 
 
-def _asked(law: Law, level: Any, several: Sequence[int]) -> tuple[arb, arb]:
+def _asked(law: Law, power: Fraction, level: Any, several: Sequence[int]) -> tuple[arb, arb]:
     """Return P_k(W ≤ K) and Q(W ≤ K)."""
     with ctx.workprec(_WORKING):
-        taken = int(law["participations"])
-        asked = _exact(ball(law["mu"])), int(law["steps"]), taken, _exact(ball(level))
+        mu = ball(law["mu"])
+        numbers = (_exact(x) for x in (mu, ball(power) * mu, ball(level)))
+        asked = *numbers, int(law["steps"]), int(law["participations"])
         for bits in several or _BITS:
             found = _below(asked, bits)
             if found is not None:
@@ -122,14 +134,14 @@ def _exact(value: arb) -> str:
 
 
 @lru_cache(maxsize=64)
-def _below(asked: tuple[str, int, int, str], bits: int) -> tuple[arb, arb] | None:
-    """Return P_k(W ≤ K) and Q(W ≤ K) of μ, t, k and K; None where that takes too long."""
-    mu_text, t, taken, level_text = asked
-    mu, level = arb(mu_text), arb(level_text)
+def _below(asked: tuple[str, str, str, int, int], bits: int) -> tuple[arb, arb] | None:
+    """Return P_k(W ≤ K) and Q(W ≤ K) of μ, m, K, t and k; None where that takes too long."""
+    *numbers, t, taken = asked
+    mu, m, level = map(arb, numbers)
     wanted = bits * math.log(2)
     period = _PERIOD * level
     line = arb(float(wanted / period.mid()))  # e^{−cB} is what is wanted
-    transform = _Transform(mu, wanted * (1 + 1 / _PERIOD) + math.log(t))
+    transform = _Transform(mu, m, wanted * (1 + 1 / _PERIOD) + math.log(t))
     grown = (line * level).exp()
     end = _end(transform, t, period, math.exp(-wanted) / grown)
     if end is None:
@@ -149,7 +161,7 @@ def _below(asked: tuple[str, int, int, str], bits: int) -> tuple[arb, arb] | Non
 
 def _end(transform: _Transform, t: int, period: arb, least: arb) -> tuple[int, arb] | None:
     """Return N and a bound of what is beyond it, less e^{cK}; None where N is too large."""
-    end, step, mu = _FIRST_END, 2 * arb.pi() / period, transform.mu
+    end, step, m = _FIRST_END, 2 * arb.pi() / period, transform.m
     while True:
         count = math.ceil(end / float(step.mid()))
         if count * transform.nodes > _MOST:
@@ -157,9 +169,9 @@ def _end(transform: _Transform, t: int, period: arb, least: arb) -> tuple[int, a
         top = count * step
         for part in _ANGLES:
             angle = arb(part) * arb.pi() / 2
-            half, sine = (angle / mu) ** 2 / 2, angle.sin()
+            half, sine = (angle / m) ** 2 / 2, angle.sin()
             log = half + transform(acb(top / t * sine))[0].real.log()
-            error = ((t - 1) * log + half + mu * mu).exp() * t / (sine * arb.pi() * top)
+            error = ((t - 1) * log + half + m * m).exp() * t / (sine * arb.pi() * top)
             if error < least:
                 return count, error
         end *= _LONGER
@@ -168,9 +180,9 @@ def _end(transform: _Transform, t: int, period: arb, least: arb) -> tuple[int, a
 class _Transform:
     """ψ and ψ₁, for arguments in a quarter of the plane, by sums of one set of nodes."""
 
-    def __init__(self, mu: arb, wanted: float) -> None:
-        self.mu = mu
-        a = arb(min(_INSIDE * math.pi / (4 * float(mu.mid())), _TALLEST))
+    def __init__(self, mu: arb, m: arb, wanted: float) -> None:
+        self.m = m
+        a = arb(min(_INSIDE * math.pi / (4 * float(m.mid())), _TALLEST))
         fall = wanted + 2 * float(a) ** 2 + 3
         g = arb(2 * math.pi * float(a) / fall)
         reach = math.ceil((math.sqrt(2 * fall) + float(mu.mid())) / float(g)) + 1
@@ -178,9 +190,9 @@ class _Transform:
         scale = g / (2 * arb.pi()).sqrt()
         self.terms = []
         for x in (acb(g * j, -a) for j in range(-reach, reach + 1)):
-            ratio = (mu * x - mu * mu / 2).exp()
             weight = scale * (-x * x / 2).exp()
-            self.terms.append((weight, weight * ratio, ratio))
+            moved = (mu * x - mu * mu / 2).exp()
+            self.terms.append((weight, weight * moved, (m * x - m * m / 2).exp()))
         error = 2 * (2 * a * a).exp() / (2 * arb.pi() * a / g).expm1()
         error += (a * a / 2).exp() * ((g * reach - mu) / arb(2).sqrt()).erfc()
         self.doubtful = acb(arb(0, error.upper()), arb(0, error.upper()))

@@ -234,18 +234,23 @@ def needed(
 
 
 def refuting(
-    claim: Mapping[str, Any], scope: Variables, row: Mapping[str, Any], index: int
+    claim: Mapping[str, Any],
+    scope: Variables,
+    row: Mapping[str, Any],
+    index: int,
+    chosen: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return what a refutation of a claim about a mechanism needs, recomputed from the claim alone.
 
     `row` has the point of the facts: a loss ε, a level α or an order, where the claim names none.
-    The pair with that index is enough. H(ε) takes the place of P(L > ε) − e^ε Q(L > ε).
+    The pair with that index is enough, at the event that is chosen where it has several. H(ε) takes
+    the place of P(L > ε) − e^ε Q(L > ε).
     """
     kind = claim["kind"]
     if "mechanism" not in claim:
         return {}
     noise = under(mechanism(claim["mechanism"], scope), claim.get("adjacency"))
-    law = pairs(noise)[index]
+    law = {**pairs(noise)[index], **chosen}
     if kind in ("renyi-dp", "zcdp"):
         order = number(evaluate(claim["order"], scope)) if kind == "renyi-dp" else row["order"]
         return {"value": renyi(law, order)}

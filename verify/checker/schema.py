@@ -322,7 +322,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "product": ("counts", "factors"),
     "between": ("factors",),
     "random-allocation": ("mu", "steps", "mixture"),
-    "allocation-event": ("mu", "steps", "mixture", "participations", "log_threshold"),
+    "allocation-event": ("mu", "steps", "mixture", "participations", "power", "log_threshold"),
     "shuffled-reports": ("epsilon", "of", "users"),
     "others-alike": ("epsilon", "of", "users", "categories", "held"),
     **{name: law.parameters for name, law in BY_LAW.items()},

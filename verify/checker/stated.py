@@ -55,6 +55,8 @@ class Stated:
         """How many cases the claim lists."""
         self.index = 0
         """Which of the mechanism's pairs the facts are about."""
+        self.chosen: dict[str, Any] = {}
+        """The event of that pair, where it has several."""
         self.open = False
         """Whether the facts leave the conclusion undecided."""
         self.recomputed: list[str] = []

@@ -50,7 +50,7 @@ _SHOWN_BITS = 200
 _POINT = re.compile(r"\bat_(\w+)")
 """The fact whose point a requirement is about."""
 _NOT_FROM_FACTS = "does not follow from the facts"
-_FREE = {"log_threshold"}
+_FREE = {"log_threshold", "power"}
 """Parameters that choose an event of two laws, and follow from nothing."""
 
 
@@ -162,8 +162,8 @@ class Steps(Stated):
         if True in parts:
             index = parts.index(True)
             self.index = self.index if fact.name == "gaussian_delta" else index
-            chosen = {key: given[key] for key in _FREE & given.keys()}
-            return lambda: {**derived()[index], **chosen}
+            self.chosen = {key: given[key] for key in _FREE & given.keys()}
+            return lambda: {**derived()[index], **self.chosen}
         raise ValueError(f"{path} does not follow from the mechanism")
 
     def _encloses(self, index: int, compute: Callable[[], dict[str, Any]]) -> None:
@@ -307,7 +307,7 @@ class Steps(Stated):
                     scope = self.scope.but(**{k: read(v) for k, v in fact.variables.items()})
                     text = self.kind.expressions(self.claim)[fact.name]
                     row[fact.name] = number(evaluate(text, scope))
-            row |= refuting(self.claim, self.scope, row, self.index)
+            row |= refuting(self.claim, self.scope, row, self.index, self.chosen)
             left, _, right = sides(self.text, self._with_numbers(self.scope, row))
             return [left, right]
 

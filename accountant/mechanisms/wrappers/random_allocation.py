@@ -69,7 +69,8 @@ class RandomAllocation(OnChosenRecords):
     one step of each block by chance, are k steps by chance: by joint convexity no worse than k
     allocations to ⌊t/k⌋ steps. *Below.* H is at least P(S) − e^ε Q(S) for every event S: those of
     the mean W of the likelihood ratios of the steps, on which nearly all of that of P and Q depends
-    where t is large; and those of the sum of all steps, N(kμ, t) against N(0, t).
+    where t is large, or of powers of them; and those of the sum of all steps, N(kμ, t) against
+    N(0, t).
 
     It is not a shuffled epoch of fixed batches, where the steps of records depend on each other:
     that can be far less private. Noise and error are those of the mechanism of one step.
@@ -148,13 +149,13 @@ class RandomAllocation(OnChosenRecords):
         """Return both ends for several participations."""
         k, t = self.participations, self.steps
         together = Gaussian(ExactReal.of_root(Fraction(t)) / mu, k)
-        least = (AllocationEvent(mu, t, k), GaussianPair(together, None))
+        least = (GaussianPair(together, None), AllocationEvent(mu, t, k))
         (most,) = self.blocks.worst_case(adjacency).remove
         pair = Between(least, most, f"how private {k} steps of {t} are")
         return WorstCase(
             (pair,),
             (pair.reverse(),),
-            "Below: the mean of the likelihood ratios of the steps, and the sum of all steps. "
+            "Below: means of powers of the likelihood ratios of the steps, and the sum of all. "
             f"Above: {k} allocations to {t // k} steps, one in each block of a random partition.",
         )
 

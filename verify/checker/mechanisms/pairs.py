@@ -372,8 +372,8 @@ def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
 def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
     """Return the mixture over the steps against none, and the reverse; all steps are a composition.
 
-    Of other numbers of steps two ends: events of the mean of the likelihood ratios, the sum of all
-    steps, and k allocations to ⌊t/k⌋ steps each. Of noise that is not Gaussian a step
+    Of other numbers of steps two ends: the sum of all steps, events of means of powers of the
+    likelihood ratios, and k allocations to ⌊t/k⌋ steps each. Of noise that is not Gaussian a step
     with few outcomes is known.
     """
     inner, t, k = noise["mechanism"], noise["steps"], noise["participations"]
@@ -391,7 +391,7 @@ def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:
                 most = product([{"law": "gaussian", "mu": mu}], k)
             together = {"law": "gaussian", "mu": k * mu / sqrt(t)}
             law = {**law, "law": "allocation-event", "participations": k}
-            found.append([{"law": "between", "factors": [law, together, most]}, law, together])
+            found.append([{"law": "between", "factors": [together, law, most]}, together, law])
         else:
             found.append([law])
     return found[0], found[1]

@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 from flint import arb
+from numpy.typing import NDArray
 
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.errors import DpassayError
@@ -147,6 +148,24 @@ def test_two_participations_are_between_both_ends(*, remove: bool) -> None:
     assert float(found.lower) - error < gain.mean() < float(found.upper) + error
     assert found.upper < profile.delta(Composed(Gaussian(1), 2), at, adjacency=RELATION).upper
     assert found.upper < 2 * found.lower
+
+
+def test_two_of_few_steps_are_near_what_is_simulated() -> None:
+    """Where one large coordinate is nearly two: (3.44, 1.61e-5), from draws of larger means."""
+    steps, at, moved = 10, 3.44, 2.5
+
+    def density(z: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
+        x = np.exp(mu * z - mu**2 / 2)
+        pairs: NDArray[np.float64] = x.sum(axis=1) ** 2 - (x**2).sum(axis=1)
+        return pairs / (steps * (steps - 1))
+
+    z = np.random.default_rng(5).normal(0, 1, (200_000, steps))
+    z[:, :2] += moved
+    gain = np.maximum(density(z, 1) - np.exp(at), 0) / density(z, moved)
+    error = 6 * gain.std() / np.sqrt(len(gain))
+    found = profile.delta(RandomAllocation(Gaussian(1), steps, 2), Fraction(at), adjacency=RELATION)
+    assert float(found.lower) - error < gain.mean() < float(found.upper) + error
+    assert float(found.lower) > 0.6 * gain.mean() > 4 * error
 
 
 @pytest.mark.slow

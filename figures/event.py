@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
+import numpy as np
+
 from accountant.errors import DpassayError
+from accountant.numbers.exact import exact
 from figures import style
 from figures.tradeoff import HEIGHT, WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
-    from accountant.numbers.reference import Continuous, Discrete
+    Floats: TypeAlias = NDArray[np.float64]
+    LogDensity: TypeAlias = Callable[[Floats], Floats]
 
 _POINTS = 401
 """Points of a density."""
@@ -48,76 +52,127 @@ class Table:
     """Of the outcomes, where they are no numbers."""
 
 
-def compute(
-    mechanism: Mechanism, law: dict[str, Any], loss_above: str, *, adjacency: str | None
-) -> Table | None:
-    """Tabulate the laws of the worst pair that a finding names; None where they are no line."""
-    from accountant.numbers.reference import Continuous
-
+def compute(law: dict[str, Any], loss_above: str) -> Table | None:
+    """Tabulate the two laws that a finding names; None where they are no line."""
     try:
-        worst = mechanism.worst_case(Adjacency.read(adjacency))
-        pair = next(each for each in worst.pairs(None) if _same(each, law))
-        reference = pair.reference()
-        epsilon = float(loss_above)
-        if isinstance(reference, Continuous):
-            return _on_the_line(reference, epsilon)
-        return _on_integers(reference, epsilon, law)  # type: ignore[arg-type]
-    except (DpassayError, StopIteration, ValueError, OverflowError):
+        epsilon = float(exact(loss_above))
+        if law["law"] == "finite":
+            names = tuple(str(name) for name in law["outcomes"])
+            p, q = (np.array([_number(mass) for mass in law[side]]) for side in "pq")
+            return _on_integers(np.arange(len(names)), p, q, epsilon, names)
+        if (noise := _on_lattice(law)) is not None:
+            outcomes = np.arange(-_MOST // 2, _MOST // 2 + 1)
+            return _on_integers(outcomes, noise(outcomes - law["shift"]), noise(outcomes), epsilon)
+        found = _densities(law)
+        return None if found is None else _on_the_line(*found, epsilon)
+    except (DpassayError, ValueError, OverflowError):
         return None
 
 
-def _same(pair: Pair, law: dict[str, Any]) -> bool:
-    try:
-        return _plain(pair.law()) == _plain(law)
-    except DpassayError:
-        return False
+def _number(value: str | dict[str, str]) -> float:
+    """Return a number of a law, which may be an enclosure."""
+    return float(value["lower"] if isinstance(value, dict) else exact(value))
 
 
-def _plain(value: object) -> object:
-    """Return a law without the ends of its balls, which depend on the precision."""
-    if isinstance(value, dict):
-        if {"lower", "upper"} <= value.keys():
-            return f"{float(value['lower']):.9g}"
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return str(value)
+def _on_lattice(law: dict[str, Any]) -> Callable[[Any], Floats] | None:
+    """Return the masses of noise on integers; None for any other law."""
+    from scipy import special
+
+    match law["law"]:
+        case "discrete-laplace":
+            rate = 1 / _number(law["scale"])
+            return lambda z: math.tanh(rate / 2) * np.exp(-rate * abs(z))
+        case "discrete-gaussian":
+            double = 2 * _number(law["parameter"])
+            reach = math.ceil(40 * math.sqrt(double) + 1)
+            total = np.exp(-(np.arange(-reach, reach + 1) ** 2) / double).sum()
+            return lambda z: np.exp(-(z**2) / double) / total
+        case "skellam":
+            variance = _number(law["variance"])
+            return lambda z: np.asarray(special.ive(abs(z), variance))
+    return None
 
 
-def _on_the_line(reference: Continuous, epsilon: float) -> Table:
-    import mpmath
-    import numpy as np
+def _densities(law: dict[str, Any]) -> tuple[LogDensity, LogDensity, Sequence[float]] | None:
+    """Return ln p and ln q, and where one of them is large; None of laws that are no line."""
+    from scipy import special, stats
 
-    constant = reference.log_normaliser(mpmath.mp)
-    low, high = (float(end) for end in reference.support)
-    knots = [float(knot) for knot in reference.knots()] or [0.0]
+    noise: Any
+    match law["law"]:
+        case "gaussian":
+            place, noise = _number(law["mu"]), stats.norm
+        case "laplace" | "noisy-maximum":
+            place, noise = _number(law["distance"]), stats.laplace
+        case "logistic" | "bounded-range":
+            place = _number(law.get("distance") or law["length"])
+            noise = stats.logistic
+        case "truncated-laplace":
+            place, end = _number(law["distance"]), _number(law["end"])
 
-    def density(log: Any, x: float) -> float:
-        return float(mpmath.exp(log(mpmath.mpf(x)) + constant))
+            def truncated(x: Floats) -> Floats:
+                log_size = math.log(-2 * math.expm1(-end))
+                return np.where(abs(x) <= end, -abs(x) - log_size, -math.inf)
 
+            return truncated, lambda x: truncated(x - place), (0.0, place)
+        case "gaussian-mixture":
+            p, q = (
+                np.array([[_number(x) for x in row] for row in json.loads(law[side])])
+                for side in "pq"
+            )
+
+            def mixed(rows: Floats, x: Floats) -> Floats:
+                parts = stats.norm.logpdf(np.subtract.outer(x, rows[:, 1]))
+                return np.asarray(special.logsumexp(parts, axis=-1, b=rows[:, 0]))
+
+            places = [*p[:, 1].tolist(), *q[:, 1].tolist()]
+            return lambda x: mixed(p, x), lambda x: mixed(q, x), places
+        case _:
+            return None
+    return noise(place).logpdf, noise(0).logpdf, (0.0, place)
+
+
+def _on_the_line(
+    log_p: LogDensity, log_q: LogDensity, places: Sequence[float], epsilon: float
+) -> Table:
     def larger(x: float) -> float:
-        return max(density(reference.log_p, x), density(reference.log_q, x))
+        at = np.array([x])
+        return math.exp(max(log_p(at)[0], log_q(at)[0]))
 
-    peak = max(larger(min(max(knot, low), high)) for knot in knots)
-    left, right = (
-        _end(larger, start, way, peak * _DROP, limit)
-        for start, way, limit in ((min(knots), -1, low), (max(knots), 1, high))
-    )
-    grid = np.linspace(left, right, _POINTS).tolist()
-    p = [density(reference.log_p, x) for x in grid]
-    q = [density(reference.log_q, x) for x in grid]
-    inside = [float(reference.log_p(x) - reference.log_q(x)) > epsilon for x in grid]
-    mass = sum(value for value, yes in zip(p, inside, strict=True) if yes)
-    rare = mass * (right - left) / _POINTS < _RARE
-    return _cut(Table(tuple(grid), tuple(p), tuple(q), tuple(inside), discrete=False, rare=rare))
+    least = max(larger(place) for place in places) * _DROP
+    left = _end(larger, min(places), -1, least)
+    right = _end(larger, max(places), 1, least)
+    grid = np.linspace(left, right, _POINTS)
+    first, second = log_p(grid), log_q(grid)
+    inside = first > epsilon + second
+    p, q = np.exp(first), np.exp(second)
+    rare = float(p[inside].sum()) * (right - left) / _POINTS < _RARE
+    return _cut(_table(grid, p, q, inside, discrete=False, rare=rare))
 
 
-def _end(larger: Any, start: float, way: int, least: float, limit: float) -> float:
-    """Return where the densities have fallen to `least`, or the end of their support."""
+def _end(larger: Callable[[float], float], start: float, way: int, least: float) -> float:
+    """Return where the densities have fallen to `least`."""
     step = 0.25
     while larger(start + way * step) > least and step < _FAR:
         step *= 1.2
-    return max(start - step, limit) if way < 0 else min(start + step, limit)
+    return start + way * step
+
+
+def _on_integers(
+    outcomes: Any, p: Floats, q: Floats, epsilon: float, names: tuple[str, ...] = ()
+) -> Table:
+    if len(outcomes) > 2 * _MOST:
+        raise ValueError(f"{len(outcomes)} outcomes are too many to draw")
+    inside = p > math.exp(epsilon) * q
+    rare = float(p[inside].sum()) < _RARE
+    table = _table(outcomes, p, q, inside, discrete=True, rare=rare)
+    return replace(table, names=names) if names else _cut(table)
+
+
+def _table(
+    outcomes: Any, p: Floats, q: Floats, inside: Any, *, discrete: bool, rare: bool
+) -> Table:
+    x, above, below = (tuple(map(float, values)) for values in (outcomes, p, q))
+    return Table(x, above, below, tuple(map(bool, inside)), discrete, rare)
 
 
 def _cut(table: Table) -> Table:
@@ -129,26 +184,6 @@ def _cut(table: Table) -> Table:
     part = slice(kept[0], kept[-1] + 1)
     names = ("outcomes", "p", "q", "inside", "names")
     return replace(table, **{name: getattr(table, name)[part] for name in names})
-
-
-def _on_integers(reference: Discrete, epsilon: float, law: dict[str, Any]) -> Table:
-    import mpmath
-
-    start = reference.centre
-    low = start - _MOST // 2 if reference.lowest is None else max(reference.lowest, start - _MOST)
-    high = start + _MOST // 2 if reference.highest is None else reference.highest
-    if high - low > 2 * _MOST:
-        raise ValueError(f"{high - low} outcomes are too many to draw")
-    outcomes = range(low, high + 1)
-    masses = [reference.masses(z) for z in outcomes]
-    p, q = ([float(pair[side]) for pair in masses] for side in (0, 1))
-    factor = mpmath.exp(epsilon)
-    inside = [bool(a > factor * b) for a, b in masses]
-    rare = sum(value for value, yes in zip(p, inside, strict=True) if yes) < _RARE
-    names = tuple(str(name) for name in law.get("outcomes", ()))
-    names = names if len(names) == len(p) else ()
-    table = Table(tuple(map(float, outcomes)), tuple(p), tuple(q), tuple(inside), True, rare, names)
-    return table if names else _cut(table)
 
 
 def draw(table: Table) -> Figure:

@@ -18,7 +18,6 @@ from accountant.numbers.interval import GRID_WIDTH, RELATIVE_WIDTH, Interval
 
 if TYPE_CHECKING:
     from accountant.composition.losses.transform import Transform
-    from accountant.numbers.reference import Reference
 
 
 @final
@@ -224,10 +223,6 @@ class Pair(ABC):
                 number = ExactReal.of_rational(value) if isinstance(value, Fraction) else value
                 found[field.name] = number if isinstance(number, (str, int)) else str(number)
         return found
-
-    def reference(self) -> Reference:
-        """Return the densities or masses for the independent mpmath route, of a single release."""
-        raise NotApplicableError("The mpmath route is for single releases.")
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Say in words which outcomes make up the worst event {L > ε}."""

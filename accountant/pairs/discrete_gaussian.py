@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
-from accountant.numbers.shifted_laws import Reference, shifted_masses
 from accountant.numbers.theta import log_theta_ratio, upper_tail
 
 
@@ -101,18 +99,6 @@ class DiscreteGaussianPair(HalfLinePair):
 
     def _rho(self) -> ExactReal:
         return ExactReal.of_rational(self.shift**2) / (ExactReal.of_rational(2) * self.parameter)
-
-    def reference(self) -> Reference:
-        """Return the two mass functions, normalised by a theta function of mpmath."""
-
-        @functools.cache
-        def normaliser(_precision: int, mp: Any) -> Any:
-            return mp.jtheta(3, 0, mp.exp(-1 / (2 * self.parameter.mpf())))
-
-        def mass(mp: Any, z: int) -> Any:
-            return mp.exp(-(z**2) / (2 * self.parameter.mpf())) / normaliser(mp.prec, mp)
-
-        return shifted_masses(mass, self.shift)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

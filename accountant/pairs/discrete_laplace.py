@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from flint import arb
 
 from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.shifted_laws import Reference, shifted_masses
 
 
 @final
@@ -86,15 +85,6 @@ class DiscreteLaplacePair(MirroredPair):
     def exact_max_loss(self) -> ExactReal:
         """Return s/b."""
         return ExactReal.of_rational(self.shift) / self.scale
-
-    def reference(self) -> Reference:
-        """Return the two mass functions."""
-
-        def mass(mp: Any, z: int) -> Any:
-            rate = 1 / self.scale.mpf()
-            return mp.tanh(rate / 2) * mp.exp(-rate * abs(z))
-
-        return shifted_masses(mass, self.shift)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

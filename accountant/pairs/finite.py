@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
+from typing import ClassVar, TypeAlias, final
 
 from flint import arb
 
@@ -15,10 +15,6 @@ from accountant.core.pair import Pair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import cached_property, ctx
-from accountant.numbers.shifted_laws import Reference
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Discrete
 
 Balls: TypeAlias = list[arb]
 Fractions: TypeAlias = Sequence[Fraction]
@@ -86,14 +82,6 @@ class FiniteLaws(ABC):
         Then their losses are exactly opposite, also where no loss is known as a number.
         """
         return False
-
-    def finer_laws(self, index: int) -> Discrete | None:
-        """Return the same pair on finer outcomes, for the independent route.
-
-        For a source whose outcomes are classes of outcomes with one loss, and whose masses are
-        therefore derived and not the definition.
-        """
-        return None
 
 
 @final
@@ -285,39 +273,6 @@ class FinitePair(Pair):
     def _labels(self) -> Sequence[object]:
         return self.source.outcomes(self.index)
 
-    def reference(self) -> Reference:
-        """Return the masses as mpmath numbers."""
-        import mpmath
-
-        from accountant.numbers.reference import Discrete
-
-        finer = self.source.finer_laws(self.index)
-        if finer is not None:
-            return finer.reverse() if self.flipped else finer
-
-        known: dict[int, tuple[list[Any], list[Any]]] = {}
-
-        def masses(number: int) -> tuple[Any, Any]:
-            precision = mpmath.mp.prec
-            if precision not in known:
-                known[precision] = self._mpmath_masses(precision)
-            p, q = known[precision]
-            return p[number], q[number]
-
-        return Discrete(masses, 0, len(self._labels()) - 1)
-
-    def _mpmath_masses(self, precision: int) -> tuple[list[Any], list[Any]]:
-        import mpmath
-
-        exact = self.source.rational_masses(self.index)
-        if exact is not None:
-            p, q = ([mpmath.mpf(m.numerator) / m.denominator for m in masses] for masses in exact)
-        else:
-            with ctx.workprec(2 * precision + 64):
-                balls = self.source.masses(self.index)
-            p, q = ([_midpoint(mass) for mass in masses] for masses in balls)
-        return (q, p) if self.flipped else (p, q)
-
     def describe_event(self, epsilon: ExactReal) -> str:
         """List the outcomes in {L > ε}, integers in runs."""
         chosen = [outcome.label for outcome in self._outcomes() if outcome.above(epsilon)]
@@ -341,13 +296,6 @@ def _largest_loss(outcomes: Iterable[_Outcome]) -> arb:
 
 def _total(values: Iterable[arb]) -> arb:
     return sum(values, start=arb(0))
-
-
-def _midpoint(value: arb) -> Any:
-    import mpmath
-
-    mantissa, exponent = value.mid().man_exp()
-    return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
 
 
 def _runs(labels: Sequence[object]) -> list[str]:

@@ -15,7 +15,6 @@ from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import cached_property, ctx
-from accountant.numbers.shifted_laws import Reference, shifted_density
 
 _FAR = 64
 """From here on, erfc of a ball is asked for at its ends."""
@@ -114,17 +113,6 @@ class GaussianPair(MirroredPair):
     def law(self) -> dict[str, object]:
         """Return {"law": "gaussian", "mu": enclosure}."""
         return {"law": "gaussian", "mu": Interval.of_ball(self.mu(), 60).to_json()}
-
-    def reference(self) -> Reference:
-        """Return the two normal densities."""
-        from accountant.numbers.reference import ball_to_mpf
-
-        return shifted_density(
-            lambda _, x: -(x**2) / 2,
-            ball_to_mpf(self.mu),
-            lambda mp: -mp.log(2 * mp.pi) / 2,
-            knots=lambda t: [t / 2],
-        )
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-space {L > ε}."""

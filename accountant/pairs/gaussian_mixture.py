@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from flint import arb
 
@@ -17,9 +17,6 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import normal_cdf
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Reference
 
 Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
 """The (weight > 0, mean) of every component, with variance 1; the means are distinct."""
@@ -201,27 +198,6 @@ class GaussianMixturePair(Pair):
             return json.dumps([[str(weight), str(mean)] for weight, mean in mixture])
 
         return {"law": "gaussian-mixture", "p": text(self.p), "q": text(self.q)}
-
-    def reference(self) -> Reference:
-        """Return the two densities."""
-        from mpmath import mp, mpf
-
-        from accountant.numbers.reference import Continuous
-
-        def log_density(mixture: Mixture, x: Any) -> Any:
-            return mp.log(
-                sum(
-                    mpf(w.numerator) / w.denominator * mp.exp(-((x - mean.mpf()) ** 2) / 2)
-                    for w, mean in mixture
-                )
-            )
-
-        return Continuous(
-            log_p=lambda x: log_density(self.p, x),
-            log_q=lambda x: log_density(self.q, x),
-            log_normaliser=lambda mp: -mp.log(2 * mp.pi) / 2,
-            knots=lambda: sorted({mean.mpf() for _, mean in (*self.p, *self.q)}),
-        )
 
 
 def _in_balls(mixture: Mixture) -> list[tuple[arb, arb]]:

@@ -129,9 +129,7 @@ def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
             caption = f"True positives at few false positives, and {_ALLOWED}"
             drawn.append(("Few false positives", caption, tradeoff.draw_near(table)))
     if is_event:
-        laws = event.compute(
-            mechanism, witness["law"], witness["loss_above"], adjacency=finding.adjacency
-        )
+        laws = event.compute(witness["law"], witness["loss_above"])
         if laws is not None:
             words = "The laws P and Q of the worst two neighbours, and the event S that tells them "
             drawn.append(("The event", f"{words}apart.", event.draw(laws)))

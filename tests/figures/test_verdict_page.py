@@ -99,14 +99,17 @@ def test_the_true_curve_of_normal_noise_is_the_normal_one() -> None:
         ("Laplace(scale=2)", "2/5"),
         ("DiscreteLaplace(scale=1)", "1/2"),
         ("RandomizedResponse(epsilon=2)", "1"),
+        ("DiscreteGaussian(parameter=4)", "1/10"),
+        ("Skellam(variance=4)", "1/10"),
+        ("Logistic(scale=2)", "2/5"),
+        ("TruncatedLaplace(scale=2, bound=10)", "1/4"),
+        ("PermuteAndFlip(epsilon=1)", "4/5"),
     ],
 )
 def test_the_shaded_event_has_the_probability_that_is_proved(mechanism: str, epsilon: str) -> None:
     """Up to one step of the grid at the event's end, and the tails that are too low to be seen."""
     witness = verify(mechanism, epsilon=epsilon, delta="1e-9").witness
-    table = event.compute(
-        notation.parse(mechanism), witness["law"], witness["loss_above"], adjacency=None
-    )
+    table = event.compute(witness["law"], witness["loss_above"])
     assert table is not None
     rows = list(zip(table.outcomes, table.p, table.inside, strict=True))
     step = rows[1][0] - rows[0][0]

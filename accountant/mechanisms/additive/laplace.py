@@ -18,7 +18,6 @@ from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball, enclose
-from accountant.numbers.shifted_laws import Reference, shifted_density
 
 
 @final
@@ -91,10 +90,6 @@ class LaplacePair(MirroredPair):
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
         return self.distance
-
-    def reference(self) -> Reference:
-        """Return the two densities."""
-        return shifted_density(lambda _, x: -abs(x), self.distance.mpf, lambda mp: -mp.log(2))
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

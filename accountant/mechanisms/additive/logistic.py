@@ -16,7 +16,6 @@ from accountant.core.pair import MirroredPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.numbers.shifted_laws import Reference, shifted_density
 
 if TYPE_CHECKING:
     from accountant.composition.losses.transform import Transform
@@ -82,12 +81,6 @@ class LogisticPair(MirroredPair):
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
         return self.distance
-
-    def reference(self) -> Reference:
-        """Return the two densities."""
-        return shifted_density(
-            lambda mp, x: -abs(x) - 2 * mp.log1p(mp.exp(-abs(x))), self.distance.mpf
-        )
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 from flint import arb
 
@@ -17,7 +17,6 @@ from accountant.errors import UndecidedError, expected
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
-from accountant.numbers.shifted_laws import Reference, shifted_masses
 
 _LARGEST = 10**6
 """Variances: masses of more are too many to list, 13 standard deviations of them."""
@@ -187,15 +186,6 @@ class SkellamPair(MirroredPair, ProfileOnly):
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the end of H(ε): of outcomes far beyond the list a bound is all that is known."""
         return self.hockey_stick(epsilon).upper().max(arb(0))
-
-    def reference(self) -> Reference:
-        """Return the two mass functions, by mpmath's Bessel functions."""
-
-        def mass(mp: Any, z: int) -> Any:
-            v = self.variance.mpf()
-            return mp.exp(-v) * mp.besseli(abs(z), v)
-
-        return shifted_masses(mass, self.shift)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

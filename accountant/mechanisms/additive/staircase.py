@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from flint import arb
 
@@ -21,9 +21,6 @@ from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
 from accountant.pairs.finite import FiniteLaws, FinitePair
 from accountant.release.lattice import LatticeSampler
 from accountant.release.lattice_noise import StaircaseNoise
-
-if TYPE_CHECKING:
-    from accountant.numbers.reference import Discrete
 
 Cost = Literal["absolute", "variance"]
 _HALF = ExactReal.of_rational(Fraction(1, 2))
@@ -93,29 +90,6 @@ class Staircase(SymmetricDensity, FiniteLaws):
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
         """Return ε, 0, −ε."""
         return [self.epsilon, ExactReal.of_rational(0), -self.epsilon]
-
-    def finer_laws(self, index: int) -> Discrete:
-        """Return the masses of the intervals between consecutive steps of either density."""
-        import mpmath
-
-        from accountant.numbers.reference import Discrete
-
-        def density(x: Any) -> Any:
-            """Return the density in units of Δ, from its definition."""
-            b, gamma = mpmath.exp(-self.epsilon.mpf()), self.gamma.mpf()
-            whole = mpmath.floor(abs(x))
-            steps = whole + (1 if abs(x) - whole >= gamma else 0)
-            return (1 - b) / (2 * (gamma + b * (1 - gamma))) * b**steps
-
-        def masses(number: int) -> tuple[Any, Any]:
-            whole, part = divmod(number, 3)
-            gamma = self.gamma.mpf()
-            near, far = min(gamma, 1 - gamma), max(gamma, 1 - gamma)
-            low, high = [(0, near), (near, far), (far, 1)][part]
-            x = whole + (low + high) / mpmath.mpf(2)
-            return (high - low) * density(x - 1), (high - low) * density(x)
-
-        return Discrete(masses, None, None)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases: sign, whole steps, which part, and where in it."""

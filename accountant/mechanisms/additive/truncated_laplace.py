@@ -16,7 +16,6 @@ from accountant.core.validate import Positive
 from accountant.errors import expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.numbers.shifted_laws import Reference
 
 
 @final
@@ -88,21 +87,6 @@ class TruncatedLaplacePair(MirroredPair):
     def max_finite_loss(self) -> arb:
         """Return d."""
         return self.distance.ball()
-
-    def reference(self) -> Reference:
-        """Return the two densities."""
-        import mpmath
-
-        from accountant.numbers.reference import Continuous
-
-        d, a = self.distance.mpf(), self.end.mpf()
-        return Continuous(
-            log_p=lambda x: -abs(x) if x <= a else mpmath.ninf,
-            log_q=lambda x: -abs(x - d) if x >= d - a else mpmath.ninf,
-            log_normaliser=lambda mp: -mp.log(-2 * mp.expm1(-a)),
-            knots=lambda: [d - a, 0 * d, d, a],
-            support=(-a, d + a),
-        )
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

@@ -18,7 +18,6 @@ from accountant.core.validate import Positive, Switch
 from accountant.mechanisms.additive.logistic import Logistic, LogisticPair
 from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.shifted_laws import Reference
 from accountant.pairs.two_candidates import TwoCandidates
 from accountant.release import sampling
 
@@ -87,10 +86,6 @@ class BoundedRangePair(MirroredPair):
     def rho_bound(self) -> arb:
         """Return t²/8: Hoeffding's lemma for a loss in an interval of length t."""
         return self.length.ball() ** 2 / 8
-
-    def reference(self) -> Reference:
-        """Return the densities of logistic noise, which have this profile."""
-        return self._logistic.reference()
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidates whose scores rise."""

@@ -22,7 +22,6 @@ from accountant.mechanisms.selection.exponential import exponents
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
-from accountant.numbers.shifted_laws import Reference
 from accountant.pairs.two_candidates import TwoCandidates
 from accountant.release import sampling
 
@@ -79,10 +78,6 @@ class NoisyMaximumPair(MirroredPair):
     def exact_max_loss(self) -> ExactReal:
         """Return t, which rare events of two candidates come near."""
         return self.distance
-
-    def reference(self) -> Reference:
-        """Return the densities of Laplace noise, which have this profile."""
-        return self._laplace.reference()
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidate whose score rises."""

@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.reference import Reference
+from tests.accountant.mpmath_reference import Reference
 
 _MAX_COORDINATES = 4
 

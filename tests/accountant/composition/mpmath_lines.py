@@ -15,11 +15,11 @@ from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
-from accountant.numbers.reference import Reference, ball_to_mpf
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.finite_losses import finite
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.subsampled import SubsampledPair
+from tests.accountant.mpmath_reference import Reference, ball_to_mpf
 
 _GUARD = 15
 _LONGEST = 100_000

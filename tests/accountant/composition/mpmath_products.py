@@ -14,9 +14,10 @@ from mpmath import mp, mpf
 
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.reference import Discrete, Reference
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.finite import FinitePair
+from tests.accountant.mpmath_reference import Discrete, Reference
+from tests.accountant.pairs.mpmath_single import single
 
 _MOST_MULTISETS = 50_000
 
@@ -38,7 +39,7 @@ def multisets(factors: Sequence[tuple[FinitePair, int]]) -> Discrete:
         drawn = itertools.combinations_with_replacement(outcomes, count)
         choices.append([Counter(draw) for draw in drawn])
     rows = list(itertools.product(*choices))
-    references = [pair.reference() for pair, _ in factors]
+    references = [single(pair) for pair, _ in factors]
 
     def masses(number: int) -> tuple[Any, Any]:
         p, q = mpf(1), mpf(1)

@@ -10,7 +10,6 @@ from accountant.composition.fourier.engine import Fourier
 from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.numbers.exact import exact
-from accountant.numbers.reference import Reference
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 from accountant.pairs.subsampled import SubsampledPair
 from tests.accountant.composition.mpmath_laplace import LaplaceProductReference
@@ -21,6 +20,8 @@ from tests.accountant.composition.mpmath_products import (
     discrete_gaussians,
     multisets,
 )
+from tests.accountant.mpmath_reference import Reference
+from tests.accountant.pairs.mpmath_single import single
 
 
 def by_mpmath(pair: Pair) -> Reference:
@@ -42,4 +43,4 @@ def by_mpmath(pair: Pair) -> Reference:
             return by_mpmath(rungs[0])
         case Product(factors, Fourier()):
             return SmoothReference(factors)
-    return pair.reference()
+    return single(pair)

@@ -11,7 +11,7 @@ import mpmath
 from mpmath import mp, mpf
 
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.reference import Reference
+from tests.accountant.mpmath_reference import Reference
 
 Integrand = Callable[[Any, Any], Any]
 _MARKS = (-10, -4, 0, 4, 10)  # angular knots, in standard deviations of the cosine

@@ -31,6 +31,7 @@ from typing import TypeVar, final
 from flint import arb
 
 from accountant.composition.allocations import together
+from accountant.composition.exact.laplace_product import is_laplace, long, of_counts
 from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
 from accountant.composition.grid.product import GRID, SELDOM_BELOW, Grid
@@ -112,13 +113,6 @@ def is_numerical(pair: Pair) -> bool:
     return isinstance(pair, Product) and pair.is_numerical
 
 
-def first(pair: Pair) -> Product | None:
-    """Return a product for the first of its engines, None for any other pair."""
-    if not isinstance(pair, Product):
-        return None
-    return pair.engine.rungs[0] if isinstance(pair.engine, Ladder) else pair
-
-
 def smooth(pair: Pair) -> Product | None:
     """Return a product of smooth losses for contour integrals; None for any other pair."""
     if not (isinstance(pair, Product) and isinstance(pair.engine, Ladder)):
@@ -127,13 +121,13 @@ def smooth(pair: Pair) -> Product | None:
     return first if first.engine == FOURIER and fourier.is_smooth(first) else None
 
 
-def grid(pair: Pair, width: Fraction) -> Product | None:
-    """Return the same pair for the grid, where that is asked first for a width."""
+def best_of(pair: Pair, width: Fraction, ask: Callable[[Pair], T]) -> T:
+    """Return the first answer of the engines of a pair for a width, or raise the best refusal."""
     if not isinstance(pair, Product):
-        return None
+        return ask(pair)
     if isinstance(pair.engine, Ladder):
-        return pair.engine.first(width)
-    return pair if isinstance(pair.engine, Grid) else None
+        return pair.engine.ask(ask, width)
+    return ask((long(pair, width) if is_laplace(pair) else None) or pair)
 
 
 def _exactly(factors: Sequence[Factor]) -> Pair | None:
@@ -288,8 +282,6 @@ def _smooth(factors: list[Factor]) -> list[Factor]:
 def _laplace(factors: Sequence[tuple[LaplacePair, int]]) -> Pair:
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
-    from accountant.composition.exact.laplace_product import of_counts
-
     distances: Counter[ExactReal] = Counter()
     for pair, count in factors:
         distances[pair.distance] += count
@@ -320,10 +312,6 @@ class Ladder(Engine):
 
     on_contours = True
 
-    def first(self, width: Fraction | None) -> Product | None:
-        """Return the quick grid, where it is asked for a width."""
-        return None if width is None or width < QUICK_WIDTH else self.quick
-
     def width(self, product: Product) -> Fraction:
         """Return what comes within about a second."""
         return super().width(product) if self.quick is None else GRID_WIDTH
@@ -335,9 +323,6 @@ class Ladder(Engine):
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε). Raises UndecidedError where every engine does."""
         asked = product.relative_width
-        if (quick := self.first(asked)) is not None:
-            with contextlib.suppress(UndecidedError):
-                return quick.to_width(asked).hockey_stick(epsilon)
 
         def ask(rung: Product) -> arb:
             fine = asked is not None and asked < SELDOM_BELOW
@@ -345,29 +330,30 @@ class Ladder(Engine):
                 from accountant.composition.grid.bracket import refuse_seldom
 
                 refuse_seldom(rung, epsilon)
-            return rung.hockey_stick(epsilon)
+            return rung.to_width(asked).hockey_stick(epsilon)
 
-        return self._first(ask, asked)
+        return self.ask(ask, asked)
 
     def inverse(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
         """Enclose ε(δ); None where values are as fast. Raises UndecidedError where all do."""
-        if (quick := self.first(relative_width)) is not None:
-            with contextlib.suppress(UndecidedError):
-                return quick.inverse(delta, relative_width)
         if smooth(product) is not None:
+            if self.quick is not None and relative_width >= QUICK_WIDTH:
+                with contextlib.suppress(UndecidedError):
+                    return self.quick.inverse(delta, relative_width)
             return None
 
         def ask(rung: Product) -> Interval:
             known = rung.inverse(delta, relative_width)
             return known or inverse_by_values([rung], delta, relative_width)
 
-        return self._first(ask, relative_width)
+        return self.ask(ask, relative_width)
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the tails. Raises UndecidedError where every engine does."""
-        return self._first(lambda rung: rung.tails(epsilon), product.relative_width)
+        asked = product.relative_width
+        return self.ask(lambda rung: rung.to_width(asked).tails(epsilon), asked, tails=True)
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return what the best engine estimates."""
@@ -389,18 +375,19 @@ class Ladder(Engine):
         """Return the bound of a coarse grid where that is asked first, else of the best engine."""
         return (self.quick or self.rungs[0]).bound(epsilon)
 
-    def _first(self, ask: Callable[[Product], T], asked: Fraction | None) -> T:
+    def ask(self, ask: Callable[[Product], T], asked: Fraction | None, *, tails: bool = False) -> T:
         """Return the first answer to a width, or raise the refusal that reached the narrowest one.
 
-        Of several that say of none, the last one.
+        Of several that say of none, the last one. Tails of grids come last.
         """
         relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
-        for rung in self.rungs:
+        quick = () if self.quick is None or tails or not asked else (self.quick,)
+        for rung in (*(quick if relative_width >= QUICK_WIDTH else ()), *self.rungs):
             hopeless = isinstance(rung.engine, Grid) and relative_width < SELDOM_BELOW
             if hopeless and any(refusal.reached < _BETTER for refusal in refusals):
                 break
             try:
-                return ask(rung.to_width(asked))
+                return ask(rung)
             except UndecidedError as refusal:
                 refusals.append(refusal)
             if relative_width < LEAST_WIDTH and not isinstance(refusals[-1], UnsuitedError):

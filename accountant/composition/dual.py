@@ -22,8 +22,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition import choose
-from accountant.composition.fourier.engine import FOURIER
+from accountant.composition.fourier.engine import FOURIER, curve
 from accountant.composition.grid import bracket
 from accountant.composition.grid.product import Grid
 from accountant.composition.product import Product
@@ -36,8 +35,7 @@ from accountant.numbers.precision import ctx
 Values = Callable[[float], arb]
 
 FINEST, FINEST_ON_LINES = Fraction(1, 10**7), Fraction(1, 10**11)
-"""The finest widths that are tried, of grids and of contour integrals: finer ones are left to
-tails."""
+"""The finest widths of values of grids, and of contour integrals: finer ones are left to tails."""
 _LEAST_LEVEL = 1e-6
 """Levels below it, or so near 1, are left to tails: those tell β of about 1 or 0 at once."""
 _PRECISION = 128
@@ -52,64 +50,51 @@ _ASIDE = 1 / 16
 """Distance of the points of that slope, as a share of ε: grids tell H no finer."""
 _ATTEMPTS = 10
 """Times the four points are put elsewhere: the parabola through the last ones tells where."""
+_MOST_POINTS = 1 << 19
+"""Grid points at most: beside an atom of the losses more of them are slower, and hardly better."""
 _FAR = 0.1
 """Where the next points are, at first."""
-_HALVINGS = 25
-"""Times that the distances from the best point to the next ones are halved, after that: at a kink
-of H, where losses have an atom, no parabola tells where, and bounds are of the first order."""
+_SLOW_HALVINGS, _LESS = 3, 0.9
+"""Then the distances from the best point to the next ones are halved, until so many halvings leave
+more than this share: at a kink of H, where losses have an atom, no parabola tells where."""
 _SHARE = 16
 """The width of the answer by that of values of H: each enters the bound about three times."""
 
 
 def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval | None:
-    """Return `tradeoff` of a pair that it is for, None of others and where tails may do better.
+    """Return `tradeoff` of a product on a grid or on lines, None where tails may do better.
 
-    Raises UndecidedError where only a grid is left, whose tails are worse than its values.
+    Raises UndecidedError where a grid does not reach the width: its tails are worse.
     """
-    if not (applies(pair, width) and _LEAST_LEVEL < float(level) < 1 - _LEAST_LEVEL):
+    if not (isinstance(pair, Product) and _LEAST_LEVEL < float(level) < 1 - _LEAST_LEVEL):
         return None
-    try:
+    if _is_on_grid(pair):
+        return tradeoff(pair, level, max(width, FINEST), power=power)
+    if pair.engine != FOURIER or width < FINEST_ON_LINES:
+        return None
+    with contextlib.suppress(UndecidedError):
         return tradeoff(pair, level, width, power=power)
-    except UndecidedError as refusal:
-        if choose.grid(pair, width) is not None and refusal.interval is not None:
-            raise
-        return None
+    return None
 
 
-def applies(pair: Pair, width: Fraction) -> bool:
-    """Whether values of H to a width are what the engine of a pair has soonest."""
-    first = choose.first(pair)
-    on_lines = first is not None and first.engine == FOURIER
-    return width >= (FINEST_ON_LINES if on_lines else FINEST) and choose.is_numerical(pair)
-
-
-def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval:
-    """Enclose β(α), or 1 − β(α), to a relative width.
+def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool) -> Interval:
+    """Enclose β(α), or 1 − β(α), to a relative width, by the engine of contours or of a grid.
 
     Raises UndecidedError where it is not reached; `interval` is what was.
     """
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
-    grid = choose.grid(pair, width)
-    most = grid.engine.most if grid is not None and isinstance(grid.engine, Grid) else None
-    rough = _estimates(pair) if grid is None else bracket.roughly(grid)
-    begun = _start(pair, grid, rough, float(alpha))
-    if begun is None:
-        raise UndecidedError("Floats do not tell where the type II error is decided.")
-    epsilon, drop = begun
+    ends = -float(product.reverse().max_finite_loss()), float(product.max_finite_loss())
+    rough = bracket.roughly(product) if _is_on_grid(product) else _estimates(product)
+    epsilon, drop = _start(product, rough, float(alpha), ends)
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
     if not 0 < size < 1:
         raise UndecidedError("Floats do not tell the type II error from 0 or 1.")
     wanted = float(width) * size / _SHARE
-    relative = min(wanted / max(_float(rough(epsilon)), 1e-300), 0.25)
-    values = (
-        _values(pair, relative)
-        if grid is None
-        else bracket.values_near(grid, epsilon, relative, most)
-    )
+    values_near = _values(product, wanted, _float(rough(epsilon)))
+    made, values = epsilon, values_near(epsilon)
     found = Interval.between(alpha, arb(1)) if power else Interval.between(arb(0), 1 - alpha)
-    made = epsilon
     known: dict[float, arb] = {}
 
     def reached_by(points: Sequence[float]) -> Interval:
@@ -124,72 +109,89 @@ def tradeoff(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> I
             return _both(found, Interval.between(low, high))
 
     for _ in range(_ATTEMPTS):
-        if grid is not None and abs(epsilon - made) > abs(made) / 8:  # where its bounds are worse
-            made, values = epsilon, bracket.values_near(grid, epsilon, relative, most)
-        step = math.sqrt(wanted * _SHARE / 8 / drop)
+        if abs(epsilon - made) > abs(made) / 8:  # where bounds of a grid are worse
+            made, values = epsilon, values_near(epsilon)
+        step = min(math.sqrt(wanted * _SHARE / 8 / drop), max(abs(epsilon), _CLOSE))
         points = [epsilon + step * k for k in (-1.5, -0.5, 0.5, 1.5)]
         found = reached_by(points)
-        reached = found.relative_width
-        if reached is not None and reached <= width:
+        if _is_within(found, width):
             return found
         epsilon, drop = _parabola(points, [_float(known[point]) for point in points], drop)
+        epsilon = min(max(epsilon, ends[0]), ends[1])
     best = max(known, key=lambda point: _float(known[point]))
-    if grid is not None:
-        values = bracket.values_near(grid, best, relative, most)
-    known = dict.fromkeys((best - _FAR, best, best + _FAR), arb(0))
-    for point in known:
-        with ctx.workprec(_PRECISION):
-            known[point] = 1 - values(point) - ball(Fraction(point)).exp() * alpha
-    for _ in range(_HALVINGS):
+    values, known = values_near(best), {}
+    reached_by([best - _FAR, best, best + _FAR, best + 2 * _FAR])
+    last, slow = math.inf, 0
+    while slow < _SLOW_HALVINGS:
         for points in _around(known):
             if len(set(points)) == len(points):  # floats have numbers between
                 found = reached_by(points)
-        reached = found.relative_width
-        if reached is not None and reached <= width:
+        if _is_within(found, width):
             return found
+        reached = float(found.upper - found.lower)
+        last, slow = reached, slow + 1 if reached > _LESS * last else 0
     raise UndecidedError(
         f"Reached {'a power' if power else 'beta'} in {found} from values of delta. Ask for a "
         "larger relative_width.",
-        reached=math.inf if reached is None else float(reached),
+        reached=float(found.relative_width or math.inf),
         interval=found,
     )
 
 
+def _is_on_grid(product: Product) -> bool:
+    return isinstance(product.engine, Grid)
+
+
+def _is_within(found: Interval, width: Fraction) -> bool:
+    reached = found.relative_width
+    return reached is not None and reached <= width
+
+
 def _start(
-    pair: Pair, grid: Product | None, rough: Values, alpha: float
-) -> tuple[float, float] | None:
+    product: Product, rough: Values, alpha: float, ends: tuple[float, float]
+) -> tuple[float, float]:
     """Return about the ε where g is largest, and c > 0 with g(ε + d) ≈ g(ε) − c d²."""
-    if grid is None:
-        return _stationary(pair, alpha)
-    start = bracket.start(grid, math.log(alpha))
-    room = 2 * abs(start) + _CLOSE
-    return _between(rough, alpha, start - room, start + room)
+    if _is_on_grid(product):
+        start = bracket.start(product, math.log(alpha))
+        room = 2 * abs(start) + _CLOSE
+        return _between(rough, alpha, (start - room, start + room), ends)
+    try:
+        known = curve(product)
+        epsilon = known.quantile_of_q(alpha, _SETTLED)
+        return epsilon, -known.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
+    except ArithmeticError as error:
+        raise UndecidedError("Floats do not tell where the type II error is decided.") from error
 
 
-def _between(rough: Values, alpha: float, left: float, right: float) -> tuple[float, float] | None:
-    """Return the same by bisection for Q(L > ε) = α, with differences of H; None without a root."""
+def _between(
+    rough: Values, alpha: float, near: tuple[float, float], ends: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the same by bisection for Q(L > ε) = α, with differences of H between the ends."""
+    least, most = ends
 
     def log_above(at: float, step: float) -> float:
-        fall = _float(rough(at - step)) - _float(rough(at + step))
-        return math.log(max(fall, 1e-300) / (math.exp(at + step) - math.exp(at - step)))
+        low, high = max(at - step, least), min(at + step, most)
+        fall = _float(rough(low)) - _float(rough(high))
+        return math.log(max(fall / (math.exp(high) - math.exp(low)), 1e-300))
 
+    left, right = max(near[0], least), min(near[1], most)
     for _ in range(_DOUBLINGS):
-        if not log_above(right, (right - left) / 8) > math.log(alpha):
+        if not right < most or not log_above(right, (right - left) / 8) > math.log(alpha):
             break
-        left, right = right, 2 * right - left
+        left, right = right, min(2 * right - left, most)
     low, high = left, right
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         above = log_above(middle, (high - low) / 8) > math.log(alpha)
         low, high = (middle, high) if above else (low, middle)
-    if low == left or high == right:
-        return None
     step = _ASIDE * (abs(low) + (right - left) / 64)
-    first, last = (log_above(at, step / 2) for at in (low - step, low + step))
-    fall = (first - last) / (2 * step)
+    before, behind = max(low - step, left), min(low + step, right)
+    first, last = (log_above(at, step / 2) for at in (before, behind))
+    fall = (first - last) / (behind - before)
     if not fall > 0:
-        return None
-    epsilon = low + ((first + last) / 2 - math.log(alpha)) / fall
+        return low, alpha * math.exp(low) / (2 * step)
+    epsilon = (before + behind) / 2 + ((first + last) / 2 - math.log(alpha)) / fall
+    epsilon = min(max(epsilon, before), behind)
     return epsilon, fall * alpha * math.exp(epsilon) / 2
 
 
@@ -224,17 +226,26 @@ def _both(one: Interval, other: Interval) -> Interval:
     return Interval(max(one.lower, other.lower), min(one.upper, other.upper))
 
 
-def _values(pair: Pair, relative: float) -> Values:
-    """Return H to a relative width."""
-    asked = pair.to_width(Fraction(relative))
-    return lambda epsilon: asked.hockey_stick(ExactReal.of_rational(Fraction(epsilon)))
+def _values(product: Product, wanted: float, size: float) -> Callable[[float], Values]:
+    """Return what returns H near a point, of about this size, to an absolute width.
+
+    A grid is made for no point where H is below the root of that width: none is needed, and next to
+    the largest loss none tells H further left.
+    """
+    relative = min(wanted / max(size, 1e-300), 0.25)
+    if not isinstance(product.engine, Grid):
+        asked = product.to_width(Fraction(relative))
+        return lambda _: lambda at: asked.hockey_stick(ExactReal.of_rational(Fraction(at)))
+    furthest = bracket.start(product, math.log(wanted) / 2)
+    most = min(product.engine.most or _MOST_POINTS, _MOST_POINTS)
+    return lambda place: bracket.values_near(product, min(place, furthest), relative, most)
 
 
-def _estimates(pair: Pair) -> Values:
+def _estimates(product: Product) -> Values:
     """Return H in floats; where there are none, what it is at least."""
 
     def value(epsilon: float) -> arb:
-        log_delta = pair.estimate_log_delta(epsilon)
+        log_delta = product.estimate_log_delta(epsilon)
         known = 0.0 if log_delta is None else math.exp(min(log_delta, 0.0))
         return arb(max(known, -math.expm1(min(epsilon, 0.0))))
 
@@ -243,20 +254,6 @@ def _estimates(pair: Pair) -> Values:
 
 def _float(value: arb) -> float:
     return float(value.mid())
-
-
-def _stationary(pair: Pair, alpha: float) -> tuple[float, float] | None:
-    """Return the ε with Q(L > ε) = α, where g is largest, and c as in `_start`; None if lost."""
-    first = choose.first(pair)
-    if first is None or first.engine != FOURIER:
-        return None
-    from accountant.composition.fourier.engine import curve
-
-    with contextlib.suppress(UndecidedError, ArithmeticError):
-        known = curve(first)
-        epsilon = known.quantile_of_q(alpha, _SETTLED)
-        return epsilon, -known.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
-    return None
 
 
 def _around(known: Mapping[float, arb]) -> list[list[float]]:

@@ -174,12 +174,26 @@ class _Question:
                 reached=float(known.relative_width or math.inf),
                 interval=known,
             )
-        if hasattr(pair, "factors"):  # a product; one release loads no engine
-            from accountant.composition.dual import by_values
+        if not hasattr(pair, "factors"):  # one release loads no engine
+            return self._by_tails(pair, width)
+        from accountant.composition.choose import best_of
+        from accountant.composition.dual import by_values
 
-            found = by_values(pair, self.level, width, power=self.power)
-            if found is not None:
-                return found
+        def ask(form: Pair) -> Interval:
+            found = by_values(form, self.level, width, power=self.power)
+            return self._by_tails(form, width) if found is None else found
+
+        found = best_of(pair, width, ask)
+        if found.relative_width is None or found.relative_width > width:
+            raise UndecidedError(
+                f"Reached {'a power' if self.power else 'beta'} in {found} on a grid. Ask for a "
+                "larger relative_width.",
+                reached=float(found.relative_width or math.inf),
+                interval=found,
+            )
+        return found
+
+    def _by_tails(self, pair: Pair, width: Fraction) -> Interval:
         asked = pair.to_width(width)
         return enclose(lambda: self._ball(asked, bits_of(width)), relative_width=width)
 

@@ -81,11 +81,8 @@ class LaplaceSums(Engine):
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
         """Enclose ε(δ) where the sums are too long; None elsewhere."""
-        law = lattice(product)
-        short = law.is_short(ExactReal.of_rational(0), relative_width)
-        if short or law.on_line(product) is not None:
-            return None
-        return _on_grid(product).inverse(delta, relative_width)
+        other = long(product, relative_width)
+        return None if other is None else other.inverse(delta, relative_width)
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
@@ -236,6 +233,14 @@ def _top(product: Product) -> ExactReal:
     top = product.exact_max_loss()
     assert top is not None
     return top
+
+
+def long(product: Product, asked: Fraction) -> Product | None:
+    """Return the same product for a grid where its sums are too long for a width, else None."""
+    law = lattice(product)
+    if law.on_line(product) is not None or law.is_short(ExactReal.of_rational(0), asked):
+        return None
+    return _on_grid(product)
 
 
 def _on_grid(product: Product) -> Product:

@@ -179,10 +179,8 @@ def values_near(
 
 def _above(product: Product, epsilon: float, share: float) -> float:
     """Return a point above ε by a share of it, and at most midway to the largest loss."""
-    place, largest = epsilon + share * abs(epsilon), product.exact_max_loss()
-    if largest is None or epsilon >= float(largest):
-        return place
-    return min(place, (epsilon + float(largest)) / 2)
+    place, largest = epsilon + share * abs(epsilon), float(product.max_finite_loss().mid())
+    return place if epsilon >= largest else min(place, (epsilon + largest) / 2)
 
 
 def upper_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:

@@ -128,3 +128,42 @@ def test_atoms_on_a_grid() -> None:
     known = beta(parse("Composed(Laplace(scale='6.6'), 5)"), "0.01")
     cut = parse("Composed(TruncatedLaplace(scale='6.6', bound=700), 5)")
     assert beta(cut, "0.01", relative_width=COARSE).overlaps(known)
+
+
+TABLE = "Tabulated(p=['1/2', '1/3', '1/6'], q=['1/4', '1/4', '1/2'])"
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "width"),
+    [
+        ("Composed(PoissonSubsampled(Gaussian(standard_deviation='0.6'), '0.05'), 3)", "1e-3", 6),
+        ("Composed(PoissonSubsampled(Laplace(scale=1), '0.01'), 10)", "0.01", 6),
+        ("Composed(PoissonSubsampled(Laplace(scale=3), '0.1'), 2)", "3/4", 3),
+        ("Composed(TruncatedLaplace(scale=2, bound=10), 2)", "0.1", 6),
+        ("Composed(Logistic(scale=2), 2)", "0.1", 7),
+        (TABLE, "0.1", 3),
+        (f"Composed({TABLE}, 2)", "0.1", 3),
+    ],
+)
+def test_beta_where_the_best_test_is_next_to_an_end_or_an_atom(
+    text: str, level: str, width: int
+) -> None:
+    """By values on a grid, which agree with its tails at another width, or with exact sums."""
+    mechanism, asked = parse(text), BOTH if "Poisson" in text else None
+    found = beta(mechanism, level, adjacency=asked, method="grid", relative_width=f"1e-{width}")
+    assert narrow(found, Fraction(1, 10**width))
+    assert found.overlaps(beta(mechanism, level, adjacency=asked, relative_width="1/50"))
+
+
+def test_laplace_releases_of_unrelated_scales() -> None:
+    """Their sums are too long to be exact; a grid knows three digits of them all."""
+    scales = [f"{3 + 0.7391 * i + 0.013 * i * i:.6g}" for i in range(24)]
+    mechanism = Composed([Laplace(scale=scale) for scale in scales])
+    width = Fraction(1, 1000)
+    found = [
+        dpassay.delta(mechanism, "1/2", relative_width=width),
+        dpassay.epsilon(mechanism, "1e-5", relative_width=width),
+        beta(mechanism, "0.1", relative_width=width),
+        dpassay.total_variation(mechanism, relative_width=width),
+    ]
+    assert all(narrow(each, width) for each in found)

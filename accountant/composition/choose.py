@@ -65,8 +65,9 @@ MOST_FEW, RARE = 100, 2.0
 """Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""
 QUICK_WIDTH = Fraction(1, 10**7)
 """The finest width that is asked of that grid."""
-MOST_CELLS, MOST_POINTS = 1 << 24, 1 << 20
-"""Grid points of all its factors together, and of one: about two seconds."""
+MOST_CELLS, MOST_POINTS = 1 << 24, 1 << 18
+"""Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
+one: of several factors each has so many times more, as contours take longer."""
 FEW = 80
 """Releases up to which a sum over integers is faster than inversion."""
 T = TypeVar("T")
@@ -222,7 +223,8 @@ def _are_few(pair: Product) -> bool:
 
 def _quick(pair: Product) -> Product:
     """Return the same for a grid that takes about two seconds."""
-    most = min(MOST_CELLS // len(pair.factors), MOST_POINTS)
+    kinds = len(pair.factors)
+    most = min(MOST_CELLS // kinds, MOST_POINTS * kinds)
     return pair.asked(Grid(1 << (most.bit_length() - 1)))
 
 

@@ -39,7 +39,7 @@ _REUSED, _ENOUGH = 0.75, 1.02
 the ratio of its bounds there: beyond, another grid is made."""
 _ABOVE = 0.25
 """Share of ε by which sums for several points are made for one above them, and for none below."""
-_AGREE = 1e-2
+_AGREE = 0.05
 """Relative difference of the roots of both laws up to which their grid says where the root is."""
 _ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
@@ -121,7 +121,7 @@ def start(product: Product, log_delta: float) -> float:
 def estimate(product: Product, log_delta: float) -> float:
     """Return an ε nearer to that root, from the upper law on a coarse grid, which fails last."""
     at, delta = start(product, log_delta), arb(log_delta).exp()
-    for points in POINTS[1:3]:
+    for points in POINTS[:2]:
         low, high = engine.inverse(_releases(product), delta, points, at)
         at = at if high is None else float(high)
         if low is not None and high is not None and high - low < _AGREE * abs(high):

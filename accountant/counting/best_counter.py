@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from accountant.mechanisms.counting.honaker_tree import HonakerTree
 from accountant.mechanisms.counting.kary_tree import KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
+from accountant.mechanisms.counting.partly_shown import PartlyShown
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary
 from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
 from accountant.numbers.exact import ExactReal, Number, exact
@@ -290,9 +292,12 @@ def _calibrated(
         epsilon = target.epsilon if pure else _largest_epsilon(target)
         counter: LinearCounter = build(**arguments, epsilon=epsilon)
         return counter
+    partly = isinstance(build, type) and issubclass(build, PartlyShown)
+    if partly:  # of Laplace noise only these have an exact profile
+        arguments = {**arguments, "releases": "measurements"}
     found: Mechanism = calibrate(build, target, **arguments).mechanism
     assert isinstance(found, LinearCounter)
-    return found
+    return dataclasses.replace(found, releases="outputs") if partly else found
 
 
 def _largest_epsilon(target: EpsilonDelta) -> ExactReal:

@@ -62,6 +62,8 @@ class Between(ProfileOnly):
     most: Pair
     unknown: str
     """What is not known closer."""
+    largest: ExactReal | None = None
+    """The largest loss, where it is known and no pair of `least` has it."""
 
     only_bounded: ClassVar = True
 
@@ -130,11 +132,15 @@ class Between(ProfileOnly):
         return self.most.rho_bound()
 
     def max_loss(self) -> arb:
-        """Return a ball around both ends."""
+        """Return a ball around both ends, or around the largest loss."""
+        if self.largest is not None:
+            return self.largest.ball()
         return self._around(lambda pair: pair.max_loss())
 
     def exact_max_loss(self) -> ExactReal | None:
-        """Return that of `most` where one of `least` attains it."""
+        """Return that of `most` where one of `least` attains it, or what is known."""
+        if self.largest is not None:
+            return self.largest
         largest = self.most.exact_max_loss()
         attained = any(pair.exact_max_loss() == largest for pair in self.least)
         return largest if attained else None
@@ -155,7 +161,10 @@ class Between(ProfileOnly):
     def reverse(self) -> Between:
         """Return the pair of the reversed ends."""
         return Between(
-            tuple(pair.reverse() for pair in self.least), self.most.reverse(), self.unknown
+            tuple(pair.reverse() for pair in self.least),
+            self.most.reverse(),
+            self.unknown,
+            self.largest,
         )
 
     def law(self) -> dict[str, object]:

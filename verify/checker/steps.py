@@ -25,7 +25,7 @@ from verify.checker.laws import Law
 from verify.checker.mechanisms.neighbours import assumptions, under
 from verify.checker.mechanisms.pairs import BY_PARTS, fits, pairs
 from verify.checker.outcome import quoted
-from verify.checker.reals import UnknownError, ball, compare, hull
+from verify.checker.reals import Real, UnknownError, ball, compare, hull
 from verify.checker.stated import Stated
 
 _NARROW = Fraction(1, 10**5)
@@ -182,7 +182,8 @@ class Steps(Stated):
     def _meets(self, path: str, ends: tuple[Any, Any], value: Any, *, small: bool) -> None:
         """Require an enclosure to have a number in common with the ball found here.
 
-        A number that is not told from 0 is taken as given, unless it may well be `small`.
+        A number that is not told from 0 is taken as given, unless it may well be `small`, or is
+        known to lie between two ends.
         """
         shown = _shown(value, 25)
         below, above = compare(ends[0], ">", value), compare(ends[1], "<", value)
@@ -196,7 +197,7 @@ class Steps(Stated):
             self.recomputed.append(f"{path} to {max(digits, 0)} digits")
         else:
             most = ball(value).abs_upper().str(5, radius=False)
-            if small:
+            if small or (isinstance(value, Real) and value.ends is not None):
                 self.recomputed.append(f"{path} to be at most {most}")
             else:
                 self.given.append(f"{path}: too long to recompute, but at most {most}")

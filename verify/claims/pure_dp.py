@@ -10,7 +10,7 @@ from flint import arb
 
 from accountant.composition.invert import hockey_stick, most
 from accountant.core.pair import Pair
-from accountant.numbers.exact import ExactReal
+from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval
 from verify.claim import Decision, Scope, compare
 from verify.claims.privacy import (
@@ -54,9 +54,12 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
             bounds = [pair.exact_bound(claimed) for pair in pairs]
             truth = all(bound is not None and not bound.sign for bound in bounds) or None
         value = reached(true, pairs)
+        if truth is False and any(pair.only_bounded for pair in pairs):
+            shown = hockey_stick([worst_at(pairs, claimed)], claimed)
+            truth = False if shown > 0 else None
         conclusion = "p - exp(epsilon)*q > 0" if truth is False else "value <= 0"
         numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}
-        reason = _reason(truth, value)
+        reason = _reason(truth, value, claimed)
         return bounded("epsilon", truth, value, numbers, reason, conclusion=conclusion)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
@@ -79,7 +82,12 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         )
 
 
-def _reason(truth: bool | None, value: Interval) -> str:
+def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
+    if truth is None and value.lower.is_finite() and exact(value.lower) > claimed:
+        return (
+            f"The privacy loss comes as near to {value} as you like, but no event is known that "
+            "shows more than the claimed epsilon."
+        )
     if truth is None:
         return "The largest privacy loss and the claimed epsilon could not be told apart."
     if truth:

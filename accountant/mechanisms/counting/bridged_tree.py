@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from flint import arb
+
 from accountant.core.description import declared
-from accountant.core.validate import Integer, Integers, OptionalPositive
+from accountant.core.validate import Integer, Integers, OneOf, OptionalPositive
+from accountant.counting import shown
 from accountant.counting.bridge import Grids
-from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
+from accountant.mechanisms.counting.linear_counter import Rows
+from accountant.mechanisms.counting.partly_shown import PartlyShown
 from accountant.numbers.exact import ExactReal
 
 _MOST_CELLS = 10_000
@@ -15,7 +19,7 @@ _MOST_CELLS = 10_000
 
 
 @declared
-class BridgedTree(LinearCounter):
+class BridgedTree(PartlyShown):
     """Count with grids that refine each other; the cells of a parent also measure the parent.
 
     Every cell of every level is measured. Where the sum of a parent's cells differs from the
@@ -38,10 +42,11 @@ class BridgedTree(LinearCounter):
         it, which takes no budget. r = 1 has nearly all of the gain, about a share 1/(k + 1) of the
         error, and a stream stores about k² numbers for each level; r = h − 1 is least squares on
         all measurements, and stores n.
+    releases
+        What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
     example = "BridgedTree(steps=16, arities=[4, 4], mu=1)"
-    tells_less = True
 
     steps: Integer = Integer(least=1)
     arities: Integers = Integers(least=1)
@@ -49,6 +54,7 @@ class BridgedTree(LinearCounter):
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
     pooled: Integer = Integer(0, least=0)
+    releases: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     def __post_init__(self) -> None:
         """Check that the stream fits into the grids."""
@@ -74,13 +80,42 @@ class BridgedTree(LinearCounter):
         c = min(self.contributions, self.steps)
         if c * self.grids.height > _MOST_CELLS:
             return None
-        counts = [
-            Fraction(count)
+        return tuple(count for level in self._moved(c) for count in level)
+
+    def _moved(self, positions: int) -> list[list[Fraction]]:
+        """Return how many of the first positions each cell holds, level by level."""
+        return [
+            [Fraction(c) for c in [size] * (positions // size) + [positions % size] if c]
             for size in self.grids.cell_sizes()
-            for count in [size] * (c // size) + [c % size]
-            if count
         ]
-        return tuple(counts)
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the square for the worst positions, the first ones; at least that of a part.
+
+        The outputs show a cell of the first level if it ends before they do.
+        """
+        grids = self.grids
+        size, c = grids.cell_sizes()[0], min(self.contributions, self.steps)
+        seen = min(c, self.steps // size * size)
+        high = shown.bridged(grids, self._moved(c))
+        if -(-c // size) * size <= self.steps:
+            return [high]
+        low = shown.bridged(grids, self._moved(seen)) if seen else shown.bridged_at_least(grids)
+        return [low, high]
+
+    @property
+    def _shows_first_cell(self) -> bool:
+        return self.steps >= self.grids.cell_sizes()[0]
+
+    @property
+    def alone(self) -> int:
+        """The first cell of the first level, where nothing is pooled into it."""
+        return int(self._shows_first_cell and (not self.pooled or self.grids.height == 1))
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """Whether the first cell is seen, of one input (`accountant.counting.shown`)."""
+        return self._shows_first_cell and self.contributions == 1
 
     def units(self) -> Fraction:
         """Return the units of all outputs, by summing powers."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from flint import arb
+
 from accountant.core.description import declared
-from accountant.core.validate import Integer, OptionalPositive
+from accountant.core.validate import Integer, OneOf, OptionalPositive
+from accountant.counting import shown
 from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
+from accountant.mechanisms.counting.linear_counter import MOST_LISTED, Rows
+from accountant.mechanisms.counting.partly_shown import PartlyShown
 from accountant.numbers.exact import ExactReal
 
 
 @declared
-class HonakerTree(LinearCounter):
+class HonakerTree(PartlyShown):
     """Count with the binary tree, each vertex estimated from all that is measured below it.
 
     Honaker, "Efficient Use of Differentially Private Binary Trees" (2015), estimation from below:
@@ -27,15 +31,17 @@ class HonakerTree(LinearCounter):
         n ≥ 1, the number of inputs and outputs.
     epsilon, mu, contributions
         As in `LinearCounter`: exactly one of the first two.
+    releases
+        What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
     example = "HonakerTree(steps=15, epsilon=1)"
-    tells_less = True
 
     steps: Integer = Integer(least=1)
     epsilon: OptionalPositive = OptionalPositive()
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
+    releases: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     @property
     def height(self) -> int:
@@ -46,6 +52,20 @@ class HonakerTree(LinearCounter):
     def distances(self) -> tuple[ExactReal, ...]:
         """One in each level: the first vertex of each ends within the stream."""
         return (ExactReal.of_rational(1),) * self.height
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the largest square over the inputs, exactly."""
+        return [shown.honaker(self.height)]
+
+    @property
+    def alone(self) -> int:
+        """1: the first output is the first input with its noise."""
+        return 1
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """True: the first vertex of every level ends at an output (`accountant.counting.shown`)."""
+        return True
 
     def units(self) -> Fraction:
         """Return the units of all outputs, by counting the ones of each level."""

@@ -51,10 +51,9 @@ class LinearCounter(StreamNoise, ABC):
     """Release A x + L z: the n prefix sums of a stream x in [0, 1]ⁿ, with independent noise z.
 
     A x are the prefix sums (A is the lower triangle of ones) and L R = A. The outputs are the
-    function L of the measured sums R x + z, and all of these count as released: where some of them
-    only come in averages (`tells_less`), the outputs alone may tell less. Neighbouring streams
-    differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm at
-    most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
+    function L of the measured sums R x + z, and tell as much, or less (`PartlyShown`). Neighbouring
+    streams differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm
+    at most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
     large (an upper bound for Δ₂ where columns have disjoint supports). Where `worst_positions` are
     known, μ is exact, and so is the largest loss of Laplace noise, of which δ(ε) has two ends. Else
     there is no exact profile, and the refusal names what bounds it.
@@ -75,9 +74,6 @@ class LinearCounter(StreamNoise, ABC):
     noise_argument = "epsilon"
     noise_grows = False
     gaussian_noise_argument: ClassVar[str | None] = "mu"
-
-    tells_less: ClassVar[bool] = False
-    """Whether the outputs alone may tell less than the measured sums that one position moves."""
 
     steps: Integer
     epsilon: OptionalPositive
@@ -157,26 +153,20 @@ class LinearCounter(StreamNoise, ABC):
             return WorstCase.symmetric(
                 Between((attaining,), most, "which positions of a person are worst"),
                 "R has no negative entry: the ℓ1 norms of the columns of a person's positions add "
-                "up, and no others have a larger sum. Below: those positions. Above: that loss."
-                + self._released,
+                "up, and no others have a larger sum. Below: those positions. Above: that loss.",
             )
         if self.mu is not None:
             return WorstCase.symmetric(
                 GaussianPair(self, None),
                 "A person moves the measured sums by at most the largest norm of a sum of columns "
-                "of R." + self._released,
+                "of R.",
             )
         return WorstCase.symmetric(
             of_distances([d / self.scale for d in self.distances]),
             "One position moves the measured sums by a column of R, each entry in units of the "
             "noise scale; no column exceeds this one, and smaller differences are a "
-            "post-processing of larger ones." + self._released,
+            "post-processing of larger ones.",
         )
-
-    @property
-    def _released(self) -> str:
-        said = " The measured sums count as released: the outputs alone may tell less."
-        return said if self.tells_less else ""
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return μ for Gaussian noise, and less where c columns are not parallel.

@@ -6,14 +6,18 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+from flint import arb
+
 from accountant.core.description import declared
-from accountant.core.validate import Integer, OptionalPositive
-from accountant.mechanisms.counting.linear_counter import LinearCounter, Rows
+from accountant.core.validate import Integer, OneOf, OptionalPositive
+from accountant.counting import shown
+from accountant.mechanisms.counting.linear_counter import Rows
+from accountant.mechanisms.counting.partly_shown import PartlyShown
 from accountant.numbers.exact import ExactReal
 
 
 @declared
-class SmoothBinary(LinearCounter):
+class SmoothBinary(PartlyShown):
     """Count with the balanced leaves of a binary tree: all outputs have the same error.
 
     Andersson and Pagh, "A Smooth Binary Mechanism for Efficient Private Continual Observation"
@@ -29,15 +33,17 @@ class SmoothBinary(LinearCounter):
         n ≥ 1, the number of inputs and outputs.
     epsilon, mu, contributions
         As in `LinearCounter`: exactly one of the first two.
+    releases
+        What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
     example = "SmoothBinary(steps=19, mu=1)"
-    tells_less = True
 
     steps: Integer = Integer(least=1)
     epsilon: OptionalPositive = OptionalPositive()
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
+    releases: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     @property
     def ones(self) -> int:
@@ -58,6 +64,20 @@ class SmoothBinary(LinearCounter):
         half = self.ones
         used = sum(math.comb(2 * half - i, half) <= self.steps for i in range(1, half + 1))
         return (ExactReal.of_rational(1),) * used
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the largest square over the inputs."""
+        return [shown.smooth(self.steps, self.ones)]
+
+    @property
+    def alone(self) -> int:
+        """The sum of a single input, and none of more."""
+        return int(self.steps == 1)
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """True: an output for each vertex of the first leaf shares none with another of these."""
+        return True
 
     def units(self) -> Fraction:
         """Return n h/2."""

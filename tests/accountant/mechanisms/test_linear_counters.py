@@ -9,8 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from flint import fmpq, fmpq_mat
+from flint import arb, fmpq, fmpq_mat
 
+import dpassay
 from accountant import notation
 from accountant.budget.target import Mu
 from accountant.counting.best_counter import best_counter
@@ -44,22 +45,64 @@ COUNTERS: list[LinearCounter] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("counter", [c for c in COUNTERS if c.steps <= 12], ids=repr)
-def test_it_is_said_where_outputs_tell_less(counter: LinearCounter) -> None:
-    """The outputs tell a column R e_j, and with it μ, if their rows of L span it."""
-    left, right = (
-        fmpq_mat([[fmpq(x.numerator, x.denominator) for x in row] for row in m])
-        for m in counter.factorisation()
+SHOWN: list[LinearCounter] = [
+    *(k(n, mu=2) for k in (BinaryTree, HonakerTree, SmoothBinary) for n in (*range(1, 20), 34)),
+    *(k(n, mu=2) for k in (NormalizedSquareRoot, SquareRootFactorization) for n in (1, 5)),
+    *(DelannoyCounter(n, levels, mu=2) for n, levels in ((2, 1), (9, 2), (12, 3))),
+    *(
+        BridgedTree(n, [3, 2, 3], mu=2, pooled=r, contributions=c)
+        for n in (1, 2, 5, 6, 11, 18) for r in range(4) for c in (1, 2, 4, 7)
+    ),
+    *(BridgedTree(n, [1, 4, 2], mu=2) for n in (1, 2, 7, 8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("counter", SHOWN, ids=repr)
+def test_mu_is_that_of_the_outputs(counter: LinearCounter) -> None:
+    """Solved from the covariance of the outputs, for all positions of a person."""
+    n = counter.steps
+    left = fmpq_mat(
+        [[fmpq(x.numerator, x.denominator) for x in row] for row in counter.factorisation()[0]]
     )
-    norms = [sum(right[i, j] ** 2 for i in range(right.nrows())) for j in range(right.ncols())]
-    spans = any(
-        fmpq_mat([*left.tolist(), [right[i, j] for i in range(right.nrows())]]).rank()
-        == left.rank()
-        for j, norm in enumerate(norms)
-        if norm == max(norms)
+    prefixes_of = fmpq_mat([[int(j <= i) for j in range(n)] for i in range(n)])
+    gram = prefixes_of.transpose() * (left * left.transpose()).solve(prefixes_of)
+    most = max(
+        sum((gram[i, j] for i in s for j in s), fmpq(0))
+        for s in itertools.combinations(range(n), min(counter.contributions, n))
     )
-    said = "outputs alone may tell less" in counter.worst_case(None).reason
-    assert said or spans
+    found = counter.gaussian_mu(None) * counter.scale.ball()
+    assert (found**2).contains(most)
+    if isinstance(counter, BridgedTree):
+        size = counter.grids.cell_sizes()[0]
+        if -(-min(counter.contributions, n) // size) * size > n:
+            return  # between two ends
+    assert found.rad() < 1e-12
+    assert counter.gaussian_mu(None) < counter.contributions * arb(2) * (1 + arb(2) ** -40)
+
+
+@pytest.mark.parametrize(
+    "text", ["HonakerTree(steps=9", "SmoothBinary(steps=9", "BridgedTree(steps=9, arities=[3, 3]"]
+)
+def test_outputs_of_laplace_noise_have_two_ends(text: str) -> None:
+    """The largest loss is that of the measured sums; H is at most theirs."""
+    outputs, sums = (
+        notation.parse(f"{text}, epsilon=1{more})") for more in ("", ", releases='measurements'")
+    )
+    assert profile.epsilon(outputs, 0).upper == 1
+    found = dpassay.delta(outputs, "0.3")
+    most = dpassay.delta(sums, "0.3")
+    assert 0 <= found.lower < most.lower <= found.upper <= most.upper * Decimal("1.00001")
+    with pytest.raises(NotApplicableError, match="releases='measurements'"):
+        Composed(outputs, 2)
+    Composed(sums, 2).worst_case(None)
+
+
+def test_outputs_of_a_long_stream() -> None:
+    """As many as anybody counts, in a second; more steps of one height tell the same."""
+    assert 12.5 < guarantees.mu(SmoothBinary(10**9, mu=4)).upper ** 2 < 12.6
+    honaker = [guarantees.mu(HonakerTree(n, mu=1)) for n in (2**29, 10**9)]
+    assert honaker[0] == honaker[1]
+    assert Decimal("0.92") < honaker[0].upper < Decimal("0.93")
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=repr)
@@ -158,7 +201,7 @@ def test_profiles() -> None:
     assert Decimal(0) < profile.delta(counter, "0.5").upper
     assert profile.delta(counter, "0.5").upper < profile.delta(one_query, "0.5").lower
     gaussian = BridgedTree(1000, [6, 14, 14], mu="1/2")
-    assert str(gaussian.exact_gaussian_mu(None)) == "0.5"
+    assert gaussian.exact_gaussian_mu(None) == ExactReal.of_root(Fraction(20, 7) / 12)
     assert gaussian.scale == ExactReal.of_root(Fraction(12))
     with pytest.raises(NotApplicableError, match="not exactly Gaussian"):
         counter.gaussian_mu(None)
@@ -168,8 +211,8 @@ def test_profiles() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "BridgedTree(steps=11, arities=[3, 2, 2]",
-        "BridgedTree(steps=8, arities=[2, 4]",
+        "BridgedTree(releases='measurements', steps=11, arities=[3, 2, 2]",
+        "BridgedTree(releases='measurements', steps=8, arities=[2, 4]",
         "SquareRootFactorization(steps=8",
     ],
 )

@@ -14,6 +14,7 @@ from verify.checker.declared import BY_MECHANISM
 from verify.checker.mechanisms import local, matrices
 from verify.checker.mechanisms.keys import KEYS
 from verify.checker.mechanisms.quadratic import pivots
+from verify.checker.mechanisms.shown import is_open
 from verify.checker.notation import (
     Argument,
     Noise,
@@ -61,6 +62,8 @@ def only_enclosed(noise: Noise) -> bool:
     inside = noise["mechanism"] if noise.name == "Composed" else []
     if any(map(only_enclosed, inside if isinstance(inside, list) else [inside])):
         return True
+    if is_open(noise):
+        return True
     return noise.name in (*KEYS, "ProposeTestRelease", "TopSelections") or (
         noise.name in BY_MECHANISM and BY_MECHANISM[noise.name].only_alone
     )
@@ -80,6 +83,7 @@ _COUNTER = {
     "mu": Argument(optional(positive), None),
     "contributions": _STEP,
 }
+_RELEASES = Argument(name_of(("outputs", "measurements")), "outputs")
 _MOST_ROWS = 100
 """Rows of a channel: 9,900 ordered pairs."""
 _LISTED = Argument(each(both(rational, not_negative)))
@@ -99,6 +103,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "arities": Argument(each(integer(1))),
         **_COUNTER,
         "pooled": Argument(integer(0), Fraction(0)),
+        "releases": _RELEASES,
     },
     "BufferedToeplitz": {
         "output_scales": Argument(each(rational)),
@@ -149,7 +154,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "Gaussian": {"standard_deviation": _SOME, "l2_sensitivity": _ONE},
     "GeneralGaussian": {"covariance": _COVARIANCE, "space": Argument(space)},
     "Guaranteed": {"epsilon": Argument(not_negative), "delta": Argument(probability, Fraction(0))},
-    "HonakerTree": {"steps": _COUNT, **_COUNTER},
+    "HonakerTree": {"steps": _COUNT, **_COUNTER, "releases": _RELEASES},
     "IntegerNoise": {"probabilities": _LISTED, "lowest": Argument(integer()), "sensitivity": _STEP},
     "Isotropic": {"dimension": _COUNT, "variance": Argument(both(rational, positive))},
     "KaryTree": {
@@ -225,7 +230,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     },
     "SampledWithoutReplacement": {"mechanism": _INNER, "sample_size": _COUNT, "population": _COUNT},
     "Shuffled": {"mechanism": _INNER, "users": _COUNT},
-    "SmoothBinary": {"steps": _COUNT, **_COUNTER},
+    "SmoothBinary": {"steps": _COUNT, **_COUNTER, "releases": _RELEASES},
     "SparseBox": {
         "dimension": _COUNT,
         "sparsity": _COUNT,

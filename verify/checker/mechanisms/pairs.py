@@ -32,6 +32,7 @@ from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from verify.checker.mechanisms.keys import KEYS, key_pairs
 from verify.checker.mechanisms.neighbours import releases, under
 from verify.checker.mechanisms.products import enclosed, product, top
+from verify.checker.mechanisms.shown import alone, hides, shown_squares
 from verify.checker.mechanisms.shuffled import shuffled
 from verify.checker.notation import Noise
 from verify.checker.reals import UnknownError, exp, sqrt
@@ -169,8 +170,11 @@ def _counter(noise: Noise) -> Law:
     """Return the law of a counter: its noise is as large as ε or μ asks for.
 
     With Gaussian noise of the longest column of R over μ the pair is that of μ, with Laplace noise
-    that of the worst column. Of several positions see `counters.several_positions`.
+    that of the worst column. Of several positions see `counters.several_positions`, and of outputs
+    that show less than the measured sums `shown`.
     """
+    if hides(noise):
+        return _shown(noise)
     if noise["contributions"] > 1:
         moved, scale = several_positions(noise), sqrt(unit_variance(noise))
         if noise["mu"] is not None:
@@ -187,6 +191,18 @@ def _counter(noise: Noise) -> Law:
     if noise.name == "KaryTree" and not has_exact_law(noise):
         raise ValueError("KaryTree has no exact pair at these steps")
     return {"law": "laplace-product", "distances": distances(noise)}
+
+
+def _shown(noise: Noise) -> Law:
+    """Return the Gaussian law of the outputs, or what the law of the outputs lies between."""
+    if noise["mu"] is not None:
+        ends = [sqrt(end / unit_variance(noise)) for end in shown_squares(noise)]
+        laws: list[Law] = [{"law": "gaussian", "mu": mu} for mu in ends]
+        return laws[0] if len(laws) == 1 else {"law": "between", "factors": laws}
+    sums = _counter(Noise(noise.name, {**noise.arguments, "releases": "measurements"}))
+    unit = sqrt(unit_variance(noise) / 2)
+    least = {"law": "laplace-product", "distances": [1 / unit]} if alone(noise) else _NOTHING[0]
+    return {"law": "between", "factors": [least, sums]}
 
 
 def _discrete_tree(noise: Noise) -> tuple[list[Law], list[Law]]:

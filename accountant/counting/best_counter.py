@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -292,12 +291,12 @@ def _calibrated(
         epsilon = target.epsilon if pure else _largest_epsilon(target)
         counter: LinearCounter = build(**arguments, epsilon=epsilon)
         return counter
-    partly = isinstance(build, type) and issubclass(build, PartlyShown)
-    if partly:  # of Laplace noise only these have an exact profile
+    if isinstance(build, type) and issubclass(build, PartlyShown):
+        # of Laplace noise only the measurements have an exact profile
         arguments = {**arguments, "releases": "measurements"}
     found: Mechanism = calibrate(build, target, **arguments).mechanism
     assert isinstance(found, LinearCounter)
-    return dataclasses.replace(found, releases="outputs") if partly else found
+    return found.releasing("outputs") if isinstance(found, PartlyShown) else found
 
 
 def _largest_epsilon(target: EpsilonDelta) -> ExactReal:

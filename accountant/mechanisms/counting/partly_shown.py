@@ -52,10 +52,9 @@ class PartlyShown(LinearCounter, ABC):
     def shows_largest_loss(self) -> bool:
         """Whether the outputs are proved to have the largest loss of the measured sums."""
 
-    @property
-    def measurements(self) -> PartlyShown:
-        """The same counter with all measured sums."""
-        return dataclasses.replace(self, releases="measurements")  # type: ignore[type-var]
+    def releasing(self, what: str) -> PartlyShown:
+        """Return the same counter with its "outputs", or its "measurements"."""
+        return dataclasses.replace(self, releases=what)  # type: ignore[type-var]
 
     @property
     def _hides(self) -> bool:
@@ -76,8 +75,8 @@ class PartlyShown(LinearCounter, ABC):
         if not self._hides:
             return super().worst_case(adjacency)
         if self.mu is None:
-            (most,) = self.measurements.worst_case(adjacency).remove
-            least = of_distances([ExactReal.of_rational(1) / self.scale])
+            (most,) = self.releasing("measurements").worst_case(adjacency).remove
+            least: Pair = of_distances([ExactReal.of_rational(1) / self.scale])
             if not self.alone:
                 (least,) = Tabulated(["1"], ["1"]).worst_case(None).remove
             largest = most.exact_max_loss() if self.shows_largest_loss else None
@@ -88,8 +87,8 @@ class PartlyShown(LinearCounter, ABC):
             )
         pair: Pair = GaussianPair(self, None)
         if self._is_open:
-            ends = [Gaussian(self.scale, ExactReal.of_root(end)) for end in self.shown()]
-            low, high = (GaussianPair(end, None) for end in ends)
+            ends = [ExactReal.of_root(end) for end in self.shown() if isinstance(end, Fraction)]
+            low, high = (GaussianPair(Gaussian(self.scale, end), None) for end in ends)
             pair = Between((low,), high, _UNKNOWN)
         return WorstCase.symmetric(
             pair,
@@ -120,5 +119,5 @@ class PartlyShown(LinearCounter, ABC):
             return super().only_alone
         return (
             f"What the outputs of {self!r} tell is known between two ends only. Ask about "
-            f"{self.measurements!r}, which is no more private."
+            f"{self.releasing('measurements')!r}, which is no more private."
         )

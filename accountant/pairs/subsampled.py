@@ -331,6 +331,12 @@ class EnvelopePair(ProfileOnly):
         "divergence. Ask for delta, epsilon or the trade-off function, which are enclosed."
     )
 
+    @property
+    def relative_width(self) -> Fraction | None:
+        """That of the pairs of the family which have one."""
+        asked = (pair.relative_width for pair in self.family)
+        return next((width for width in asked if width is not None), None)
+
     def to_width(self, relative_width: Fraction | None) -> EnvelopePair:
         """Return the same of the pairs of the family to that width."""
         return EnvelopePair(tuple(pair.to_width(relative_width) for pair in self.family))

@@ -36,7 +36,7 @@ THREE = (
     "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
     "sampling_probs=['0.5', '0.3', '0.2'])"
 )
-POSITIONS = "BridgedTree(steps=12, arities=[3, 2, 2], {}, contributions=3)"
+POSITIONS = "BridgedTree(steps=12, arities=[3, 2, 2], {}, contributions=3, releases={})"
 MECHANISMS = {
     "coins": times(COIN.format("0.1"), 100),
     "many-coins": times(COIN.format("0.001"), "10**12"),
@@ -120,8 +120,15 @@ MECHANISMS = {
             ("shuffled-any", "Guaranteed(1)", 10_000),
         )
     },
-    "tree-laplace": POSITIONS.format("epsilon=2"),
-    "tree-normal": POSITIONS.format("mu=1"),
+    "tree-laplace": POSITIONS.format("epsilon=2", "'measurements'"),
+    "tree-normal": POSITIONS.format("mu=1", "'measurements'"),
+    "tree-outputs": POSITIONS.format("mu=1", "'outputs'"),
+    "tree-few-outputs": "BridgedTree(steps=3, arities=[3, 2, 2], mu=1)",
+    "tree-laplace-outputs": POSITIONS.format("epsilon=2", "'outputs'"),
+    "honaker": "HonakerTree(steps=15, mu=1)",
+    "honaker-laplace": "HonakerTree(steps=15, epsilon=1)",
+    "leaves": "SmoothBinary(steps=1000, mu=1)",
+    "leaves-laplace": "SmoothBinary(steps=19, epsilon=1)",
     "root-normal": "SquareRootFactorization(steps=40, mu=1, contributions=4)",
     "streams": times("AboveThreshold(threshold_scale=2, query_scale=4)", 4),
     "logistic": "Logistic(scale=2)",

@@ -34,6 +34,7 @@ from verify.checker.mechanisms import counters
 from verify.checker.mechanisms.arguments import TABLE
 from verify.checker.mechanisms.neighbours import under
 from verify.checker.mechanisms.pairs import fits, pairs
+from verify.checker.mechanisms.shown import PARTLY
 from verify.checker.notation import Noise
 from verify.checker.reals import UnknownError, compare
 from verify.claims import ApproximateDP
@@ -108,6 +109,8 @@ def counter(
         steps = rng.randint(5, most)
         known = law == "mu" and name in ("BridgedTree", "SquareRootFactorization")
         times = f", contributions={rng.randint(1, 50)}" if known else ""
+        if name in PARTLY and (law == "epsilon" or times):  # outputs have two ends
+            times += ", releases='measurements'"
         return f"{name}(steps={steps}{more(rng)}, {law}={rational(rng)}{times})"
 
     return draw

@@ -38,6 +38,15 @@ def enveloped(mechanism: Mechanism) -> EnvelopePair:
     return pair
 
 
+def test_a_width_is_that_of_the_family() -> None:
+    both = Composed((Laplace(1), Gaussian(2)))
+    pair = enveloped(SampledWithoutReplacement(both, 1, 4))
+    assert pair.relative_width is None
+    width = Fraction(1, 10**5)
+    assert pair.to_width(width).relative_width == width
+    assert pair.to_width(width).to_width(None).relative_width is None
+
+
 @pytest.mark.parametrize("mechanism", SAMPLES)
 def test_the_larger_direction_is_known(mechanism: SampledWithoutReplacement) -> None:
     known = two_directions(enveloped(mechanism).family)

@@ -145,10 +145,9 @@ def _leaves(steps: int) -> Any:
         p, ends = below(zeros, ones, leaves)
         found = []
         for u, w in ends:
-            slope = w - u - p
-            least = [u + slope * c + p * c * c - (slope + 2 * p * c) ** 2 / (4 * (1 + p))
-                     for c in (0, 1)]  # fmt: skip
-            found.append((least[0], least[1]))
+            slope, other = w - u - p, w - u + p  # E' at 0 and at 1
+            low = u - slope * slope / (4 * (1 + p))
+            found.append((low, w - other * other / (4 * (1 + p))))
         return p / (1 + p), found
 
     most, later = arb(0), arb(0)

@@ -13,11 +13,13 @@ along a path. Z_p stands for the vertex between parent(p) and p of the tree of i
 
 from __future__ import annotations
 
-from accountant.counting.tree import Tree
-from accountant.errors import expected
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TypeAlias
 
-_MOST_ENTRIES = 10_000_000
-"""Entries of a matrix that is written out: 80 MB."""
+from accountant.counting.tree import Tree
+
+Rows: TypeAlias = list[list[Fraction]]
 
 
 def parent(tree: Tree, node: int) -> int:
@@ -27,15 +29,6 @@ def parent(tree: Tree, node: int) -> int:
         unit *= k
     digit = (node // unit + tree.lowest) % k - tree.lowest
     return node - unit if digit > 0 else node + unit
-
-
-def path(tree: Tree, step: int) -> list[int]:
-    """Return the nodes from `step` to the child of 0, whose noise variables the output adds."""
-    found = []
-    while step:
-        found.append(step)
-        step = parent(tree, step)
-    return found
 
 
 def nodes(tree: Tree) -> list[int]:
@@ -52,26 +45,28 @@ def nodes(tree: Tree) -> list[int]:
     return order
 
 
-def factorisation(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
-    """Return integer matrices (L, R) with L R = A, where A x are the n prefix sums.
+def factorisation(tree: Tree) -> tuple[Rows, Rows]:
+    """Return L and R of a tree; their columns and rows follow `nodes`."""
+    return written_out(tree.steps, {node: parent(tree, node) for node in nodes(tree)})
+
+
+def written_out(steps: int, parents: Mapping[int, int]) -> tuple[Rows, Rows]:
+    """Return (L, R) with L R = A, where A x are the n prefix sums; nodes come after their parents.
 
     The mechanism releases L (R x + Z) with independent noise Z. A row of R is the signed sum of
-    the inputs of one vertex, with entries 0 and ±1; a row of L tells with 0 and 1 which of them
-    an output adds. The columns of L and the rows of R follow `nodes`.
-
-    Raises InvalidInputError where the matrices have more than ten million entries.
+    the inputs between a node and its parent, with entries 0 and ±1; a row of L tells with 0 and 1
+    which of them an output adds.
     """
-    order = nodes(tree)
-    if tree.steps * len(order) > _MOST_ENTRIES:
-        raise expected("steps", tree.steps, f"to need at most {_MOST_ENTRIES} matrix entries")
-    place = {node: index for index, node in enumerate(order)}
-    left = [[0] * len(order) for _ in range(tree.steps)]
+    place = {node: index for index, node in enumerate(parents)}
+    one, zero = Fraction(1), Fraction(0)
+    left = [[zero] * len(place) for _ in range(steps)]
     for step, row in enumerate(left, 1):
-        for node in path(tree, step):
-            row[place[node]] = 1
+        node = step
+        while node:
+            row[place[node]] = one
+            node = parents[node]
     right = []
-    for node in order:
-        before = parent(tree, node)
-        sign, low, high = (1, before, node) if before < node else (-1, node, before)
-        right.append([sign if low < step <= high else 0 for step in range(1, tree.steps + 1)])
+    for node, before in parents.items():
+        low, high, sign = (before, node, one) if before < node else (node, before, -one)
+        right.append([sign if low < step <= high else zero for step in range(1, steps + 1)])
     return left, right

@@ -10,7 +10,7 @@ from accountant.core.description import declared
 from accountant.core.validate import Integer, Integers, OneOf, OptionalPositive
 from accountant.counting import shown
 from accountant.counting.bridge import Grids
-from accountant.mechanisms.counting.linear_counter import Rows
+from accountant.counting.tree_walk import Rows
 from accountant.mechanisms.counting.partly_shown import PartlyShown
 from accountant.numbers.exact import ExactReal
 

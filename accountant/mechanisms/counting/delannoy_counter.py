@@ -7,7 +7,8 @@ from fractions import Fraction
 from accountant.core.description import declared
 from accountant.core.validate import Integer, OptionalPositive
 from accountant.counting.delannoy import Chains, parent
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
+from accountant.counting.tree_walk import Rows, written_out
+from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
 from accountant.numbers.exact import ExactReal
 
 
@@ -70,20 +71,5 @@ class DelannoyCounter(LinearCounter):
         """Return L, with entries 0 and 1, and R, with entries 0 and ±1; both square."""
         self.require_entries(self.steps)
         words = list(self.chains.words())
-        place = {word: index for index, word in enumerate(words, 1)}
-        root = (0,) * self.levels
-        place[root] = 0
-        one, zero = Fraction(1), Fraction(0)
-        left, right = [], []
-        for index, word in enumerate(words, 1):
-            row, above = [zero] * self.steps, word
-            while above != root:
-                row[place[above] - 1] = one
-                above = parent(above)
-            left.append(row)
-            before = place[parent(word)]
-            low, high, sign = (before, index, one) if before < index else (index, before, -one)
-            right.append(
-                [sign if low < step <= high else zero for step in range(1, self.steps + 1)]
-            )
-        return left, right
+        place = {word: index for index, word in enumerate([(0,) * self.levels, *words])}
+        return written_out(self.steps, {place[word]: place[parent(word)] for word in words})

@@ -10,7 +10,8 @@ from accountant.core.description import declared
 from accountant.core.validate import Integer, OneOf, OptionalPositive
 from accountant.counting import shown
 from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED, Rows
+from accountant.counting.tree_walk import Rows
+from accountant.mechanisms.counting.linear_counter import MOST_LISTED
 from accountant.mechanisms.counting.partly_shown import PartlyShown
 from accountant.numbers.exact import ExactReal
 

@@ -13,9 +13,9 @@ from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, Positive, Switch
 from accountant.counting.tree import Digits, Tree
-from accountant.counting.tree_walk import factorisation, nodes, parent
+from accountant.counting.tree_walk import Rows, factorisation, nodes, parent
 from accountant.errors import NotApplicableError
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
+from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
 from accountant.numbers.exact import ExactReal
 
 
@@ -44,10 +44,7 @@ class TreeCounter(LinearCounter, ABC):
     def factorisation(self) -> tuple[Rows, Rows]:
         """Return L, with entries 0 and 1, and R, with entries 0 and ±1."""
         self.require_entries(len(nodes(self.tree)))
-        left, right = factorisation(self.tree)
-        return [list(map(Fraction, row)) for row in left], [
-            list(map(Fraction, row)) for row in right
-        ]
+        return factorisation(self.tree)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from flint import arb, fmpq, fmpq_mat
 
@@ -16,6 +16,7 @@ from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OptionalPositive
+from accountant.counting.tree_walk import Rows
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
@@ -28,8 +29,6 @@ MOST_LISTED = 100_000
 """Most outputs whose variances are listed one by one."""
 _MOST_ENTRIES = 4_000_000
 """Entries of L: 32 MB as floats, and more as exact numbers."""
-
-Rows: TypeAlias = list[list[Fraction]]
 
 
 class StreamNoise(SymmetricDensity, ABC):

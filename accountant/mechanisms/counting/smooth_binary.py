@@ -11,7 +11,7 @@ from flint import arb
 from accountant.core.description import declared
 from accountant.core.validate import Integer, OneOf, OptionalPositive
 from accountant.counting import shown
-from accountant.mechanisms.counting.linear_counter import Rows
+from accountant.counting.tree_walk import Rows
 from accountant.mechanisms.counting.partly_shown import PartlyShown
 from accountant.numbers.exact import ExactReal
 

@@ -13,8 +13,9 @@ from accountant.core.arrays import Array, np
 from accountant.core.description import declared
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, OptionalPositive
+from accountant.counting.tree_walk import Rows
 from accountant.errors import NotApplicableError
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter, Rows
+from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.landau import central, coefficients, landau
 

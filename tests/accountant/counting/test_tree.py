@@ -17,7 +17,7 @@ from accountant.counting.best_counter import best_arities, best_counter, named_c
 from accountant.counting.bridge import Grids
 from accountant.counting.delannoy import best_levels
 from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
-from accountant.counting.tree_walk import factorisation, path
+from accountant.counting.tree_walk import factorisation, parent
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import BridgedTree, Gaussian
 from accountant.numbers.exact import ExactReal, Number
@@ -70,7 +70,7 @@ SMALL = [(k, digits) for digits in Digits for k in (2, 3, 4, 5, 6, 7, 10, 19, 20
 def test_factorisation(arity: int, digits: Digits) -> None:
     for steps in (*range(1, 30), 62, 80):
         tree = Tree(arity, steps, digits)
-        left, right = (np.array(matrix) for matrix in factorisation(tree))
+        left, right = (np.array(matrix, dtype=int) for matrix in factorisation(tree))
         assert np.array_equal(left @ right, np.tri(steps, dtype=int))
         assert set(left.ravel()) <= {0, 1}
         assert set(right.ravel()) <= {-1, 0, 1}
@@ -84,7 +84,9 @@ def test_mean_squared_error_is_brute_force_for_all_small_trees() -> None:
             length = 0
             for steps in range(1, 130):
                 tree = Tree(arity, steps, digits)
-                length += len(path(tree, steps))  # a longer stream leaves a path as it is
+                node = steps
+                while node:  # a longer stream leaves the path to 0 as it is
+                    node, length = parent(tree, node), length + 1
                 expected = Fraction(2 * tree.height**2 * length, steps)
                 assert tree.mean_squared_error() == expected
 

@@ -30,7 +30,7 @@ def test_errors_agree(mechanism: KaryTree) -> None:
     """The noise of every vertex has the scale that the profile is that of."""
     vertices = LaplaceVector(mechanism.scale, [1] * mechanism.tree.height)
     assert profile.delta(mechanism, "1/4") == profile.delta(vertices, "1/4")
-    left = np.array(factorisation(mechanism.tree)[0])
+    left = np.array(factorisation(mechanism.tree)[0], dtype=int)
     unit = 2 * float(mechanism.scale) ** 2
     shared = left @ left.T
     covariance = [[float(entry) for entry in row] for row in mechanism.covariance_matrix()]

@@ -55,6 +55,16 @@ _DIGITS = 12
 """Digits of a calibrated μ, rounded to more noise."""
 
 Build: Any = Callable[..., LinearCounter]
+_COUNTERS: Final = (
+    BinaryTree,
+    BridgedTree,
+    DelannoyCounter,
+    HonakerTree,
+    KaryTree,
+    NormalizedSquareRoot,
+    SmoothBinary,
+    SquareRootFactorization,
+)
 
 
 @final
@@ -122,26 +132,22 @@ def named_counter(
     Where δ > 0 the noise is Gaussian. Raises InvalidInputError for what is no counter, and for a
     KaryTree with a δ.
     """
-    if name == KaryTree.__name__:
+    builds: dict[str, Build] = {kind.__name__: kind for kind in _COUNTERS}
+    build = builds.get(name)
+    if build is None:
+        known = ", ".join(builds)
+        raise expected("mechanism", name, "to be for streams", f"Known: {known}.")
+    if build is KaryTree:
         if target.delta.sign:
             raise expected("delta", target.delta, "to be 0 for KaryTree", "Try another mechanism.")
         trees = (Tree(k, steps, Digits.SIGNED) for k in range(2, _LARGEST_ARITY + 1))
         tree = min(trees, key=Tree.mean_squared_error)
         return KaryTree(steps, tree.arity, target.epsilon, contributions=contributions)
-    structures: dict[str, Callable[[], tuple[Build, dict[str, Any]]]] = {
-        "BinaryTree": lambda: (BinaryTree, {}),
-        "BridgedTree": lambda: (BridgedTree, _pooled(best_arities(steps))),
-        "DelannoyCounter": lambda: (DelannoyCounter, {"levels": best_levels(steps).levels}),
-        "HonakerTree": lambda: (HonakerTree, {}),
-        "NormalizedSquareRoot": lambda: (NormalizedSquareRoot, {}),
-        "SmoothBinary": lambda: (SmoothBinary, {}),
-        "SquareRootFactorization": lambda: (SquareRootFactorization, {}),
-    }
-    if name not in structures:
-        known = sorted([*structures, KaryTree.__name__])
-        raise expected("mechanism", name, "to be for streams", f"Known: {', '.join(known)}.")
-    build, arguments = structures[name]()
-    arguments |= {"steps": steps, "contributions": contributions}
+    arguments: dict[str, Any] = {"steps": steps, "contributions": contributions}
+    if name == BridgedTree.__name__:
+        arguments |= _pooled(best_arities(steps))
+    if name == DelannoyCounter.__name__:
+        arguments["levels"] = best_levels(steps).levels
     if target.delta.sign:
         arguments["mu"] = _gaussian_mu(target)
     else:

@@ -52,6 +52,7 @@ from fractions import Fraction
 from flint import arb
 
 from accountant.counting.bridge import Grids
+from accountant.counting.tree import own_weight
 from accountant.numbers.precision import ctx
 
 Quadratics = tuple[arb, list[tuple[arb, arb]]]
@@ -87,8 +88,7 @@ def honaker(height: int) -> Fraction:
     """
     variance, moves = Fraction(1), [(Fraction(0), Fraction(1))]
     for level in range(1, height):
-        twice = Fraction(2 << level - 1, (2 << level - 1) - 1)
-        own = twice / (1 + twice)
+        own = own_weight(level)
         left = max(out + d * d / variance for out, d in moves)
         moves = [(left, own), *((out, own + (1 - own) * d) for out, d in moves)]
         variance = own**2 + (1 - own) ** 2 * variance
@@ -105,44 +105,33 @@ def smooth(steps: int, ones: int) -> arb:
 
 @functools.lru_cache(maxsize=64)
 def _smooth(steps: int, ones: int, precision: int) -> arb:
-    tree = _Leaves()
-    found, after = arb(0), arb(0)
-    for place in range(1, ones + 1):  # of the first 1
-        passed, whole = (math.comb(2 * ones - place, k) for k in (ones, ones - 1))
-        count = min(steps + 1 - passed, whole)
-        if count > 0:
-            p, moves = tree.moved(ones - place + 1, ones - 1, count)
-            found = functools.reduce(arb.max, (after + r for _, r in moves), found)
-            after += p
-    return found.max(after)
-
-
-class _Leaves:
-    """The quadratics below vertices of which the first `count` leaves are there, found once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int, int], Quadratics] = {}
-
-    def below(self, zeros: int, ones: int, count: int) -> Quadratics:
-        """Return p and the worst (q, r) below a vertex, with ones left to come."""
+    @functools.cache
+    def below(zeros: int, ones: int, count: int) -> Quadratics:
+        """Return p and the worst (q, r) of the first leaves below a vertex, with ones to come."""
         if not zeros:
             return 1 / arb(ones), [(arb(0), arb(0))]
-        key = (zeros, ones, count)
-        if key not in self._known:
-            first = min(count, math.comb(zeros - 1 + ones, ones))
-            p, moves = self.below(zeros - 1, ones, first)
-            if first < count:
-                later, more = self.moved(zeros, ones - 1, count - first)
-                p, moves = p + later, _worst([*((q + later, r + later) for q, r in moves), *more])
-            self._known[key] = p, moves
-        return self._known[key]
+        first = min(count, math.comb(zeros - 1 + ones, ones))
+        p, moves = below(zeros - 1, ones, first)
+        if first == count:
+            return p, moves
+        later, more = moved(zeros, ones - 1, count - first)
+        return p + later, _worst([*((q + later, r + later) for q, r in moves), *more])
 
-    def moved(self, zeros: int, ones: int, count: int) -> Quadratics:
+    def moved(zeros: int, ones: int, count: int) -> Quadratics:
         """Return the same below a child v1, in c of its parent: the least over z + c."""
         if not (zeros and ones):
             return 1 / arb(ones + 1), [(arb(0), arb(0))]
-        p, moves = self.below(zeros, ones, count)
+        p, moves = below(zeros, ones, count)
         return p / (1 + p), [(q / (1 + p), r - q * q / (1 + p)) for q, r in moves]
+
+    found, after = arb(0), arb(0)
+    for place in range(1, ones + 1):  # of the first 1
+        passed, whole = (math.comb(2 * ones - place, k) for k in (ones, ones - 1))
+        if steps + 1 > passed:
+            p, moves = moved(ones - place + 1, ones - 1, min(steps + 1 - passed, whole))
+            found = functools.reduce(arb.max, (after + r for _, r in moves), found)
+            after += p
+    return found.max(after)
 
 
 def _worst(moves: list[tuple[arb, arb]]) -> list[tuple[arb, arb]]:

@@ -231,8 +231,21 @@ def honaker_mean_squared_error(steps: int) -> Fraction:
     total = Fraction(0)
     for level in range(tree.height):
         used = _below(steps + 1, 1, 1 << level, 2)
-        total += Fraction(used << level, (2 << level) - 1)
+        total += used * level_units(level)
     return 2 * tree.height**2 * total / steps
+
+
+def level_units(level: int) -> Fraction:
+    """Return v_i, the units of the estimate of a vertex."""
+    return Fraction(1 << level, (2 << level) - 1)
+
+
+def own_weight(level: int) -> Fraction:
+    """Return the weight of a vertex' own measured sum, 2v/(1 + 2v) for the v of its children."""
+    if not level:
+        return Fraction(1)
+    twice = 2 * level_units(level - 1)
+    return twice / (1 + twice)
 
 
 def _below(end: int, digit: int, unit: int, arity: int) -> int:

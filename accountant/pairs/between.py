@@ -17,20 +17,29 @@ from accountant.composition.invert import inverse
 from accountant.core.pair import Pair, ProfileOnly
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, within
+from accountant.numbers.interval import RELATIVE_WIDTH, Interval, within
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_ends import narrow_enough
 
 _BITS, _WIDTHS = 64, (Fraction(1, 10**9), Fraction(1, 10**5), Fraction(1, 10**3))
 """Precision and relative widths of ends, which are farther apart: grids end at the later ones, or
 earlier."""
+_MOST_BITS = 256
+"""Precision of ends in closed form, which a claim may nearly meet; both stay as far apart."""
 _FINE, _ROUGH = Fraction(1, 10**6), Fraction(1, 100)
 """Relative width of the ε of each end, and the one where a grid ends before."""
 
 
-@lru_cache(maxsize=256)
 def _value(pair: Pair, epsilon: ExactReal) -> arb:
-    with ctx.workprec(_BITS):
+    closed = pair.usual_width <= RELATIVE_WIDTH
+    return _known(pair, epsilon, min(int(ctx.prec), _MOST_BITS) if closed else _BITS)
+
+
+@lru_cache(maxsize=256)
+def _known(pair: Pair, epsilon: ExactReal, bits: int) -> arb:
+    with ctx.workprec(bits):
+        if pair.usual_width <= RELATIVE_WIDTH:
+            return pair.hockey_stick(epsilon)
         for width in _WIDTHS:
             with contextlib.suppress(UndecidedError):
                 return pair.to_width(width).hockey_stick(epsilon)
@@ -154,9 +163,11 @@ class Between(ProfileOnly):
         most = max(self.least, key=lambda pair: float(_value(pair, epsilon).mid()))
         return most.attained(epsilon)
 
-    def bound(self, epsilon: ExactReal) -> arb:
-        """Return the larger end."""
+    def at_most(self, epsilon: ExactReal) -> arb:
+        """Return the larger end: a ball around both has a radius of 30 bits."""
         return _value(self.most, epsilon).upper()
+
+    bound = at_most
 
     def reverse(self) -> Between:
         """Return the pair of the reversed ends."""

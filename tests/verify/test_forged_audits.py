@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from accountant import notation
-from tests.verify.forge import Data, sealed
+from tests.verify.forge import Data, certified, put, sealed
 from verify import checker
 from verify.audit import audit, audit_samples, audit_scores, audit_until_refuted
 from verify.audit.replay import replay
@@ -36,7 +36,7 @@ def _genuine(name: str) -> str:
         "samples": lambda: audit_samples(first, second, "0.3", seed=1),
         "scores": lambda: audit_scores(first, second, ("0.1", "0.01"), seed=1),
     }
-    return json.dumps(made[name]().certificate())
+    return json.dumps(certified("one-run-audit") if name == "run" else made[name]().certificate())
 
 
 def forged(name: str, *changes: Callable[[Data], Any]) -> checker.Checked:
@@ -94,6 +94,20 @@ def test_no_seed_is_said_to_draw_what_it_does_not(name: str) -> None:
 def test_more_runs_were_counted_than_were_made() -> None:
     found = forged("samples", lambda data: data.update(samples=3))
     assert [field for field, _ in found.problems] == ["samples"]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("sequential", "p_value", 0.5),
+        ("sequential", "evidence", 25.0),
+        ("sequential", "rounds.0.right", 10**9),
+        ("guesses", "samples", 10**9),
+        ("run", "mu_tested.0.delta", "0.5"),
+    ],
+)
+def test_what_is_recounted_has_one_value(name: str, path: str, value: object) -> None:
+    assert [field.split(".")[0] for field, _ in forged(name, put(path, value)).problems]
 
 
 @pytest.mark.parametrize("text", ["-1/5", "0", "-0"])

@@ -10,7 +10,7 @@ import pytest
 from flint import arb
 
 from accountant.numbers.precision import ctx
-from tests.verify.forge import Data, decided, problems, sealed
+from tests.verify.forge import Data, decided, problems, put, sealed
 from verify import checker
 from verify.checker import apart
 from verify.checker.compositions import composed, losses
@@ -39,6 +39,35 @@ def changed(text: str, change: Callable[[Data], object]) -> list[tuple[str, str]
     data = certificate(text)
     change(data)
     return problems(data)
+
+
+OWN = (
+    'kind = "approximate-dp"\nmechanism = "AdditiveNoise(density=\'exp(-abs(x)**3)\', scale=2)"\n'
+    'epsilon = "1"\ndelta = "0.001"\n'
+)
+TABLE = (
+    "kind = \"approximate-dp\"\nmechanism = \"Tabulated(p=['1/4', '3/4'], q=['1/2', '1/2'])\"\n"
+    'epsilon = "0.1"\ndelta = "0.4"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value"),
+    [
+        (GAUSSIAN, "facts.0.law.mu.lower", "1e9"),
+        (GAUSSIAN, "facts.0.law.mu.upper", "1e-9"),
+        (GAUSSIAN, "facts.0.law.note", "1"),
+        (OWN, "facts.0.law.distance", "1/4"),
+        (OWN, "facts.0.p.upper", "1e9"),
+        (OWN, "facts.0.q.upper", "1"),
+        (GAUSSIAN.replace("0.2", "0.4"), "facts.0.value.upper", "1.1"),
+        (TABLE, "facts.0.law.outcomes", []),
+        (TABLE, "facts.0.law.outcomes.0", None),
+        (TABLE, "facts.0.law.outcomes.0", ["x"]),
+    ],
+)
+def test_nothing_stands_in_a_law_that_it_has_not(text: str, path: str, value: object) -> None:
+    assert changed(text, put(path, value))
 
 
 @pytest.mark.parametrize(

@@ -114,11 +114,14 @@ def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
         none = int(entry["runs"]) - right - wrong
         factor = arb(1)
         eps, delta = map(ball, exact_point(entry["tested"]))
+        if min(right, wrong, none) < 0:
+            problems.append((f"rounds[{number - 1}].runs", "are fewer than the guesses"))
+            return
         if stake != 0:
             before = len(problems)
             tested({"tested": entry["tested"], "claim": data["claim"]}, problems, given)
             lost = eps.exp() + delta
-            if len(problems) > before or min(right, wrong, none) < 0 or not 0 <= stake * lost <= 1:
+            if len(problems) > before or not 0 <= stake * lost <= 1:
                 problems.append((f"rounds[{number - 1}]", "is no bet against the claim"))
                 return
             factor = (1 + stake * (1 - delta)) ** right * (1 - stake * lost) ** wrong
@@ -126,9 +129,9 @@ def _rounds(data: Mapping[str, Any], problems: Problems, given: list[str]) -> No
         capital = (capital + arb(1) / (number * (number + 1))) * factor
         best = best.max(capital + arb(1) / (number + 1))
     stated, level = Fraction(data["evidence"]), Fraction(data["significance"])
-    if not ball(stated) <= best * (1 + SLACK):
+    if not abs(best - ball(stated)) <= best * SLACK:
         problems.append(("evidence", f"is {shown(best)} by this calculation"))
-    if data["p_value"] < float(1 / stated) * (1 - SLACK):
+    if abs(data["p_value"] * stated - 1) > SLACK:
         problems.append(("p_value", "is not the inverse of the evidence"))
     if data["verdict"] != ("REFUTED" if stated * level >= 1 else "NOT_REFUTED"):
         problems.append(("verdict", "does not follow from evidence and significance"))
@@ -181,8 +184,8 @@ def _counted(data: Mapping[str, Any], problems: Problems, _: list[str]) -> None:
     if not len(p) == len(q) == len(marks) or min(p + q) < 0:
         problems.append(("histogram", "has other cells than the event"))
         return
-    if min(sum(p), sum(q)) > data["samples"]:
-        problems.append(("samples", "are fewer than the runs in the histogram"))
+    if not min(sum(p), sum(q)) <= data["samples"] <= max(sum(p), sum(q)):
+        problems.append(("samples", "are not the runs in the histogram"))
     hits, misses = _sum(p, marks, 1), _sum(q, marks, 1)
     found = {"hits": hits, "runs": sum(p), "misses": misses, "other_runs": sum(q)}
     if counts["design"] == "guesses":

@@ -37,7 +37,10 @@ def read(value: Any) -> Any:
 
 def ends(enclosure: seal.Enclosure) -> tuple[Any, Any]:
     """Return both ends: exact numbers, or balls where their powers of ten are too long."""
-    return decimal(enclosure.lower), decimal(enclosure.upper)
+    low, high = decimal(enclosure.lower), decimal(enclosure.upper)
+    if low > high:
+        raise ValueError(f"lower={enclosure.lower} exceeds upper={enclosure.upper}")
+    return low, high
 
 
 def decimal(text: str) -> Any:
@@ -73,8 +76,6 @@ def named(fact: Any, found: Mapping[str, Any]) -> dict[str, Any]:
 
     def given(name: str) -> Any:
         low, high = ends(getattr(fact, name))
-        if low > high:
-            raise ValueError(f"{name}.lower exceeds {name}.upper")
         return found[name] if name in found else hull(low, high)
 
     suffix = "" if fact.name in ("event", "value") else f"_{fact.name}"
@@ -110,6 +111,11 @@ def parameters(law: Mapping[str, Any]) -> Law:
         found["factors"] = [parameters(entry) for entry in given["factors"]]
     if found.get("law") == "laplace-product":
         found["distances"] = [found["unit"] * multiple for multiple in sorted(found["multiples"])]
+    names = given.get("outcomes")  # words, which are shown to nobody
+    if names is not None and (
+        len(names) != len(found["p"]) or not {*map(type, names)} <= {str, int}
+    ):
+        raise ValueError("outcomes of the law are not one name for each mass")
     for key, value in found.items():
         masses = value if key in ("p", "q") else []
         if found["law"] == "gaussian-mixture":

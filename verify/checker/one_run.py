@@ -127,6 +127,8 @@ def _recounted(data: Mapping[str, Any], problems: Problems) -> None:
                 return
             least = settle(lambda at=at: [hockey_stick(law, at)])[0]  # type: ignore[misc]
             eps, least = ball(at), ball(least)
+            if abs(least - ball(exact_point(step)[1])) > least * _SLACK_OF_MU:
+                problems.append(("mu_tested", f"expected delta={shown(least)}"))
             points.append(_other_order(eps, least) if step["reversed"] else (eps, least))
         p_value = found(data["mu_guesses"], points)
         if not p_value <= level * (1 + _SLACK_OF_MU):

@@ -97,7 +97,7 @@ def _met(pair: Pair, epsilon: ExactReal, claimed: ExactReal) -> bool:
     known = pair.exact_bound(epsilon)
     if known is not None and known <= claimed:
         return True
-    return compare(lambda: invert.hockey_stick([pair], epsilon), "<=", claimed.ball) is True
+    return compare(lambda: pair.at_most(epsilon), "<=", claimed.ball) is True
 
 
 def _reason(truth: bool | None) -> str:

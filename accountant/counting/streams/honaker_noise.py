@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, final
 
 from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite
-from accountant.mechanisms.counting.honaker_tree import own_weight
+from accountant.counting.tree import own_weight
 
 if TYPE_CHECKING:
     from accountant.mechanisms.counting.honaker_tree import HonakerTree

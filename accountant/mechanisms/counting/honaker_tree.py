@@ -9,7 +9,13 @@ from flint import arb
 from accountant.core.description import declared
 from accountant.core.validate import Integer, OneOf, OptionalPositive
 from accountant.counting import shown
-from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
+from accountant.counting.tree import (
+    Digits,
+    Tree,
+    honaker_mean_squared_error,
+    level_units,
+    own_weight,
+)
 from accountant.counting.tree_walk import Rows
 from accountant.mechanisms.counting.linear_counter import MOST_LISTED
 from accountant.mechanisms.counting.partly_shown import PartlyShown
@@ -36,7 +42,7 @@ class HonakerTree(PartlyShown):
         What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
-    example = "HonakerTree(steps=15, epsilon=1)"
+    example = "HonakerTree(steps=15, mu=1)"
 
     steps: Integer = Integer(least=1)
     epsilon: OptionalPositive = OptionalPositive()
@@ -107,16 +113,3 @@ class HonakerTree(PartlyShown):
                     add(row, level, step >> level << level, Fraction(1))
         right = [[Fraction(end - (1 << i) < t <= end) for t in steps] for i, end in vertices]
         return left, right
-
-
-def level_units(level: int) -> Fraction:
-    """Return v_i, the units of the estimate of a vertex."""
-    return Fraction(1 << level, (2 << level) - 1)
-
-
-def own_weight(level: int) -> Fraction:
-    """Return the weight of a vertex' own measured sum, 2v/(1 + 2v) for the v of its children."""
-    if not level:
-        return Fraction(1)
-    twice = 2 * level_units(level - 1)
-    return twice / (1 + twice)

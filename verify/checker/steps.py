@@ -177,7 +177,7 @@ class Steps(Stated):
         for name, value in self.found[index].items():
             low, high = ends(getattr(fact, name))
             probable = isinstance(fact, (seal.Event, seal.HockeyStick))
-            self._expect(not probable or high <= 1, f"{path}.{name}", "is above 1")
+            self._expect(not probable or high <= 1 + _NARROW, f"{path}.{name}", "is above 1")
             known = narrow(value)
             if known or (isinstance(fact, seal.Event) and low * high > 0):
                 wide = (_NARROW if known else 1) * abs(low)

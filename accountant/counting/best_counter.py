@@ -259,6 +259,8 @@ def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
     if counter.contributions == 1 or counter.worst_positions() is None:
         return counter
     true = counter.exact_gaussian_mu(None)
+    if true is None and isinstance(counter, PartlyShown):  # the outputs have two ends
+        true = counter.releasing("measurements").exact_gaussian_mu(None)
     assert true is not None
     most = enclose((mu * mu / true).ball).lower
     scaled: LinearCounter = build(mu=exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most)))

@@ -242,6 +242,14 @@ def test_the_worst_of_several_positions(text: str, times: int) -> None:
         Composed(laplace, 2).worst_case(None)
 
 
+@pytest.mark.parametrize(("steps", "times"), [(5, 7), (10, 30), (37, 4), (37, 30)])
+def test_every_counter_that_is_considered_keeps_the_budget(steps: int, times: int) -> None:
+    found = best_counter(steps, Mu(1), contributions=times)
+    for counter, _ in found.others:
+        if counter.worst_positions() is not None:
+            assert not counter.gaussian_mu(None) > 1
+
+
 def test_a_calibrated_counter_has_less_noise_where_its_positions_are_known() -> None:
     found = best_counter(100, Mu(1), contributions=4)
     assert guarantees.mu(found.mechanism).upper <= 1

@@ -482,20 +482,25 @@ def DiscreteCorrelatedGaussian(rng: random.Random, s: float) -> Made:
 
 
 def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n: "") -> None:
-    """List a counter, with Laplace noise (all columns of the sums) or Gaussian noise (its μ)."""
+    """List a counter: the sums with Laplace noise (all columns), or the outputs with Gaussian."""
 
     def make(rng: random.Random, s: float) -> Made:
         import dpassay
 
-        n, level = rng.choice((1, 3, 7, 12, 16)), decimal(s)
+        known = name == "BridgedTree"  # of steps that fill a cell of its first level
+        n, level = rng.choice((7, 12, 16) if known else (1, 3, 7, 12, 16)), decimal(s)
         laplacian = rng.random() < 0.6
-        text = f"{name}(steps={n}{more(rng, n)}, {'epsilon' if laplacian else 'mu'}='{level}')"
-        matrix: Any = dpassay.parse(text)
-        right = matrix.factorisation()[1]
+        text = f"{name}(steps={n}{more(rng, n)}, {'epsilon' if laplacian else 'mu'}='{level}'"
+        if laplacian and name in ("BridgedTree", "HonakerTree", "SmoothBinary"):
+            text += ", releases='measurements'"
+        matrix: Any = dpassay.parse(text + ")")
+        left, right = (np.array(rows, float) for rows in matrix.factorisation())
         if laplacian:
-            return text, sums(right, level)
-        columns = np.linalg.norm(np.array(right, float), axis=0)
-        return text, gaussian(float(level) * float(columns.max() / columns.max()))
+            return text + ")", sums(right.tolist(), level)
+        prefixes = np.tri(n)
+        shown = np.diag(prefixes.T @ np.linalg.solve(left @ left.T, prefixes)).max()
+        longest = np.linalg.norm(right, axis=0).max()
+        return text + ")", gaussian(float(level) * float(math.sqrt(shown) / longest))
 
     make.__name__ = name
     kind("cells, all columns of the sums")(make)

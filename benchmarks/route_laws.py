@@ -492,7 +492,7 @@ def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n
         laplacian = rng.random() < 0.6
         text = f"{name}(steps={n}{more(rng, n)}, {'epsilon' if laplacian else 'mu'}='{level}'"
         if laplacian and name in ("BridgedTree", "HonakerTree", "SmoothBinary"):
-            text += ", releases='measurements'"
+            text += ", released='measurements'"
         matrix: Any = dpassay.parse(text + ")")
         left, right = (np.array(rows, float) for rows in matrix.factorisation())
         if laplacian:

@@ -110,7 +110,7 @@ def counter(
         known = law == "mu" and name in ("BridgedTree", "SquareRootFactorization")
         times = f", contributions={rng.randint(1, 50)}" if known else ""
         if name in PARTLY and (law == "epsilon" or times):  # outputs have two ends
-            times += ", releases='measurements'"
+            times += ", released='measurements'"
         return f"{name}(steps={steps}{more(rng)}, {law}={rational(rng)}{times})"
 
     return draw

@@ -42,7 +42,7 @@ class BridgedTree(PartlyShown):
         it, which takes no budget. r = 1 has nearly all of the gain, about a share 1/(k + 1) of the
         error, and a stream stores about k² numbers for each level; r = h − 1 is least squares on
         all measurements, and stores n.
-    releases
+    released
         What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
@@ -54,7 +54,7 @@ class BridgedTree(PartlyShown):
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
     pooled: Integer = Integer(0, least=0)
-    releases: OneOf = OneOf("outputs", "measurements", default="outputs")
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     def __post_init__(self) -> None:
         """Check that the stream fits into the grids."""

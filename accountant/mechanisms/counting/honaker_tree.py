@@ -38,7 +38,7 @@ class HonakerTree(PartlyShown):
         n ≥ 1, the number of inputs and outputs.
     epsilon, mu, contributions
         As in `LinearCounter`: exactly one of the first two.
-    releases
+    released
         What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
@@ -48,7 +48,7 @@ class HonakerTree(PartlyShown):
     epsilon: OptionalPositive = OptionalPositive()
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
-    releases: OneOf = OneOf("outputs", "measurements", default="outputs")
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     @property
     def height(self) -> int:

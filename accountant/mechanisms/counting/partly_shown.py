@@ -27,13 +27,13 @@ _UNKNOWN = "what the outputs alone tell"
 class PartlyShown(LinearCounter, ABC):
     """A counter of which the outputs count as released, or all measured sums.
 
-    `releases` is "outputs", A x + L z, or "measurements", R x + z, of which the outputs are a
+    `released` is "outputs", A x + L z, or "measurements", R x + z, of which the outputs are a
     function: no less private, and attained. What the outputs tell of Gaussian noise is exact
     (`accountant.counting.shown`). Of Laplace noise it lies between a measured sum that is an output
     and all of them; the largest loss is that of all.
     """
 
-    releases: OneOf
+    released: OneOf
 
     @abstractmethod
     def shown(self) -> list[Fraction | arb]:
@@ -54,13 +54,13 @@ class PartlyShown(LinearCounter, ABC):
 
     def releasing(self, what: str) -> PartlyShown:
         """Return the same counter with its "outputs", or its "measurements"."""
-        return dataclasses.replace(self, releases=what)  # type: ignore[type-var]
+        return dataclasses.replace(self, released=what)  # type: ignore[type-var]
 
     @property
     def _hides(self) -> bool:
         """Whether the outputs are asked about, and tell less than the measured sums."""
         known = self.contributions == 1 or self.worst_positions() is not None
-        return self.releases == "outputs" and known and self.alone < len(self.distances)
+        return self.released == "outputs" and known and self.alone < len(self.distances)
 
     @property
     def _is_open(self) -> bool:

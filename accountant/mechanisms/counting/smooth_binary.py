@@ -33,7 +33,7 @@ class SmoothBinary(PartlyShown):
         n ≥ 1, the number of inputs and outputs.
     epsilon, mu, contributions
         As in `LinearCounter`: exactly one of the first two.
-    releases
+    released
         What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
@@ -43,7 +43,7 @@ class SmoothBinary(PartlyShown):
     epsilon: OptionalPositive = OptionalPositive()
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
-    releases: OneOf = OneOf("outputs", "measurements", default="outputs")
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     @property
     def ones(self) -> int:

@@ -86,13 +86,13 @@ def test_mu_is_that_of_the_outputs(counter: LinearCounter) -> None:
 def test_outputs_of_laplace_noise_have_two_ends(text: str) -> None:
     """The largest loss is that of the measured sums; H is at most theirs."""
     outputs, sums = (
-        notation.parse(f"{text}, epsilon=1{more})") for more in ("", ", releases='measurements'")
+        notation.parse(f"{text}, epsilon=1{more})") for more in ("", ", released='measurements'")
     )
     assert profile.epsilon(outputs, 0).upper == 1
     found = dpassay.delta(outputs, "0.3")
     most = dpassay.delta(sums, "0.3")
     assert 0 <= found.lower < most.lower <= found.upper <= most.upper * Decimal("1.00001")
-    with pytest.raises(NotApplicableError, match="releases='measurements'"):
+    with pytest.raises(NotApplicableError, match="released='measurements'"):
         Composed(outputs, 2)
     Composed(sums, 2).worst_case(None)
 
@@ -211,8 +211,8 @@ def test_profiles() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "BridgedTree(releases='measurements', steps=11, arities=[3, 2, 2]",
-        "BridgedTree(releases='measurements', steps=8, arities=[2, 4]",
+        "BridgedTree(released='measurements', steps=11, arities=[3, 2, 2]",
+        "BridgedTree(released='measurements', steps=8, arities=[2, 4]",
         "SquareRootFactorization(steps=8",
     ],
 )

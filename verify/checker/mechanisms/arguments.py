@@ -103,7 +103,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "arities": Argument(each(integer(1))),
         **_COUNTER,
         "pooled": Argument(integer(0), Fraction(0)),
-        "releases": _RELEASES,
+        "released": _RELEASES,
     },
     "BufferedToeplitz": {
         "output_scales": Argument(each(rational)),
@@ -154,7 +154,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "Gaussian": {"standard_deviation": _SOME, "l2_sensitivity": _ONE},
     "GeneralGaussian": {"covariance": _COVARIANCE, "space": Argument(space)},
     "Guaranteed": {"epsilon": Argument(not_negative), "delta": Argument(probability, Fraction(0))},
-    "HonakerTree": {"steps": _COUNT, **_COUNTER, "releases": _RELEASES},
+    "HonakerTree": {"steps": _COUNT, **_COUNTER, "released": _RELEASES},
     "IntegerNoise": {"probabilities": _LISTED, "lowest": Argument(integer()), "sensitivity": _STEP},
     "Isotropic": {"dimension": _COUNT, "variance": Argument(both(rational, positive))},
     "KaryTree": {
@@ -230,7 +230,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     },
     "SampledWithoutReplacement": {"mechanism": _INNER, "sample_size": _COUNT, "population": _COUNT},
     "Shuffled": {"mechanism": _INNER, "users": _COUNT},
-    "SmoothBinary": {"steps": _COUNT, **_COUNTER, "releases": _RELEASES},
+    "SmoothBinary": {"steps": _COUNT, **_COUNTER, "released": _RELEASES},
     "SparseBox": {
         "dimension": _COUNT,
         "sparsity": _COUNT,

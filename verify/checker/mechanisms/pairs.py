@@ -199,7 +199,7 @@ def _shown(noise: Noise) -> Law:
         ends = [sqrt(end / unit_variance(noise)) for end in shown_squares(noise)]
         laws: list[Law] = [{"law": "gaussian", "mu": mu} for mu in ends]
         return laws[0] if len(laws) == 1 else {"law": "between", "factors": laws}
-    sums = _counter(Noise(noise.name, {**noise.arguments, "releases": "measurements"}))
+    sums = _counter(Noise(noise.name, {**noise.arguments, "released": "measurements"}))
     unit = sqrt(unit_variance(noise) / 2)
     least = {"law": "laplace-product", "distances": [1 / unit]} if alone(noise) else _NOTHING[0]
     return {"law": "between", "factors": [least, sums]}

@@ -22,7 +22,7 @@ _MOST_ONES: Final = 40
 
 def hides(noise: Noise) -> bool:
     """Whether the outputs of a counter are asked about, and do not determine the measured sums."""
-    if noise.name not in PARTLY or noise["releases"] == "measurements":
+    if noise.name not in PARTLY or noise["released"] == "measurements":
         return False
     if noise["contributions"] > 1 and noise.name != "BridgedTree":
         return False

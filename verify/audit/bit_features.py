@@ -38,15 +38,38 @@ class Undo(NamedTuple):
     constant: float = 0.0
 
     def __call__(self, entries: Any) -> Values:
-        """Return numbers, rounded after each step in their own precision."""
-        kind = entries.dtype.type
+        """Return what was there before, each step rounded in the precision of the entries.
+
+        A factor and rounding took up to two neighbouring numbers to one. Of those it is the one
+        with more zeros at its end: what a sum on a coarser grid was.
+        """
+        found = self.scaled(entries)
+        if self.factor != 1:
+            best = self._zeros(found, entries)
+            for end in (-np.inf, np.inf):
+                neighbour = np.nextafter(found, entries.dtype.type(end))
+                zeros = self._zeros(neighbour, entries)
+                found, best = np.where(zeros > best, neighbour, found), np.maximum(zeros, best)
+        return self.shifted(found)
+
+    def scaled(self, entries: Any) -> Any:
+        """Multiply or divide, and round."""
+        if self.factor == 1:
+            return entries
+        factor = entries.dtype.type(self.factor)
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.factor != 1:
-                factor = kind(self.factor)
-                entries = entries / factor if self.divides else entries * factor
-            if self.constant != 0:
-                entries = entries - kind(self.constant)
+            return entries / factor if self.divides else entries * factor
+
+    def shifted(self, entries: Any) -> Values:
+        """Subtract the constant, and round."""
+        if self.constant != 0:
+            entries = entries - entries.dtype.type(self.constant)
         return np.asarray(entries, dtype=np.float64)
+
+    def _zeros(self, numbers: Any, entries: Any) -> Codes:
+        """Return the lowest set bits of numbers that become these entries, of others the least."""
+        again = self._replace(divides=not self.divides).scaled(numbers)
+        return np.where(again == entries, lowest_bit(numbers), LEAST)
 
     def described(self, entry: str) -> str:
         """Return the undone entry in words."""

@@ -37,13 +37,17 @@ _FEWEST = 50
 """Entries a side: fewer have no table."""
 _CLEAR = 6.0
 """Standard deviations of the contrast: of 7000 wrong numbers the best seldom has as many."""
+_APART, _ORDER = 0, 1
+"""Kinds of contrasts: between the datasets, and between both and their scrambled copy."""
+_ORDERLY = 3
+"""Steps that show most order: each costs a score of its own."""
+_SCRAMBLED = 12
+"""Last bits that are made random: twice as many as tables look at, and half of a short float."""
 _CELLS, _ZEROS = 24, 6
 """Cells of the value, and of zeros at the end: with fewer of the value, zeros that depend on it
 alone seem to tell the datasets apart; more are seldom filled."""
 _MORE = 1.2
 """Times as much as without: undoing more must show more, not only as much."""
-_SCRAMBLED = 12
-"""Last bits that are made random: twice as many as tables look at, and half of a short float."""
 _LEAST_EXPECTED = 3.0
 """Entries that a cell of the table needs for its statistic."""
 _AT_ONCE = 1 << 17
@@ -53,27 +57,44 @@ _AT_ONCE = 1 << 17
 def undone(first: Matrix, second: Matrix) -> list[Undo]:
     """Return what clearly shows more in the last bits of all entries than they show as they are.
 
-    That is one step that shows more difference between the datasets, and one that shows more order
-    than the same numbers have with random last bits: at most two, and none where neither is clear.
+    That is one step that shows more difference between the datasets, and up to three that show
+    more order than the same numbers have with random last bits: a division leaves a trace of its
+    own, which wrong factors show. None where none is clear.
     """
     if first.dtype.kind != "f":
         return []
     sides = [_entries(side) for side in (first, second)]
     if min(map(len, sides)) < _FEWEST:
         return []
-    apart, shown = _factor(sides)
-    shifted = _best(sides, [apart._replace(constant=each) for each in _constants()], _CLOSELY)
-    apart, _ = _better(sides, apart, shown, shifted)
-    both = np.concatenate([side[: len(side) // 2] for side in sides])
-    order, _ = _factor([both, _scrambled(both)])
-    return [undo for undo in dict.fromkeys((apart, order)) if undo != NOTHING]
+    shown = _contrasts(sides, [NOTHING], _FINALLY)[:, 0]
+    seen = [
+        (undos, _contrasts(sides, undos, entries))
+        for undos, entries in zip(_factors(), (_CLOSELY, _ROUGHLY), strict=True)
+    ]
+    apart, order = (
+        _better(sides, kind, shown[kind], [undo for each in seen for undo in _first(*each, kind)])
+        for kind in (_APART, _ORDER)
+    )
+    factor, most = apart[0] if apart else (NOTHING, shown[_APART])
+    shifted = [factor._replace(constant=each) for each in _constants()]
+    listed = _first(shifted, _contrasts(sides, shifted, _CLOSELY), _APART)
+    apart = _better(sides, _APART, most, listed) or apart
+    return list(dict.fromkeys(undo for undo, _ in apart[:1] + order[:_ORDERLY]))
 
 
-def _factor(sides: list[Array]) -> tuple[Undo, float]:
-    """Return the factor or divisor after which two sets of entries differ most, and by how much."""
-    short, long = _factors()
-    factors = [*_best(sides, short, _CLOSELY), *_best(sides, long, _ROUGHLY)]
-    return _better(sides, NOTHING, float(_contrasts(sides, [NOTHING], _FINALLY)[0]), factors)
+def _first(undos: list[Undo], contrasts: Array, kind: int) -> list[Undo]:
+    """Return the clearest ones, the clearest first."""
+    return [undos[i] for i in np.argsort(-contrasts[kind], kind="stable")[:_BEST]]
+
+
+def _better(
+    sides: list[Array], kind: int, shown: float, listed: list[Undo]
+) -> list[tuple[Undo, float]]:
+    """Return those that are clearly better, the clearest first, and what they show."""
+    contrasts = _contrasts(sides, listed, _FINALLY)[kind]
+    best = np.argsort(-contrasts, kind="stable")
+    least = max(_CLEAR, _MORE * shown)
+    return [(listed[i], float(contrasts[i])) for i in best if contrasts[i] > least]
 
 
 def _scrambled(entries: Array) -> Array:
@@ -82,15 +103,6 @@ def _scrambled(entries: Array) -> Array:
     low = np.random.default_rng(0).integers(0, 1 << _SCRAMBLED, len(whole), whole.dtype)
     scrambled: Array = (whole ^ low).view(entries.dtype)
     return scrambled
-
-
-def _better(sides: list[Array], best: Undo, shown: float, others: list[Undo]) -> tuple[Undo, float]:
-    """Return the clearest of others, if it is clearly better, and what it shows."""
-    contrasts = _contrasts(sides, others, _FINALLY)
-    index = int(np.argmax(contrasts))
-    if contrasts[index] > max(_CLEAR, _MORE * shown):
-        return others[index], float(contrasts[index])
-    return best, shown
 
 
 def _entries(side: Matrix) -> Array:
@@ -129,24 +141,21 @@ def _constants() -> list[float]:
     return [-number for number in found] + found
 
 
-def _best(sides: list[Array], undos: list[Undo], entries: int) -> list[Undo]:
-    """Return the clearest ones, the clearest first."""
-    order = np.argsort(-_contrasts(sides, undos, entries), kind="stable")
-    return [undos[i] for i in order[:_BEST]]
-
-
 def _contrasts(sides: list[Array], undos: list[Undo], entries: int) -> Array:
-    """Return how much the tables of both datasets differ, in standard deviations of chance."""
+    """Return, in standard deviations of chance, how far tables are apart: a row for each kind."""
     size = min(entries, *map(len, sides))
     some = [side[:size] for side in sides]
-    edges = np.quantile(np.concatenate(some), np.arange(1, _CELLS) / _CELLS)
+    both = np.concatenate(some)
+    some.append(_scrambled(both))
+    edges = np.quantile(both, np.arange(1, _CELLS) / _CELLS)
     cells = [np.searchsorted(edges, side) for side in some]
     step = max(1, _AT_ONCE // size)
     found = []
     for start in range(0, len(undos), step):
         few = undos[start : start + step]
-        found.append(_contrast(*(_table(*each, few) for each in zip(some, cells, strict=True))))
-    return np.concatenate(found)
+        p, q, scrambled = (_table(*each, few) for each in zip(some, cells, strict=True))
+        found.append([_contrast(p, q), _contrast(p + q, scrambled)])
+    return np.concatenate(found, axis=1)
 
 
 def _contrast(p: Array, q: Array) -> Array:
@@ -163,7 +172,7 @@ def _contrast(p: Array, q: Array) -> Array:
 
 def _table(side: Array, cells: Array, undos: list[Undo]) -> Array:
     """Count entries in cells of their value, by the zeros at the end of what is undone."""
-    numbers = np.array([undo(side) for undo in undos])
+    numbers = np.array([undo.shifted(undo.scaled(side)) for undo in undos])
     exponents = np.frexp(np.where(np.isfinite(numbers), numbers, 1.0))[1]
     zeros = lowest_bit(numbers) - (exponents - (np.finfo(side.dtype).nmant + 1))
     place = np.arange(len(undos))[:, np.newaxis] * _CELLS + cells

@@ -115,7 +115,7 @@ def test_what_was_done_to_sums_is_undone(after: Any, undo: Undo, kind: str) -> N
     outputs = [after(side) for side in sums]
     found = [each._replace(constant=0.0) for each in undone(*outputs)] or [NOTHING]
     assert undo in found
-    assert np.mean(undo(outputs[0]) == sums[0].astype(float)) > 0.8
+    assert np.mean(undo(outputs[0]) == sums[0].astype(float)) > 0.85
 
 
 def test_nothing_is_undone_where_bits_are_random() -> None:
@@ -126,14 +126,13 @@ def test_nothing_is_undone_where_bits_are_random() -> None:
             assert found.factor == 1  # a constant may seem to tell where it cancels the value
 
 
-@pytest.mark.slow
 def test_a_constant_of_its_own_does_not_hide_a_sum() -> None:
     """(3.7 + x + noise)/37: nothing but the right factor shows what the bits tell."""
 
     def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
         return (3.7 + dataset + rng.laplace(0, 1, size)) / 37
 
-    found = audit(release, 1, pairs=[(0.0, 1.0)], samples=100_000, significance=LEVEL, seed=1)
+    found = audit(release, 1, pairs=[(0.0, 1.0)], samples=20_000, significance=LEVEL, seed=1)
     assert found.refuted
     assert "37·output[0]" in found.rule.feature.name
 

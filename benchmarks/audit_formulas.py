@@ -2,7 +2,7 @@
 
 Of m canaries r are guessed and v guesses are right.
 
-- (ε, δ): equation (1) of `verify.audit.one_run_bound`, which is the largest probability over all
+- (ε, δ): equation (1) of `statistics.one_run_bound`, which is the largest probability over all
   mechanisms, and Steinke, Nasr and Jagielski 2023, Theorem 5.2.
 - μ-GDP: the least bound of the package at any level, and the least level at which the recursion
   of Mahloujifar, Melis and Chaudhuri 2024 (Algorithm 3, trade-off function of μ-GDP) rejects.
@@ -22,7 +22,7 @@ from scipy import special, stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from verify.audit import guarantee
-from verify.audit.one_run_bound import bound_of_claim, tail_bound
+from verify.audit.statistics.one_run_bound import bound_of_claim, tail_bound
 
 SETTINGS = (
     (100, 100, 85, 1.0, 0.0, 0.5),

@@ -18,10 +18,11 @@ from scipy import stats
 
 from accountant import notation
 from benchmarks.audit_pairs import Sampler
-from verify.audit import audit, features
-from verify.audit.exact_test import Counts, Design, p_value
-from verify.audit.guarantee import guarantee
-from verify.audit.target import PerBlock
+from verify.audit import audit
+from verify.audit.learning import features
+from verify.audit.runs.target import PerBlock
+from verify.audit.statistics.exact_test import Counts, Design, p_value
+from verify.audit.statistics.guarantee import guarantee
 
 LEVEL = 0.05
 LEAST = 0.03
@@ -82,7 +83,7 @@ def level(audits: int, kept: Path, processes: int) -> list[dict[str, Any]]:
     digest = hashlib.sha256(
         b"".join(
             path.read_bytes()
-            for path in sorted(Path(sys.modules["verify.audit"].__path__[0]).glob("*.py"))
+            for path in sorted(Path(sys.modules["verify.audit"].__path__[0]).rglob("*.py"))
         )
     ).hexdigest()[:12]
     found: dict[str, dict[int, list[float]]] = {name: {} for name in PRIVATE}

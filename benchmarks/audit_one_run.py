@@ -24,8 +24,9 @@ from scipy import special, stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accountant.errors import InvalidInputError
-from verify.audit import audit_scores, canaries_needed, guarantee, hedged
-from verify.audit.one_run_bound import bound_of_claim
+from verify.audit import audit_scores, canaries_needed, guarantee
+from verify.audit.learning import hedged
+from verify.audit.statistics.one_run_bound import bound_of_claim
 
 LEVEL = 0.05
 CANARIES = 1000

@@ -12,8 +12,8 @@ from scipy import integrate, stats
 
 from accountant import notation
 from accountant.questions.profile import epsilon as exact_epsilon
-from verify.audit import vectors
-from verify.audit.rule import Rule
+from verify.audit.learning import vectors
+from verify.audit.learning.rule import Rule
 
 SIGMA = 3.730631634816464  # analytic calibration to (1, 1e-5)
 Sampler = Callable[[Any, int, np.random.Generator], Any]

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accountant.mechanisms import Gaussian
 from accountant.questions.profile import epsilon
 from verify.audit import audit_one_run, audit_scores
-from verify.audit.one_run import _right
+from verify.audit.kinds.one_run import _right
 
 CANARIES, DELTA, LEVEL = 1000, 1e-5, 0.05
 

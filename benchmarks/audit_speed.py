@@ -16,9 +16,10 @@ import numpy as np
 from accountant import notation
 from benchmarks.audit_bounds import LEVEL, VALUES, cell
 from benchmarks.audit_pairs import SIGMA
-from verify.audit import audit, audit_until_refuted, features
-from verify.audit.exact_test import Counts, Design, epsilon_lower_bound
-from verify.audit.target import PerBlock
+from verify.audit import audit, audit_until_refuted
+from verify.audit.learning import features
+from verify.audit.runs.target import PerBlock
+from verify.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
 
 
 def anytime() -> list[dict[str, Any]]:

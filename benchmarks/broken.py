@@ -36,9 +36,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accountant.errors import DpassayError
 from tests.verify.audit import zoo
 from verify.audit import audit, guarantee, p_value
-from verify.audit.exact_test import SPARED
-from verify.audit.learn import choose
-from verify.audit.outputs import Alphabet
+from verify.audit.learning.learn import choose
+from verify.audit.learning.outputs import Alphabet
+from verify.audit.statistics.exact_test import SPARED
 
 LEVEL = 1e-6
 MASS = 0.01

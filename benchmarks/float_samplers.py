@@ -36,7 +36,7 @@ from scipy import stats
 from accountant.mechanisms import Gaussian, Laplace, Staircase
 from tests.verify.audit import zoo
 from verify.audit import audit
-from verify.audit.bit_features import lowest_bit
+from verify.audit.learning.bit_features import lowest_bit
 
 LEVEL = 1e-6
 Pair = tuple[float, float]

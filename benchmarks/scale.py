@@ -51,8 +51,8 @@ from accountant.mechanisms import (
 )
 from accountant.questions import profile
 from verify.audit import audit
-from verify.audit.device import Device, law
-from verify.audit.laws import neighbours
+from verify.audit.runs.device import Device, law
+from verify.audit.runs.laws import neighbours
 
 _RATIO = Fraction(3, 8)
 _SHOWN = 70

@@ -15,7 +15,7 @@ from accountant.summary import Profile
 from accountant.training import Schemes, Training
 from figures import profile, roc, schemes, style, tradeoff
 from figures.comparison import draw
-from verify.audit.result import AuditResult
+from verify.audit.kinds.result import AuditResult
 from verify.compare import Comparison
 from verify.verdict import Finding
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from figures import style
-from verify.audit.result import AuditResult
+from verify.audit.kinds.result import AuditResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

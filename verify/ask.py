@@ -341,7 +341,7 @@ def read_claim(text: str) -> Any:
     >>> read_claim("1,1e-5"), read_claim("0.5-GDP")
     ({'epsilon': '1', 'delta': '1e-5'}, {'mu': '0.5'})
     """
-    from verify.audit.target import is_notation
+    from verify.audit.runs.target import is_notation
 
     if is_notation(text):
         return read_mechanism(text)
@@ -366,7 +366,7 @@ def _in_words(name: str) -> Callable[..., Any]:
         **options: Any,
     ) -> Any:
         import verify.audit
-        from verify.audit.target import named
+        from verify.audit.runs.target import named
 
         words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
         if given and isinstance(given[0], str):

@@ -17,7 +17,7 @@ from accountant import notation
 from tests.verify.forge import Data, certified, put, sealed
 from verify import checker
 from verify.audit import audit, audit_samples, audit_scores, audit_until_refuted
-from verify.audit.replay import replay
+from verify.audit.kinds.replay import replay
 from verify.checker import Outcome
 
 LAPLACE = notation.parse("Laplace(scale=1)")

@@ -28,7 +28,7 @@ from tests.quick import quick
 from tests.verify.forge import CLAIMS, OTHERS, Data, certified, mutants
 from verify import checker
 from verify.audit import Counts, Design, audit_one_run, p_value
-from verify.audit.rounds import Evidence, Round
+from verify.audit.kinds.rounds import Evidence, Round
 from verify.checker import Outcome, apart
 from verify.claims import KINDS
 from verify.exact import verify

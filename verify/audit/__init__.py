@@ -1,31 +1,32 @@
 """Black-box audits: runs of a mechanism in, a verdict with its evidence out.
 
 A `Target` is asked for runs on two neighbouring datasets; training runs give events, fresh runs
-test them at an exact level.
+test them at an exact level. `kinds` has the audits, one kind a file; `runs` what is run and how;
+`learning` the way from outputs to one event; `statistics` the exact tests and bounds of counts.
 """
 
-from verify.audit.assertion import PrivacyError, assert_private
-from verify.audit.auditor import audit
-from verify.audit.curve import Curve
-from verify.audit.exact_test import (
+from verify.audit.kinds.assertion import PrivacyError, assert_private
+from verify.audit.kinds.auditor import audit
+from verify.audit.kinds.curve import Curve
+from verify.audit.kinds.one_lattice import LatticeFinding, lattice_datasets, one_lattice
+from verify.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
+from verify.audit.kinds.result import AuditResult, Outcome
+from verify.audit.kinds.same_noise import SameNoise, SameNoisePair, same_noise
+from verify.audit.kinds.samples import audit_samples, audit_scores
+from verify.audit.kinds.sequential import SequentialResult, audit_until_refuted
+from verify.audit.kinds.step import StepFinding, StepResult, audit_step
+from verify.audit.kinds.training_steps import audit_training
+from verify.audit.learning.features import Feature, Proposer
+from verify.audit.runs.neighbours import neighbours
+from verify.audit.runs.target import Command, MechanismError, PerBlock, PerRun, Target, target
+from verify.audit.statistics.exact_test import (
     Counts,
     Design,
     delta_lower_bound,
     epsilon_lower_bound,
     p_value,
 )
-from verify.audit.features import Feature, Proposer
-from verify.audit.guarantee import Guarantee, Point, guarantee
-from verify.audit.neighbours import neighbours
-from verify.audit.one_lattice import LatticeFinding, lattice_datasets, one_lattice
-from verify.audit.one_run import OneRunResult, audit_one_run, canaries_needed
-from verify.audit.result import AuditResult, Outcome
-from verify.audit.same_noise import SameNoise, SameNoisePair, same_noise
-from verify.audit.samples import audit_samples, audit_scores
-from verify.audit.sequential import SequentialResult, audit_until_refuted
-from verify.audit.step import StepFinding, StepResult, audit_step
-from verify.audit.target import Command, MechanismError, PerBlock, PerRun, Target, target
-from verify.audit.training_steps import audit_training
+from verify.audit.statistics.guarantee import Guarantee, Point, guarantee
 
 __all__ = [
     "AuditResult",

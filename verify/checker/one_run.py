@@ -3,8 +3,8 @@
 Of m fair coins and r guesses, fixed beforehand, at least v are right with probability at most
 min(1, β + mδβ(1 − β)/(vw)) under (ε, δ)-DP, where W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v) and
 w = P(W = v); under a curve also with a probability that follows from a point of it for each of the
-counts v, v − 1, … The proofs are at the heads of `verify.audit.one_run_bound` and
-`verify.audit.curve_bound`, of which no code is used here. The binomial law is that of
+counts v, v − 1, … The proofs are at the heads of `verify.audit.statistics.one_run_bound` and
+`verify.audit.statistics.curve_bound`, of which no code is used here. The binomial law is that of
 `verify.checker.audits`, in balls. That the scores are of one run, whose canaries fair coins
 included, is not for arithmetic to show.
 """

@@ -200,7 +200,7 @@ def _audited(
 
 def _mechanism(options: argparse.Namespace) -> Any:
     from verify.audit import Command as Printing
-    from verify.audit.target import named
+    from verify.audit.runs.target import named
 
     return Printing(options.target, options.timeout) if options.command else named(options.target)
 
@@ -222,8 +222,8 @@ def _recipe(options: argparse.Namespace) -> dict[str, Any] | None:
 def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
     from accountant.errors import InvalidInputError
     from verify.audit import neighbours
-    from verify.audit.replay import literal
-    from verify.audit.target import is_notation
+    from verify.audit.kinds.replay import literal
+    from verify.audit.runs.target import is_notation
 
     pairs = [(literal(first), literal(second)) for first, second in options.pair or ()]
     if options.search:

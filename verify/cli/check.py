@@ -95,7 +95,7 @@ def _unread(why: str) -> Checked:
 
 def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace) -> Checked:
     """Return what a replay adds to a check."""
-    from verify.audit.replay import replay
+    from verify.audit.kinds.replay import replay
     from verify.checker.apart import Apart
     from verify.checker.audits import FIXED_BEFORE
     from verify.checker.outcome import audit_theorem

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask, compare and print."""
-    from verify.audit.target import named
+    from verify.audit.runs.target import named
     from verify.foreign import accountants
     from verify.progress import Progress
 

@@ -12,7 +12,8 @@ import pytest
 from accountant import notation
 from accountant.errors import InvalidInputError
 from tests.quick import quick
-from verify.audit import Outcome, audit, features
+from verify.audit import Outcome, audit
+from verify.audit.learning import features
 
 Generator = np.random.Generator
 COUNTS = [(0.0, 1.0)]

@@ -16,7 +16,8 @@ import pytest
 
 from accountant.errors import InvalidInputError
 from tests.quick import quick
-from verify.audit import Command, MechanismError, audit, audit_until_refuted, blocks
+from verify.audit import Command, MechanismError, audit, audit_until_refuted
+from verify.audit.runs import blocks
 
 HERE = Path(__file__).parent
 

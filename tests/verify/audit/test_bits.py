@@ -12,10 +12,10 @@ from scipy import stats
 from accountant.mechanisms import Laplace
 from tests.quick import quick
 from tests.verify.audit import zoo
-from verify.audit import bit_features, bits, boosted
-from verify.audit.auditor import audit
-from verify.audit.bit_features import NOTHING, Undo
-from verify.audit.undo import undone
+from verify.audit.kinds.auditor import audit
+from verify.audit.learning import bit_features, bits, boosted
+from verify.audit.learning.bit_features import NOTHING, Undo
+from verify.audit.learning.undo import undone
 
 LEVEL = 1e-6
 

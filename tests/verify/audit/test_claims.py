@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from accountant.errors import InvalidInputError
 from verify import checker
 from verify.audit import AuditResult, audit, audit_samples, guarantee
-from verify.audit.binomial import at_least
-from verify.audit.exact_test import gaussian_delta
-from verify.audit.learn import choose
-from verify.audit.outputs import Alphabet
+from verify.audit.learning.learn import choose
+from verify.audit.learning.outputs import Alphabet
+from verify.audit.statistics.binomial import at_least
+from verify.audit.statistics.exact_test import gaussian_delta
 from verify.seal import seal
 
 

@@ -14,7 +14,8 @@ import dpassay
 from accountant import notation
 from accountant.errors import AdjacencyError, InvalidInputError
 from verify.ask import read_claim
-from verify.audit import PrivacyError, assert_private, assertion, neighbours
+from verify.audit import PrivacyError, assert_private, neighbours
+from verify.audit.kinds import assertion
 from verify.cli import main
 
 MODULE = """\

@@ -26,8 +26,8 @@ from accountant.mechanisms import (
 )
 from tests.quick import quick
 from verify.audit import audit
-from verify.audit.device import Device, alias, law
-from verify.audit.laws import neighbours
+from verify.audit.runs.device import Device, alias, law
+from verify.audit.runs.laws import neighbours
 from verify.checker.audits import audit_problems
 from verify.cli import main
 
@@ -222,7 +222,7 @@ def test_a_missing_graphics_card_is_named(name: str, monkeypatch: pytest.MonkeyP
     import importlib
     import importlib.util
 
-    from verify.audit.device import arrays
+    from verify.audit.runs.device import arrays
 
     arrays._require_place.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda module: module)

@@ -13,8 +13,8 @@ from scipy import stats
 
 from accountant.errors import InvalidInputError
 from tests.quick import quick
-from verify.audit import binomial, guesses, sides
-from verify.audit.exact_test import (
+from verify.audit.statistics import binomial, guesses, sides
+from verify.audit.statistics.exact_test import (
     Counts,
     Design,
     delta_lower_bound,

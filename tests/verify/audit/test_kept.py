@@ -20,9 +20,9 @@ from verify.audit import (
     SequentialResult,
     audit,
     audit_until_refuted,
-    blocks,
-    features,
 )
+from verify.audit.learning import features
+from verify.audit.runs import blocks
 from verify.cli import main
 
 SAMPLES = 200_000

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from verify.audit import features
-from verify.audit.exact_test import Design
-from verify.audit.guarantee import Guarantee, Point, guarantee
-from verify.audit.learn import choose
-from verify.audit.promise import guesses
-from verify.audit.rule import Rule
-from verify.audit.smooth import smoothed
+from verify.audit.learning import features
+from verify.audit.learning.learn import choose
+from verify.audit.learning.rule import Rule
+from verify.audit.statistics.exact_test import Design
+from verify.audit.statistics.guarantee import Guarantee, Point, guarantee
+from verify.audit.statistics.promise import guesses
+from verify.audit.statistics.smooth import smoothed
 
 SIGMA = 3.730631634816464  # (1, 1e-5)
 DELTA = 1e-5

@@ -21,7 +21,7 @@ from accountant.mechanisms import (
     RankOneGaussian,
     Staircase,
 )
-from verify.audit.one_lattice import NASTY, one_lattice
+from verify.audit.kinds.one_lattice import NASTY, one_lattice
 
 Draw = Callable[[Any, int, np.random.Generator], Any]
 

@@ -18,11 +18,11 @@ from tests.quick import quick
 from tests.verify.forge import sealed
 from verify import checker
 from verify.audit import audit_one_run, canaries_needed
-from verify.audit.curve_bound import Curve, bound, curve_bound
-from verify.audit.exact_test import gaussian_delta
-from verify.audit.guarantee import gaussian
-from verify.audit.one_run_bound import bound_of_claim, tail_bound
-from verify.audit.result import Outcome
+from verify.audit.kinds.result import Outcome
+from verify.audit.statistics.curve_bound import Curve, bound, curve_bound
+from verify.audit.statistics.exact_test import gaussian_delta
+from verify.audit.statistics.guarantee import gaussian
+from verify.audit.statistics.one_run_bound import bound_of_claim, tail_bound
 from verify.checker.audits import BITS
 from verify.checker.one_run import _bound as checker_bound
 

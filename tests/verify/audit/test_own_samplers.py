@@ -12,8 +12,9 @@ from accountant import notation
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import DESCRIPTIONS
 from accountant.notation import parse
-from verify.audit import audit, bits, lattice_datasets, one_lattice
-from verify.audit.target import PerBlock
+from verify.audit import audit, lattice_datasets, one_lattice
+from verify.audit.learning import bits
+from verify.audit.runs.target import PerBlock
 
 LEVEL = 1e-6
 """The significance of each audit; there are fewer than thirty."""

@@ -15,7 +15,7 @@ import dpassay
 from accountant.errors import InvalidInputError
 from figures import roc
 from verify.audit import audit_samples, audit_scores
-from verify.audit.result import Outcome
+from verify.audit.kinds.result import Outcome
 from verify.checker import Outcome as Checked
 from verify.checker import check
 from verify.cli import main

@@ -10,9 +10,10 @@ import pytest
 from mpmath import mp
 
 from accountant import notation
-from verify.audit import Outcome, audit_until_refuted, features
-from verify.audit.guarantee import Point
-from verify.audit.rounds import log_factor
+from verify.audit import Outcome, audit_until_refuted
+from verify.audit.kinds.rounds import log_factor
+from verify.audit.learning import features
+from verify.audit.statistics.guarantee import Point
 
 PLAIN = (features.plain,)
 

@@ -12,8 +12,8 @@ import pytest
 from accountant import notation
 from accountant.errors import InvalidInputError
 from verify.audit import Command, MechanismError, audit, guarantee, target
-from verify.audit.laws import neighbours
-from verify.audit.outputs import Alphabet, numeric
+from verify.audit.learning.outputs import Alphabet, numeric
+from verify.audit.runs.laws import neighbours
 
 MECHANISMS = [
     "Gaussian(standard_deviation=3)",

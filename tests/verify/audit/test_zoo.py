@@ -9,7 +9,7 @@ import pytest
 
 from accountant.errors import InvalidInputError
 from tests.verify.audit import zoo
-from verify.audit.auditor import audit
+from verify.audit.kinds.auditor import audit
 
 LEVEL = 1e-6
 """A control is accused with probability at most this, 34 of them with at most 3.4e-5."""

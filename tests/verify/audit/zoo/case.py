@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from accountant.errors import InvalidInputError, suggestion
-from verify.audit.guarantee import Claim
+from verify.audit.statistics.guarantee import Claim
 
 EPSILON = 1.0
 """What most cases claim."""

@@ -1,0 +1,1 @@
+"""The audits themselves, one kind a file, with their results."""

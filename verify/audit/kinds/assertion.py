@@ -1,0 +1,83 @@
+"""`assert_private`: an audit as one line of a test suite."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from verify.audit.kinds.auditor import audit
+from verify.audit.kinds.result import AuditResult
+from verify.audit.runs.blocks import Datasets, time_limit
+from verify.audit.runs.plan import own_pairs
+from verify.audit.runs.target import target
+from verify.audit.statistics.guarantee import Claim
+
+_LEAST = 1000
+"""Runs a side, however slow the mechanism is: fewer could refute little at 1e-6."""
+_MOST = 20_000_000
+"""Runs a side, however fast it is: beyond, scoring takes longer than drawing."""
+_SHARE = 0.5
+"""Part of the time that drawing may take: scoring and the certificate need the rest."""
+
+
+class PrivacyError(AssertionError):
+    """The claim was refuted; `result` holds the evidence."""
+
+    def __init__(self, result: AuditResult) -> None:
+        super().__init__(str(result))
+        self.result = result
+
+
+def assert_private(
+    mechanism: Any,
+    claim: Claim,
+    *,
+    pairs: Iterable[Datasets] | None = None,
+    alpha: float = 1e-6,
+    seconds: float = 20.0,
+    seed: int = 0,
+    samples: int | None = None,
+) -> AuditResult:
+    """Raise PrivacyError if a claim is refuted; return the audit otherwise.
+
+    Parameters
+    ----------
+    mechanism, claim, pairs
+        As for `verify.audit.audit`.
+    alpha
+        The largest probability with which a private mechanism fails the test.
+    seconds
+        What it may take, roughly. The number of runs is fixed from the speed of a few runs before
+        the outcome of any is looked at.
+    seed
+        The same runs every time, so that a test does not flicker; change it for fresh ones.
+    samples
+        Runs a side instead, whatever they take.
+    """
+    listed = None if pairs is None else list(pairs)
+    count = samples or _affordable(mechanism, listed, seconds)
+    result = audit(
+        mechanism, claim, pairs=listed, samples=count, significance=alpha, seed=seed, timeout=None
+    )
+    if result.refuted:
+        raise PrivacyError(result)
+    return result
+
+
+def _affordable(mechanism: Any, pairs: list[Datasets] | None, seconds: float) -> int:
+    """Return how many runs a side take about half of the time."""
+    audited = target(mechanism)
+    dataset = (pairs or list(own_pairs(mechanism)))[0][0]
+    rng = np.random.default_rng(0)
+    size, spent = 8, 0.0
+    while spent < seconds / 200 and size < _MOST // 64:
+        size *= 4
+        started = time.perf_counter()
+        with time_limit(seconds, f"{size} runs of {audited.name}"):
+            audited.sample(dataset, size, rng)
+        spent = time.perf_counter() - started
+    rate = size / max(spent, 1e-9)
+    return int(min(_MOST, max(_LEAST, _SHARE * seconds * rate / 2)))

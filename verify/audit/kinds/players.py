@@ -1,0 +1,277 @@
+"""Who plays the rounds of a sequential audit: a learner, or a device that knows the laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from verify.audit.kinds.rounds import KeptRounds, Round
+from verify.audit.kinds.stakes import Guesses, sharpened, stake
+from verify.audit.learning.features import Proposer
+from verify.audit.learning.learn import choose
+from verify.audit.learning.outputs import Alphabet, Sides, joined
+from verify.audit.learning.rule import Histogram, Rule
+from verify.audit.learning.threads import one_thread
+from verify.audit.learning.wording import worded
+from verify.audit.runs import blocks
+from verify.audit.runs.plan import Plan, oddities, probe
+from verify.audit.statistics.exact_test import Design
+
+_ROUNDS = 3
+"""Rounds for each pair in which a pair that failed to fill may be drawn without a bet."""
+_FIRST = 40
+"""Runs of the first rounds: fewer teach nothing, more are not bet on."""
+_GROWTH = 0.15
+"""A round has this part of all runs before it, and an event is learned anew after as many."""
+_MOST_KEPT = 200_000
+"""Runs of a pair that teach: memory, and seconds of every new event."""
+
+
+@final
+@dataclass
+class _Past:
+    """The runs of one pair so far, the earliest ones where there are too many."""
+
+    sides: Sides | None = None
+    rule: Rule | None = None
+    learned_at: int = 0
+
+    @property
+    def size(self) -> int:
+        """Runs of the shorter side."""
+        return 0 if self.sides is None else min(map(len, self.sides))
+
+    @property
+    def full(self) -> bool:
+        """Whether no more runs are kept."""
+        return self.size >= _MOST_KEPT
+
+    def learn(
+        self, plan: Plan, proposers: Sequence[Proposer], size: int, alphabet: Alphabet
+    ) -> Rule:
+        """Choose the rule from the first runs of both sides."""
+        assert self.sides is not None
+        sides = self.sides[0][:size], self.sides[1][:size]
+        rule = choose(
+            *sides,
+            plan.guarantee,
+            runs=4 * size,
+            significance=plan.significance,
+            proposers=proposers,
+            mixed=alphabet.width is not None,
+        )
+        counted = np.array([rule.histogram(side) for side in sides])
+        with one_thread():
+            rule = sharpened(rule, counted, plan.guarantee.candidates())
+        self.rule = worded(rule, sides, alphabet.width, alphabet.names)
+        self.learned_at = size
+        return self.rule
+
+
+@final
+class Learner:
+    """Learns the event of a round from the rounds before.
+
+    Parameters
+    ----------
+    plan
+        What is audited.
+    proposers
+        Of features.
+    given
+        Reads so many numbers that are there already, those of either coin, in place of runs.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        proposers: Sequence[Proposer],
+        given: Callable[[int], Sides] | None = None,
+    ) -> None:
+        self._plan, self._proposers, self._given = plan, proposers, given
+        self._past = [_Past() for _ in plan.pairs]
+        self._width = 0
+        self._alphabet = Alphabet()
+        self._probed: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What is odd about the outputs."""
+        found = list(self._probed)
+        for past in self._past:
+            if past.sides is not None:
+                odd = oddities(*past.sides, mixed=self._alphabet.width is not None)
+                found += [note for note in odd if note not in found]
+        return found
+
+    def resume(self, kept: KeptRounds) -> None:
+        """Begin, or learn again what was known after the rounds that were kept."""
+        if self._given is not None:
+            self._width = 1
+            return
+        if not kept.rounds:
+            self._width = probe(self._plan, self._alphabet, self._probed)
+            return
+        self._width, self._alphabet.width = kept.state["width"], kept.state["mixed"]
+        texts = kept.state["texts"]
+        self._alphabet.names |= {int(code): text for code, text in texts.items()}
+        self._probed = list(kept.state["notes"])
+        for number, entry in enumerate(kept.rounds):
+            past = self._past[entry.pair]
+            if not past.full:
+                past.sides = joined(past.sides, kept.outputs(number))
+        for past, size in zip(self._past, kept.state["learned_at"], strict=True):
+            if size:
+                past.learn(self._plan, self._proposers, size, self._alphabet)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `resume` needs beside rounds and outputs."""
+        return {
+            "width": self._width,
+            "mixed": self._alphabet.width,
+            "texts": dict(self._alphabet.names),
+            "notes": self._probed,
+            "learned_at": [past.learned_at for past in self._past],
+        }
+
+    def play(self, number: int, used: int, left: int) -> tuple[Round, Sides | None]:
+        """Play a round; return it, and its outputs if later rounds learn from them."""
+        rule, index = self._next(number)
+        past = self._past[index]
+        most = 2 * blocks.block_size(1 << 30, self._width)
+        size = _size(used, left, most)
+        sides = self._given(size) if self._given else self._draw((index, number), size)
+        if rule is None:
+            runs = len(sides[0]) + len(sides[1])
+            entry = Round("0", "0", 0.0, 0, 0, runs, "nothing yet", index)
+        else:
+            before = (0, 0, 1) if past.sides is None else _guesses(rule, past.sides)
+            entry = _bet(rule, index, before, _guesses(rule, sides))
+        if past.full:
+            return entry, None
+        past.sides = joined(past.sides, sides)
+        return entry, sides
+
+    def _next(self, number: int) -> tuple[Rule | None, int]:
+        """Choose the pair and the rule of a round from what was seen before it."""
+        for index, past in enumerate(self._past):
+            if past.size < _FIRST // 4 and number < _ROUNDS * len(self._past):
+                return None, index
+        best: tuple[Rule, int] | None = None
+        for index, past in enumerate(self._past):
+            if past.size == 0:
+                continue
+            rule = past.rule
+            if rule is None or past.size >= past.learned_at * (1 + _GROWTH):
+                rule = past.learn(self._plan, self._proposers, past.size, self._alphabet)
+            if best is None or rule.predicted > best[0].predicted:
+                best = (rule, index)
+        return best if best is not None else (None, number % len(self._past))
+
+    def _draw(self, key: tuple[int, int], size: int) -> Sides:
+        """Draw the runs of a round, each on the dataset that a fair coin chose."""
+        plan, index = self._plan, key[0]
+        heads = int(blocks.generator(plan.seed, blocks.SEQUENTIAL, *key, 2).binomial(size, 0.5))
+        sides = []
+        for side, count in enumerate((heads, size - heads)):
+            rng = blocks.generator(plan.seed, blocks.SEQUENTIAL, *key, side)
+            with blocks.time_limit(plan.timeout, f"A block of {count} runs of {plan.target.name}"):
+                if count == 0:
+                    rows = np.zeros((0, self._width))
+                else:
+                    rows = blocks.draw(
+                        plan.target,
+                        plan.pairs[index][side],
+                        count,
+                        rng,
+                        alphabet=Alphabet(self._alphabet.width, self._alphabet.names),
+                        width=self._width,
+                    )
+            sides.append(rows)
+        return sides[0], sides[1]
+
+
+@final
+class DevicePlayer:
+    """Draws and counts on a device, with the event that the exact laws show most.
+
+    Parameters
+    ----------
+    plan
+        What is audited: a mechanism of this package.
+    name
+        Of the device.
+    """
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        from verify.audit.runs.device import prepare
+
+        known = prepare(plan, name, None)
+        self._rule, self._pair, self._whole = known.rule, known.pair, known.blocks.whole
+        self._seen: Guesses = (0, 0, 0)
+        self.notes = list(known.notes)
+
+    def resume(self, kept: KeptRounds) -> None:
+        """Count what was seen."""
+        for entry in kept.rounds:
+            self._see((entry.right, entry.wrong, entry.runs))
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing: the rounds tell everything."""
+        return {}
+
+    def play(self, number: int, used: int, left: int) -> tuple[Round, None]:
+        """Play a round, of an even number of runs."""
+        size = max(1, _size(used, left, 2 * self._whole.size) // 2)
+        block = replace(
+            self._whole,
+            design=Design.GUESSES,
+            size=size,
+            key=(blocks.SEQUENTIAL, self._pair, number),
+        )
+        found = _counted(self._rule, block.count()[:, :-1])
+        right, wrong, runs = self._seen
+        entry = _bet(self._rule, self._pair, (right, wrong, max(1, runs)), found)
+        self._see(found)
+        return entry, None
+
+    def _see(self, found: Guesses) -> None:
+        right, wrong, runs = (a + b for a, b in zip(self._seen, found, strict=True))
+        self._seen = right, wrong, runs
+
+
+def _size(used: int, left: int, most: int) -> int:
+    """Return how many runs the next round has: a share of what was seen."""
+    return max(1, min(left, most, max(_FIRST, int(_GROWTH * used))))
+
+
+def _bet(rule: Rule, index: int, before: Guesses, found: Guesses) -> Round:
+    """Return a round with the stake that its past suggests."""
+    shown_point = rule.point.to_json()
+    right, wrong, runs = found
+    return Round(
+        epsilon=shown_point["epsilon"],
+        delta=shown_point["delta"],
+        stake=stake(before, rule.point),
+        right=right,
+        wrong=wrong,
+        runs=runs,
+        event=str(rule.event()["description"]),
+        pair=index,
+    )
+
+
+def _guesses(rule: Rule, sides: Sides) -> Guesses:
+    """Count right guesses, wrong guesses and runs."""
+    return _counted(rule, np.array([rule.histogram(side) for side in sides]))
+
+
+def _counted(rule: Rule, histogram: Histogram) -> Guesses:
+    p, q = histogram[rule.favoured], histogram[1 - rule.favoured]
+    event, other = rule.marks == 1, rule.marks == -1
+    right = int(p[event].sum() + q[other].sum())
+    wrong = int(q[event].sum() + p[other].sum())
+    return right, wrong, int(histogram.sum())

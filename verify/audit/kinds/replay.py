@@ -1,0 +1,128 @@
+"""Audits drawn again from the seed of their certificate: the same runs, the same counts?
+
+No part of the independent checker: the runs come from the sampler that is audited, and the event
+is learned again from the training runs, as it was the first time.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from accountant import notation
+from accountant.errors import DpassayError, InvalidInputError
+from verify import seal
+from verify.audit.kinds.auditor import audit
+from verify.audit.kinds.sequential import audit_until_refuted
+from verify.audit.runs.neighbours import neighbours
+from verify.audit.runs.target import is_notation, named
+
+_MOST_RUNS = 10**8
+"""Runs a side that are drawn again: beyond, whoever checks waits for minutes."""
+_MOST_SEEDS = 1e18
+"""How many seeds somebody may have tried before this one was sealed."""
+_UNPREDICTABLE = ("seconds", "notes")
+
+
+@final
+@dataclass(frozen=True)
+class Replayed:
+    """What drawing again showed."""
+
+    problems: list[tuple[str, str]]
+    runs: int = 0
+    rests_on: tuple[str, ...] = ()
+    """What no replay can show."""
+    not_replayed: str = ""
+    """Why the runs cannot be drawn again; empty where they were."""
+    any_seed: bool = False
+    """Whether the verdict stands whoever chose the seed; a bound, which holds at the significance
+    itself, does not."""
+
+
+def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:
+    """Draw the runs of a checked certificate again; the flag allows to import what it names."""
+    data, code = request
+    how = data.get("replay")
+    if how is None:
+        return Replayed([], not_replayed="the certificate does not say how they were drawn")
+    foreign = not is_notation(how["target"])
+    if foreign and not code:
+        why = f"{how['target']} is code that the certificate names, which --replay-code runs"
+        return Replayed([], not_replayed=why)
+    if data["claim"]["kind"] == "profile":
+        return Replayed([], not_replayed="the claimed profile is a function of its author")
+    if how["samples"] > _MOST_RUNS:
+        return Replayed([], not_replayed=f"more than {_MOST_RUNS} runs; audit with another seed")
+    try:
+        mechanism = named(how["target"])
+        found = _again(mechanism, data, how).certificate(how)
+    except DpassayError as error:
+        return Replayed([], not_replayed=str(error))
+    own, theirs = seal.seal({**found, "seal": 0}), seal.seal({**data, "seal": 0})
+    changed = [
+        path for path in {**own, **theirs}
+        if own.get(path) != theirs.get(path) and not path.startswith(_UNPREDICTABLE)
+    ]  # fmt: skip
+    why = "is not what the seed gives (or another version of numpy or scikit-learn drew it)"
+    rests = []
+    if foreign:
+        rests.append(f"that the code that is now called {how['target']} is what was meant")
+    if how["pairs"] or how["search"]:
+        rests.append(f"that {data.get('pair') or data['pairs']} are neighbours under the claim")
+    refuted = data["verdict"] == "REFUTED"
+    chosen = refuted and data["p_value"] * _MOST_SEEDS > data["significance"]
+    if chosen:
+        rests.append(
+            f"that the seed {data['seed']} was not chosen among many for its outcome; audit with "
+            "another one"
+        )
+    problems = [(path, why) for path in changed]
+    return Replayed(problems, 2 * how["samples"], tuple(rests), any_seed=not chosen)
+
+
+def _again(mechanism: Any, data: Mapping[str, Any], how: Mapping[str, Any]) -> Any:
+    """Make the audit once more."""
+    arguments: dict[str, Any] = {
+        "pairs": _pairs(how),
+        "samples": how["samples"],
+        "significance": data["significance"],
+        "seed": int(data["seed"]),
+        "adjacency": how["adjacency"],
+        "device": how["device"],
+    }
+    once = audit if data["kind"] == "audit" else audit_until_refuted
+    return once(mechanism, _claim(data["claim"]), **arguments)
+
+
+def _claim(claim: Mapping[str, Any]) -> Any:
+    if claim["kind"] == "epsilon-delta":
+        return [(point["epsilon"], point["delta"]) for point in claim["points"]]
+    if claim["kind"] == "gaussian":
+        return {"mu": claim["parameter"]}
+    return notation.parse(claim["parameter"])
+
+
+def _pairs(how: Mapping[str, Any]) -> list[tuple[Any, Any]] | None:
+    """Return the pairs of datasets, None for a mechanism's own."""
+    found: list[tuple[Any, Any]] = [
+        (literal(first), literal(second)) for first, second in how["pairs"] or ()
+    ]
+    if how["search"]:
+        found += neighbours(how["search"], adjacency=how["adjacency"] or "add-remove")
+    return found or None
+
+
+def literal(text: str) -> Any:
+    """Read a dataset; raise InvalidInputError where it is no Python literal."""
+    special = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+    if text in special:
+        return special[text]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise InvalidInputError(
+            f"Expected a dataset as a Python literal such as 0, [1, 2] or '\"text\"', not {text!r}."
+        ) from None

@@ -1,0 +1,380 @@
+"""Choose, on training runs, the one event that the test will be made on.
+
+Every feature is cut into cells in some order (`learning.cells`). The candidates are both ends
+of that order, either alone (`Design.SIDES`) or against each other (`Design.GUESSES`), for both
+orders of the datasets and at every point of the claim. The objective is what the fresh runs promise
+(`statistics.promise`): the lower bound of ε at the claimed δ where the claim has one point, the
+standardised excess over it otherwise.
+
+- Counts as they are promise too much, since the luckiest of many is taken: they are read as if
+  there were fewer fresh runs than there will be, by some standard deviations of luck. Of a feature
+  of few values there are few events, which share most of their runs: no luck is taken off.
+- For δ > 0, where rare events are best, counts smoothed by a fit of the likelihood ratio
+  (`statistics.smooth`) are read at the full number of runs: the threshold is where the mean
+  promise is largest, and for comparisons with other events a standard deviation of what the fit
+  leaves open is taken off.
+- For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
+- A linear score of vectors is learned from all training runs in the end, and cut by scores that
+  other parts of the runs taught (`learning.vectors.crossed`).
+
+Nothing here needs to be exact: the chosen event is tested on runs that were not looked at, once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from verify.audit.learning import bits, boosted, features, hedged, vectors
+from verify.audit.learning.cells import LUCK, Cells, cells_of, intervals
+from verify.audit.learning.features import Feature, Proposer, Values
+from verify.audit.learning.outputs import Matrix
+from verify.audit.learning.rule import Partition, Rule
+from verify.audit.learning.threads import one_thread
+from verify.audit.statistics import promise
+from verify.audit.statistics.exact_test import Design
+from verify.audit.statistics.guarantee import Guarantee, Point
+from verify.audit.statistics.promise import Claimed, largest
+
+Array: TypeAlias = NDArray[Any]
+
+DEFAULT_PROPOSERS: tuple[Proposer, ...] = (
+    features.plain,
+    vectors.geometry,
+    boosted.trees,
+    bits.propose,
+)
+_PAIRS = 72
+"""Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
+_FEW_POINTS = 4
+"""Points of a claim for which all events are scored: for more, those that others beat are dropped
+first."""
+_CURVE = 32
+"""Cells that estimates of the curve keep of a fine feature; each costs counts in all results."""
+_CLEAR = 3.5
+"""Standard deviations over the claim, luck taken off, that are no chance."""
+_LUCK_OF_SIDES = 1.0
+"""Standard deviations that one side must promise beyond both, where both leak alike."""
+_FOR_LEARNING = 0.6
+"""The part of the training runs that teaches features of vectors; the others pick one."""
+
+
+@final
+@dataclass(frozen=True)
+class Candidate:
+    """One event (or two) of one feature."""
+
+    objective: float
+    point: Point
+    cells: Cells
+    design: Design
+    favoured: int
+    top: int
+    """The first cell of the upper end; the number of cells where there is none."""
+    bottom: int
+    """The first cell above the lower end; 0 where there is none."""
+    upper_is_event: bool
+
+    @property
+    def cuts(self) -> tuple[Array, Array]:
+        """Both cuts, as arrays of one."""
+        return np.array([self.bottom]), np.array([self.top])
+
+    @property
+    def marks(self) -> NDArray[np.int8]:
+        """What each cell speaks for, as `Rule.marks` has it."""
+        event, other = (1, -1) if self.upper_is_event else (-1, 1)
+        if self.design is Design.SIDES:
+            event, other = max(event, 0), max(other, 0)
+        marks = np.zeros(len(self.cells.first), dtype=np.int8)
+        marks[self.top :] = event
+        marks[: self.bottom] = other
+        return marks
+
+
+def choose(
+    first: Matrix,
+    second: Matrix,
+    guarantee: Guarantee,
+    *,
+    runs: int,
+    significance: float,
+    proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
+    mixed: bool = False,
+) -> Rule:
+    """Return the rule that promises most for a test on `runs` fresh runs a side.
+
+    Between codes of texts, which rows are `mixed` of, there are no directions and no distances.
+    """
+    if mixed:
+        proposers = [propose for propose in proposers if propose is not vectors.geometry]
+    with one_thread():
+        return _chosen((first, second), guarantee, runs, significance, proposers)
+
+
+def _chosen(
+    sides: tuple[Matrix, Matrix],
+    guarantee: Guarantee,
+    runs: int,
+    significance: float,
+    proposers: Sequence[Proposer],
+) -> Rule:
+    first, second = sides
+    wide = first.shape[1] > 1
+    cut = int(len(first) * _FOR_LEARNING) if wide else 0
+    learning = (first[:cut], second[:cut]) if wide else (first, second)
+    picking = (first[cut:], second[cut:])
+    claim = Claimed.of(guarantee.candidates())
+    points = claim.points
+    significance *= hedged.MAIN
+    scale = Scale.of(len(picking[0]), runs, significance)
+    rare: dict[int, hedged.End] = {}
+    best: Candidate | None = None
+    clearest: Candidate | None = None
+    for propose in proposers:
+        for feature in propose(*learning):
+            for cells in cells_of(feature, *picking, tails=bool(claim.deltas.any())):
+                for candidate in candidates(cells, claim, scale):
+                    if best is None or candidate.objective > best.objective:
+                        best = candidate
+                for end in hedged.rare_ends(cells, claim):
+                    if end.favoured not in rare or end.score > rare[end.favoured].score:
+                        rare[end.favoured] = end
+                if len(points) > 1 or cells.draws is not None:
+                    continue
+                for candidate in candidates(cells, claim, scale, excess=True):
+                    if clearest is None or candidate.objective > clearest.objective:
+                        clearest = candidate
+    if best is None:
+        best = _constant(points[0], *picking)
+    taught = vectors.crossed(best.cells.feature, first, second) if wide else None
+    if taught is not None:
+        best = _taught(*taught, claim, Scale.of(len(first), runs, significance)) or best
+    if clearest is not None and clearest.objective > _CLEAR:
+        # No event promises a bound beyond the claim, but a rare one is plainly over it: common
+        # events of a violation that is rare come close to the claim and never beyond it.
+        claimed = float(points[0].epsilon)
+        if best.objective <= claimed:
+            best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
+    ends = [_rule(_of_end(end)) for end in rare.values()]
+    return hedged.hedged(_rule(best), [*hedged.rare_outcomes(first, second, claim), *ends])
+
+
+def _of_end(end: hedged.End) -> Candidate:
+    """Return a rare end as an event of one side."""
+    size = len(end.cells.first)
+    top, bottom = (end.cut, 0) if end.upper else (size, end.cut)
+    return Candidate(
+        end.score, end.point, end.cells, Design.SIDES, end.favoured, top, bottom, end.upper
+    )
+
+
+def _taught(
+    feature: Feature,
+    sides: tuple[Values, Values],
+    claim: Claimed,
+    scale: Scale,
+) -> Candidate | None:
+    """Return the best event of a score that all training runs taught."""
+    found = [
+        candidate
+        for cells in intervals(feature, sides, 1.0, tails=bool(claim.deltas.any()))
+        for candidate in candidates(cells, claim, scale)
+    ]
+    return max(found, key=lambda candidate: candidate.objective, default=None)
+
+
+@final
+@dataclass(frozen=True)
+class Scale:
+    """How training counts are read as fresh counts."""
+
+    trained: int
+    runs: int
+    level: float
+
+    @staticmethod
+    def of(trained: int, runs: int, significance: float) -> Scale:
+        """Return the scale of a test at a significance."""
+        return Scale(trained, runs, -float(special.ndtri(significance)))
+
+    def factor(self, cells: Cells) -> float:
+        """Return fresh counts per training count, as if there were fewer fresh runs."""
+        trained = self.trained * cells.share
+        if cells.draws is not None or cells.luck == 0:
+            return self.runs / trained
+        root = self.level / math.sqrt(self.runs) + cells.luck / math.sqrt(trained)
+        return (self.level / root) ** 2 / trained
+
+
+def candidates(
+    cells: Cells, claim: Claimed, scale: Scale, *, excess: bool = False
+) -> Iterable[Candidate]:
+    """Yield the best event of each design: by its bound, or by its excess over the claim."""
+    size = len(cells.first)
+    if size < 2:
+        return
+    level = scale.level if len(claim.points) == 1 and not excess else None
+    sums = _Sums.of(cells, scale.factor(cells), level)
+    thin = np.unique(np.linspace(1, size - 1, min(_PAIRS, size - 1)).astype(int))
+    reach = np.arange(-(size // _PAIRS) - 1, size // _PAIRS + 2)
+    cuts = np.arange(1, size)
+    for favoured in (0, 1):
+        coarse = sums.best(claim, Design.GUESSES, favoured, *_ordered(thin, thin))
+        near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (coarse.bottom, coarse.top))
+        guesses = sums.best(claim, Design.GUESSES, favoured, *_ordered(*near))
+        yield sums.cautious(guesses)
+        for bottoms, tops in ((0 * cuts, cuts), (cuts, 0 * cuts + size)):
+            side = sums.best(claim, Design.SIDES, favoured, bottoms, tops)
+            yield sums.cautious(sums.handicapped(side, guesses))
+
+
+def _ordered(lows: Array, highs: Array) -> tuple[Array, Array]:
+    """Return the pairs of cuts low ≤ high."""
+    low, high = (grid.reshape(-1) for grid in np.meshgrid(lows, highs, indexing="ij"))
+    return low[low <= high], high[low <= high]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Cumulative counts of both sides, scaled to the fresh runs: entry k counts cells …, k − 1."""
+
+    cells: Cells
+    factor: float
+    level: float | None
+    totals: tuple[Array, Array]
+
+    @staticmethod
+    def of(cells: Cells, factor: float, level: float | None) -> _Sums:
+        first, second = (_cumulative(side) * factor for side in (cells.first, cells.second))
+        return _Sums(cells, factor, level, (first, second))
+
+    def best(
+        self, claim: Claimed, design: Design, favoured: int, low: Array, high: Array
+    ) -> Candidate:
+        """Return the best of some events: what is beyond `high`, against or with what is below."""
+        a, b = _ends(self.totals, design, favoured, low, high)
+        if len(claim.points) > _FEW_POINTS:
+            held = _frontier(a, b)
+            a, b, low, high = a[held], b[held], low[held], high[held]
+        value, point, index = largest(self._promise(design, a, b, claim), claim)
+        bottom, top = int(low[index]), int(high[index])
+        upper = design is Design.GUESSES or top < len(self.cells.first)
+        return Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
+
+    def cautious(self, found: Candidate) -> Candidate:
+        """Take off what is uncertain in a fit: some deviations of what it promises."""
+        if self.cells.draws is None:
+            return found
+        point = Claimed.of([found.point])
+        values = self._promise(found.design, *self._drawn(found), point)
+        return replace(found, objective=found.objective - self.cells.luck * float(values.std()))
+
+    def handicapped(self, side: Candidate, guesses: Candidate) -> Candidate:
+        """Take off what one side may promise beyond guesses by luck, for δ = 0.
+
+        Where both orders leak alike the better looking one is the luckier one. The guesses use what
+        the side uses and more: the variance of their difference is the difference of their
+        variances (Hausman, "Specification tests in econometrics", 1978).
+        """
+        if self.level is None or side.point.delta > 0:
+            return side
+        apart = math.sqrt(max(0.0, self._variance(side) - self._variance(guesses)))
+        return replace(side, objective=side.objective - _LUCK_OF_SIDES * apart)
+
+    def _promise(self, design: Design, a: Array, b: Array, claim: Claimed) -> Array:
+        """Return what events promise at every point, shape (points, events)."""
+        sides, doubt = design is Design.SIDES, self.cells.doubt * self.factor
+        runs = float(self.totals[0][-1]) * (1 if sides else 2)
+        a, b = np.maximum(a - doubt, 0.0), b + doubt
+        if self.level is None:
+            return promise.excess(design, a, b, runs, claim)
+        bound = promise.sides if sides else promise.guesses
+        return np.stack([bound(a, b, runs, point, self.level) for point in claim.points])
+
+    def _variance(self, found: Candidate) -> float:
+        """Return the variance of the logarithm of the ratio that a candidate rests on."""
+        a, b = _ends(self.totals, found.design, found.favoured, *found.cuts)
+        known = 2 / float(self.totals[0][-1]) if found.design is Design.SIDES else 0.0
+        return self.factor * max(0.0, float(1 / (a[0] + 0.5) + 1 / (b[0] + 0.5)) - known)
+
+    def _drawn(self, found: Candidate) -> tuple[Array, Array]:
+        """Return the counts of a candidate in histograms that are as likely."""
+        drawn = self.cells.draws or (self.cells.first, self.cells.second)
+        sums = _cumulative(drawn[0]) * self.factor, _cumulative(drawn[1]) * self.factor
+        a, b = _ends(sums, found.design, found.favoured, *found.cuts)
+        return a[:, 0], b[:, 0]
+
+
+def _cumulative(counts: Array) -> Array:
+    zero = np.zeros((*counts.shape[:-1], 1))
+    return np.concatenate([zero, np.cumsum(counts, axis=-1)], axis=-1)
+
+
+def _ends(
+    sums: tuple[Array, Array], design: Design, favoured: int, low: Array, high: Array
+) -> tuple[Array, Array]:
+    """Return what speaks for the favoured dataset, and what speaks against it."""
+    p, q = sums[favoured], sums[1 - favoured]
+    a, b = (side[..., -1:] - side[..., high] for side in (p, q))
+    against = (q, p) if design is Design.GUESSES else (p, q)
+    return a + against[0][..., low], b + against[1][..., low]
+
+
+def _frontier(a: Array, b: Array) -> Array:
+    """Return the events than which none has more for and less against: the best is among them."""
+    order = np.lexsort((-a, b))
+    most = np.maximum.accumulate(a[order])
+    found: Array = order[np.append(True, most[1:] > most[:-1])]
+    return found
+
+
+def _rule(best: Candidate) -> Rule:
+    """Cut the feature as coarsely as the event and the estimates need."""
+    cells, marks = best.cells, best.marks
+    if cells.feature.discrete:
+        order = np.argsort(cells.bounds)
+        partition = Partition(None, cells.bounds[order])
+        marks = np.append(marks[order], np.int8(0))
+    else:
+        share = np.cumsum(cells.first + cells.second)[:-1] / (cells.first + cells.second).sum()
+        wanted = np.searchsorted(share, np.arange(1, _CURVE) / _CURVE)
+        keep = np.unique(
+            np.concatenate([wanted[wanted < len(share)], _inner(best, len(share))])
+        ).astype(int)
+        partition = Partition(cells.bounds[keep])
+        # the cell above edge k of the fine cut is fine cell k + 1
+        marks = np.concatenate([marks[:1], marks[keep + 1]])
+    return Rule(
+        cells.feature,
+        partition,
+        marks,
+        best.design,
+        best.favoured,
+        best.point,
+        best.objective,
+    )
+
+
+def _inner(best: Candidate, edges: int) -> list[int]:
+    """Return the fine edges at which the event begins or ends."""
+    return [cell - 1 for cell in (best.top, best.bottom) if 0 < cell <= edges]
+
+
+def _constant(point: Point, first: Matrix, second: Matrix) -> Candidate:
+    """Return the empty event: every output was the same."""
+    cells = Cells(
+        features.Row(),
+        np.unique(features.Row()(np.concatenate([first, second])))[:1],
+        np.array([len(first)]),
+        np.array([len(second)]),
+        LUCK,
+    )
+    return Candidate(0.0, point, cells, Design.SIDES, 0, 1, 0, upper_is_event=True)

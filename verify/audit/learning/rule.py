@@ -1,0 +1,197 @@
+"""Rules: a feature cut into cells, each of which speaks for one dataset, the other, or neither.
+
+Everything that is tested or estimated is a function of the two histograms of the cells, so that
+runs are counted and forgotten: 10¹⁰ of them need no more memory than 10⁶.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verify.audit.learning.features import Feature, Values
+from verify.audit.learning.outputs import Matrix
+from verify.audit.statistics.exact_test import Counts, Design
+from verify.audit.statistics.guarantee import Point
+
+Histogram: TypeAlias = NDArray[np.int64]
+"""Shape (2, cells): runs on the first and on the second dataset."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Cells of the values of a feature.
+
+    `edges`: cell i holds edges[i − 1] ≤ value < edges[i]. `values`: cell i holds values[i], and the
+    last cell everything else.
+    """
+
+    edges: Values | None
+    values: Values | None = None
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        entries = self.edges if self.edges is not None else self.values
+        return 1 + (0 if entries is None else len(entries))
+
+    def cell(self, values: Values) -> NDArray[np.intp]:
+        """Return the cell of each value."""
+        if self.edges is not None:
+            return np.searchsorted(self.edges, values, side="right")
+        listed = self.values if self.values is not None else np.empty(0)
+        place = np.searchsorted(listed, values)
+        found = listed[np.minimum(place, len(listed) - 1)] == values
+        cells: NDArray[np.intp] = np.where(found, place, len(listed))
+        return cells
+
+    def describe(self, cells: Sequence[int], texts: Mapping[float, str]) -> str:
+        """Say which values a set of cells holds, in the words that some of them have."""
+        if self.edges is not None and texts:
+            known = self.cell(np.array(list(texts)))
+            shown = [
+                text for text, cell in zip(texts.values(), known, strict=True) if cell in cells
+            ]
+        elif self.edges is not None:
+            return " or ".join(_ranges(list(self.edges), sorted(cells)))
+        else:
+            listed = [] if self.values is None else list(self.values)
+            shown = [
+                texts.get(float(listed[i]), _number(listed[i])) if i < len(listed) else "any other"
+                for i in sorted(cells)
+            ]
+        rest = f" and {len(shown) - 12} more" if len(shown) > 12 else ""
+        return "{" + ", ".join(shown[:12]) + "}" + rest
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        if self.edges is not None:
+            return {"edges": [float(edge) for edge in self.edges]}
+        return {"values": [float(v) for v in ([] if self.values is None else self.values)]}
+
+
+def _ranges(edges: list[float], cells: list[int]) -> list[str]:
+    """Return runs of neighbouring cells as inequalities."""
+    found = []
+    start = previous = cells[0] if cells else 0
+    for cell in [*cells[1:], None]:
+        if cell is not None and cell == previous + 1:
+            previous = cell
+            continue
+        low = _number(edges[start - 1]) if start > 0 else ""
+        high = _number(edges[previous]) if previous < len(edges) else ""
+        if low and high:
+            found.append(f"in [{low}, {high})")
+        else:
+            found.append(f"≥ {low}" if low else f"< {high}" if high else "anything")
+        if cell is not None:
+            start = previous = cell
+    return found
+
+
+def _number(value: float) -> str:
+    return repr(float(value)).removesuffix(".0")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """An event (or two) with what it is tested for.
+
+    `marks` is +1 in the cells of the event E that speaks for the dataset `favoured`, −1 in the
+    cells of F that speaks for the other one (guesses only), 0 elsewhere.
+    """
+
+    feature: Feature
+    partition: Partition
+    marks: NDArray[np.int8]
+    design: Design
+    favoured: int
+    """0: E is likelier on the first dataset; 1: on the second."""
+    point: Point
+    predicted: float
+    """What the training runs promised: a lower bound of ε at δ, or standard deviations."""
+    share: float = 1.0
+    """The part of the significance that its test may use."""
+    hedges: tuple[Rule, ...] = ()
+    """Other events, tested with other parts of it (`learning.hedged`)."""
+    texts: Mapping[float, str] = field(default_factory=dict)
+    """What values of the feature stand for, where they are codes (`learning.wording`)."""
+    label: str = ""
+    """What the report calls the feature, where that is not its name."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls the feature."""
+        return self.label or self.feature.name
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Return this event and its hedges."""
+        return (self, *self.hedges)
+
+    def histograms(self, outputs: Matrix) -> NDArray[np.int64]:
+        """Count the cells of this event and of its hedges, one after the other."""
+        return np.concatenate([each.histogram(outputs) for each in self.rules])
+
+    @property
+    def size(self) -> int:
+        """Return how many counts that are."""
+        return sum(each.partition.size for each in self.rules)
+
+    def histogram(self, outputs: Matrix) -> NDArray[np.int64]:
+        """Count the cells of some outputs."""
+        if len(outputs) == 0:
+            return np.zeros(self.partition.size, dtype=np.int64)
+        cells = self.partition.cell(self.feature(outputs))
+        return np.bincount(cells, minlength=self.partition.size).astype(np.int64)
+
+    def counts(self, histogram: Histogram) -> Counts:
+        """Return what the test is made on."""
+        p, q = histogram[self.favoured], histogram[1 - self.favoured]
+        event, other = self.marks == 1, self.marks == -1
+        hits, misses = int(p[event].sum()), int(q[event].sum())
+        n, m = int(p.sum()), int(q.sum())
+        if self.design is Design.SIDES:
+            return Counts(hits, n, misses, m)
+        right, wrong = hits + int(q[other].sum()), misses + int(p[other].sum())
+        return Counts(right, n + m, wrong, n + m, Design.GUESSES)
+
+    def event(self) -> dict[str, Any]:
+        """Say which outputs make up the events."""
+        found: dict[str, Any] = {
+            "feature": dict(self.feature.to_json()),
+            "name": self.name,
+            "favours": "first" if self.favoured == 0 else "second",
+            "description": self._say(1),
+        }
+        if self.design is Design.GUESSES:
+            found["opposite"] = self._say(-1)
+        return found
+
+    def digest(self) -> str:
+        """Return a short digest of what is counted, and for which test."""
+        parts = (
+            self.event()["feature"],
+            self.partition.to_json(),
+            self.marks.tolist(),
+            self.design.value,
+            self.favoured,
+            self.point.to_json(),
+            *((self.share, each.digest()) for each in self.hedges),
+        )
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+
+    def _say(self, mark: int) -> str:
+        cells = [int(i) for i in np.flatnonzero(self.marks == mark)]
+        if not cells:
+            return "never"
+        of_values = self.feature.discrete or bool(self.texts)
+        return f"{self.name} {'in ' * of_values}{self.partition.describe(cells, self.texts)}"

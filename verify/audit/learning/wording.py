@@ -1,0 +1,100 @@
+"""Events in words: what the numbers of an event stand for, where outputs are no plain numbers.
+
+A rule counts numbers: codes of texts, checksums of rows. Which outputs they are is looked up in the
+training runs, once, for the report; what is counted does not change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from verify.audit.learning import features
+from verify.audit.learning.features import Feature
+from verify.audit.learning.outputs import Matrix
+from verify.audit.learning.rule import Rule
+
+_LONGEST = 60
+"""Characters of an output that are shown; longer ones end in an ellipsis."""
+_ENTRY = re.compile(r"output\[(\d+)\]")
+
+
+def worded(
+    rule: Rule, runs: tuple[Matrix, Matrix], width: int | None, texts: Mapping[int, str]
+) -> Rule:
+    """Return a rule that says its events in words, its hedges too.
+
+    Parameters
+    ----------
+    rule
+        What was learned.
+    runs
+        Training runs of both datasets, in which listed rows are looked up.
+    width
+        Entries of a row that is no plain vector (`outputs.Alphabet`), None for plain vectors.
+    texts
+        The text that a code stands for.
+    """
+    known = _rows(rule.feature, runs, width, texts) or _codes(rule.feature, width, texts)
+    hedges = tuple(worded(each, runs, width, texts) for each in rule.hedges)
+    label = "" if width is None else _label(rule.feature.name, width)
+    return replace(rule, hedges=hedges, texts=known, label=label)
+
+
+def _label(name: str, width: int) -> str:
+    """Return the name of a feature of mixed rows, by the entries that they stand for."""
+
+    def said(found: re.Match[str]) -> str:
+        place = int(found[1])
+        if place == 0:
+            return "number of entries"
+        return f"text of entry {place - 1}" if place <= width else f"entry {place - 1 - width}"
+
+    return _ENTRY.sub(said, name)
+
+
+def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dict[float, str]:
+    """Return what the codes of an entry stand for."""
+    is_code = isinstance(feature, features.Coordinate) and 0 < feature.index <= (width or 0)
+    if not is_code:
+        return {}
+    shown = {float(code): _shown(text) for code, text in texts.items()}
+    return {0.0: "a number", -1.0: "none", **shown}
+
+
+def _rows(
+    feature: Feature, runs: tuple[Matrix, Matrix], width: int | None, texts: Mapping[int, str]
+) -> dict[float, str]:
+    """Return which outputs the checksums of whole rows stand for."""
+    if not isinstance(feature, features.Row) or runs[0].shape[1] == 1:
+        return {}
+    rows = np.unique(np.concatenate(runs), axis=0)
+    return {
+        float(value): _shown(_output(row, width, texts))
+        for value, row in zip(feature(rows), rows, strict=True)
+    }
+
+
+def _output(row: Matrix, width: int | None, texts: Mapping[int, str]) -> object:
+    """Return the output that a row stands for."""
+    if width is None:
+        return tuple(_number(value) for value in row.tolist())
+    codes, values = row[1 : 1 + width], row[1 + width :]
+    entries = [
+        _number(value) if code == 0 else texts.get(int(code), f"text {int(code)}")
+        for code, value in zip(codes.tolist(), values.tolist(), strict=True)
+        if code >= 0
+    ]
+    return entries[0] if len(entries) == 1 else tuple(entries)
+
+
+def _number(value: float) -> float | int:
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

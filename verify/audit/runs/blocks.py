@@ -1,0 +1,414 @@
+"""Runs in blocks: seeds by index, any executor, counts that add up, checkpoints.
+
+Block number i of a stage draws from SeedSequence(seed, spawn_key=(stage, pair, i, side)), so that
+what is counted depends on the seed and not on who ran which block, or in which order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import signal
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.errors import InvalidInputError
+from verify.audit.learning.outputs import Alphabet, Matrix, stacked
+from verify.audit.learning.rule import Rule
+from verify.audit.runs.target import MechanismError, Target, require_one_each
+from verify.audit.statistics.exact_test import Design
+
+Datasets: TypeAlias = tuple[Any, Any]
+
+TRAINING, TESTING, PROBING, SEQUENTIAL = 0, 1, 2, 3
+_MOST_RUNS = 1 << 16
+"""Runs a side of a block: some megabytes, and a kill loses no more."""
+_MOST_ENTRIES = 1 << 22
+"""Numbers of a block, for wide outputs: 32 MiB of doubles."""
+_WAITING_PER_WORKER = 2
+"""Blocks that wait for each worker, so that none is idle and memory stays small."""
+_COIN = 2
+"""The last part of the key from which the coins of a block come; 0 and 1 are its sides."""
+_GRACE = 10.0
+"""Seconds that a worker may take to start, beyond its time limit."""
+
+
+def block_size(runs: int, width: int) -> int:
+    """Return how many runs a side a block has: at least some forty blocks, in little memory."""
+    most = max(1, min(_MOST_RUNS, _MOST_ENTRIES // max(1, width)))
+    return max(1, min(most, -(-runs // 40) if runs >= 4000 else runs))
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """Return the generator of one block and side."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def draw(
+    target: Target,
+    dataset: Any,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    alphabet: Alphabet,
+    width: int | None = None,
+) -> Matrix:
+    """Return the outputs of `size` runs as rows, of a width if one is given.
+
+    A row is a function of its own output alone: one that does not fit the width becomes NaN, and
+    its neighbours in the block stay what they are (else runs would depend on each other).
+
+    Raises MechanismError where what comes back is not one output per run.
+    """
+    outputs = target.sample(dataset, size, rng)
+    require_one_each(target.name, outputs, size)
+    rows = alphabet.matrix(outputs)
+    if width is None or rows.shape[1] == width:
+        return rows
+    return stacked([_fitted(output, width, alphabet.width) for output in outputs])
+
+
+def _fitted(output: Any, width: int, mixed: int | None) -> Matrix:
+    """Return the row of one output, NaN where it has another width."""
+    for form in dict.fromkeys((None, mixed)):
+        row = Alphabet(width=form).matrix([output])
+        if row.shape[1] == width:
+            return row.astype(np.float64)
+    return np.full((1, width), np.nan)
+
+
+@contextmanager
+def time_limit(seconds: float | None, what: str) -> Iterator[None]:
+    """Raise MechanismError after some seconds (in the main thread of a POSIX process)."""
+    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    if seconds is None or not usable:
+        yield
+        return
+
+    def expired(*_: object) -> None:
+        raise MechanismError(
+            f"{what} did not end within {seconds:g} s. Give it more time with timeout=, or fewer "
+            "runs a block."
+        )
+
+    previous = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+class Block(Protocol):
+    """Some runs of both sides that a worker draws and counts: plain data, and small."""
+
+    def count(self) -> NDArray[np.int64]:
+        """Return the histograms of both sides, misfits in a last column."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One block of the test: what a worker needs to run it."""
+
+    target: Target
+    datasets: Datasets
+    rule: Rule
+    width: int
+    mixed: int | None
+    """The width of mixed outputs; None for plain vectors."""
+    size: int
+    seed: int
+    key: tuple[int, ...]
+    timeout: float | None
+
+    def count(self) -> NDArray[np.int64]:
+        """Run the block; for guesses fair coins choose the dataset of every run."""
+        rows = []
+        sizes = side_sizes(self.rule.design, self.size, self.seed, self.key)
+        for side, (dataset, size) in enumerate(zip(self.datasets, sizes, strict=True)):
+            rng = generator(self.seed, *self.key, side)
+            with time_limit(self.timeout, f"A block of {size} runs of {self.target.name}"):
+                form = Alphabet(width=self.mixed)
+                outputs = draw(self.target, dataset, size, rng, alphabet=form, width=self.width)
+            misfits = int(np.isnan(outputs).all(axis=1).sum()) if form.width != self.mixed else 0
+            rows.append(np.append(self.rule.histograms(outputs), misfits))
+        return np.array(rows)
+
+
+def side_sizes(design: Design, size: int, seed: int, key: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many runs of a block are made on each dataset: for guesses fair coins choose."""
+    if design is not Design.GUESSES:
+        return size, size
+    chosen = int(generator(seed, *key, _COIN).binomial(2 * size, 0.5))
+    return chosen, 2 * size - chosen
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Runs a side cut into blocks that are made when they are asked for."""
+
+    whole: Any
+    """A block of the full size, with the key that all of them begin with."""
+    runs: int
+
+    def __len__(self) -> int:
+        """Return how many blocks there are."""
+        size = int(self.whole.size)
+        return (self.runs + size - 1) // size
+
+    def __getitem__(self, index: int) -> Block:
+        """Return one block: the last one holds what is left."""
+        size = min(self.whole.size, self.runs - index * self.whole.size)
+        block: Block = replace(self.whole, size=size, key=(*self.whole.key, index))
+        return block
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is fixed before the first run of the test."""
+
+    rule: Rule
+    pair: int
+    blocks: Blocks
+    training: int
+    """Training runs a side."""
+    notes: tuple[str, ...]
+
+
+@final
+@dataclass
+class Done:
+    """Which blocks were counted: all below a number, and a few beyond it."""
+
+    below: int = 0
+    beyond: set[int] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        """Return how many."""
+        return self.below + len(self.beyond)
+
+    def __contains__(self, index: int) -> bool:
+        """Whether a block was counted."""
+        return index < self.below or index in self.beyond
+
+    def add(self, index: int) -> None:
+        """Add one block."""
+        self.beyond.add(index)
+        while self.below in self.beyond:
+            self.beyond.remove(self.below)
+            self.below += 1
+
+
+@final
+@dataclass
+class Tally:
+    """What was counted so far, on disk too if a path is given."""
+
+    cells: int
+    digest: str = ""
+    path: Path | None = None
+    seed: int | None = None
+    event: str = ""
+    """A digest of the event that is counted."""
+    done: Done = field(default_factory=Done)
+    histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        """Start empty, or with what an earlier run of the same audit left."""
+        self.histogram = np.zeros((2, self.cells + 1), dtype=np.int64)
+        data = begun(self.path, self.digest)
+        if data is None or "event" not in data:
+            return
+        try:
+            rows = np.array(data["histogram"], np.int64)
+            done = Done(int(data["done_below"]), {int(i) for i in data["done_beyond"]})
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInputError(f"{self.path} is no checkpoint of an audit.") from None
+        if data["event"] != self.event or rows.shape != self.histogram.shape:
+            raise InvalidInputError(
+                f"{self.path} holds counts of another event: its training runs are gone, and the "
+                "mechanism does not follow the rng it is given, or the auditor has changed. Remove "
+                "it, or name another checkpoint."
+            )
+        self.done, self.histogram = done, rows
+
+    def add(self, index: int, histogram: NDArray[np.int64]) -> None:
+        """Add one block; what is on disk is always whole."""
+        self.done.add(index)
+        self.histogram = self.histogram + histogram
+        if self.path is not None:
+            data = {
+                "audit": self.digest,
+                "seed": str(self.seed),
+                "event": self.event,
+                "done_below": self.done.below,
+                "done_beyond": sorted(self.done.beyond),
+                "histogram": self.histogram.tolist(),
+            }
+            write(self.path, data)
+
+
+def begin(path: Path | None, digest: str, seed: int) -> None:
+    """Put digest and seed of an audit on disk before its first run, unless they are there."""
+    if path is not None and begun(path, digest) is None:
+        write(path, {"audit": digest, "seed": str(seed)})
+
+
+def begun(path: Path | None, digest: str) -> dict[str, Any] | None:
+    """Return what an audit left in a checkpoint, None where there is none.
+
+    Raises InvalidInputError where it belongs to another audit.
+    """
+    if path is None or not path.exists():
+        return None
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        found = data["audit"]
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInputError(f"{path} is no checkpoint of an audit.") from None
+    if found != digest:
+        raise InvalidInputError(
+            f"{path} belongs to another audit: another target, claim, seed, device or number of "
+            "samples. Remove it, or name another checkpoint."
+        )
+    kept: dict[str, Any] = data
+    return kept
+
+
+def write(path: Path, data: dict[str, Any]) -> None:
+    """Write a checkpoint, whole at any time."""
+    whole = path.with_name(path.name + ".part")
+    whole.write_text(json.dumps(data), "utf-8")
+    os.replace(whole, path)
+
+
+def arrays(path: Path, *keys: str) -> list[Matrix] | None:
+    """Return arrays of a file beside a checkpoint; None where they are not there, or not whole."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+            return [data[key] for key in keys]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def kept_seed(path: Path | None) -> int | None:
+    """Return the seed of the audit that left a checkpoint, so that a call without one goes on."""
+    if path is None or not path.exists():
+        return None
+    try:
+        return int(json.loads(path.read_text("utf-8"))["seed"])
+    except (ValueError, KeyError, TypeError):
+        return None  # whoever reads the whole file says what is wrong with it
+
+
+def digest(*parts: object) -> str:
+    """Return a short digest of what an audit is about."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+
+def run(
+    blocks: Blocks,
+    tally: Tally,
+    executor: Executor | None,
+    progress: Callable[[int, int], None] | None = None,
+    timeout: float | None = None,
+) -> None:
+    """Run every block that the tally does not have, here or with an executor.
+
+    Only a few blocks are waiting at any time, and only their counts come back, so that memory does
+    not grow with the number of runs.
+
+    Raises MechanismError where a block raises, a worker dies, or no block ends in time.
+    """
+    waiting = (index for index in range(len(blocks)) if index not in tally.done)
+    if executor is None:
+        for index in waiting:
+            tally.add(index, blocks[index].count())
+            if progress is not None:
+                progress(len(tally.done), len(blocks))
+        return
+    _require_sendable(blocks, executor)
+    running: dict[Future[NDArray[np.int64]], int] = {}
+    most = _WAITING_PER_WORKER * _workers(executor)
+    # a block may have to wait for those before it at the same worker, and the worker to start
+    patience = None if timeout is None else (_WAITING_PER_WORKER + 1) * timeout + _GRACE
+    try:
+        while True:
+            for index in waiting:
+                running[executor.submit(_count, blocks[index])] = index
+                if len(running) >= most:
+                    break
+            if not running:
+                return
+            finished, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
+            if not finished:
+                raise MechanismError(
+                    f"No block ended within {patience:g} s. Give it more time with timeout=, or "
+                    "fewer samples."
+                )
+            for future in sorted(finished, key=lambda one: one.exception() is not None):
+                index = running.pop(future)  # those that raised come last: the others are kept
+                tally.add(index, future.result())
+                if progress is not None:
+                    progress(len(tally.done), len(blocks))
+    except BrokenExecutor as error:
+        raise MechanismError(
+            f"A worker of {type(executor).__name__} died ({error}). Is the mechanism killed, or "
+            "short of memory?"
+        ) from error
+    finally:
+        # A pool of processes that is shut down while only cancelled work is left may miss that it
+        # has none, and wait for ever: something that ends makes it look again.
+        cancelled = [future.cancel() for future in running]
+        if any(cancelled):
+            with suppress(RuntimeError):
+                executor.submit(int)
+
+
+def _count(block: Block) -> NDArray[np.int64]:
+    """Count one block, wherever this runs."""
+    return block.count()
+
+
+def _workers(executor: Executor) -> int:
+    """Return how many workers an executor has, as far as it says so."""
+    for name in ("_max_workers", "num_workers"):  # concurrent.futures, mpi4py
+        number = getattr(executor, name, None)
+        if isinstance(number, int) and number > 0:
+            return number
+    return os.cpu_count() or 1
+
+
+def _require_sendable(blocks: Blocks, executor: Executor) -> None:
+    """Raise InvalidInputError where processes could not be sent the mechanism."""
+    if not isinstance(executor, ProcessPoolExecutor):
+        return
+    try:
+        pickle.dumps(blocks.whole)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidInputError(
+            f"Expected a mechanism that can be sent to the processes of executor: {error}. Define "
+            "it at the top of a module, or use a ThreadPoolExecutor."
+        ) from None

@@ -1,0 +1,202 @@
+"""What is fixed before the first run, and what a few runs tell about the form of outputs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from accountant.core.mechanism import Mechanism
+from accountant.errors import InvalidInputError, expected
+from verify.audit.learning import bits
+from verify.audit.learning.outputs import Alphabet, Matrix
+from verify.audit.runs import blocks
+from verify.audit.runs.blocks import PROBING, Datasets
+from verify.audit.runs.target import NOT_REPEATABLE, MechanismError, Target, target
+from verify.audit.statistics.binomial import MOST_RUNS
+from verify.audit.statistics.exact_test import SPARED, Counts, least, p_value
+from verify.audit.statistics.guarantee import Guarantee, Point
+
+_PROBE = 8
+"""Runs of a side that show the form of outputs."""
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What is fixed before the first run."""
+
+    target: Target
+    guarantee: Guarantee
+    pairs: tuple[Datasets, ...]
+    samples: int
+    significance: float
+    seed: int
+    timeout: float | None
+
+    @staticmethod
+    def of(
+        mechanism: Any,
+        whole: Guarantee,
+        *,
+        pairs: Iterable[Datasets] | None,
+        samples: int,
+        significance: float,
+        seed: int | None,
+        timeout: float | None,
+        check_size: bool = True,
+        errors_are_outputs: bool = False,
+    ) -> Plan:
+        """Check the arguments."""
+        if not 0 < significance < 1:
+            raise expected("significance", significance, "in (0, 1)")
+        if samples < 20:
+            raise expected("samples", samples, "≥ 20", "Training and test need some runs each.")
+        listed = tuple(pairs) if pairs is not None else own_pairs(mechanism)
+        if not listed:
+            raise InvalidInputError("Expected at least one pair of neighbouring datasets.")
+        fixed = secrets.randbits(63) if seed is None else int(seed)
+        runs = target(mechanism, errors_are_outputs=errors_are_outputs)
+        plan = Plan(runs, whole, listed, samples, significance, fixed, timeout)
+        if check_size:
+            plan.require_enough()
+        return plan
+
+    def require_enough(self) -> None:
+        """Raise where even the clearest counts could not refute the claim."""
+        points = self.guarantee.candidates()
+        if any(_can_refute(p, self.samples, self.significance) for p in points):
+            return
+        needed = least(
+            lambda runs: any(_can_refute(p, runs, self.significance) for p in points), MOST_RUNS
+        )
+        if needed is None:
+            raise InvalidInputError("No number of runs can refute this claim.")
+        raise InvalidInputError(
+            f"Expected samples={self.samples} to be enough: even an event of probability 1 against "
+            f"0 is refuted at significance {self.significance:g} only from {needed} runs a side on."
+        )
+
+    def digest(self) -> str:
+        """Return what a checkpoint must agree with."""
+        pairs = [[repr(_plain(side)) for side in pair] for pair in self.pairs]
+        return blocks.digest(
+            self.target.name,
+            self.guarantee.to_json(),
+            pairs,
+            self.samples,
+            self.significance,
+            self.seed,
+            *(["errors"] if getattr(self.target, "errors_are_outputs", False) else []),
+        )
+
+
+def _can_refute(point: Point, runs: int, significance: float) -> bool:
+    counts = Counts(runs, runs, 0, runs)
+    spared = SPARED * significance
+    return p_value(counts, float(point.epsilon), float(point.delta), spared=spared) <= significance
+
+
+def _plain(dataset: Any) -> Any:
+    return dataset.tolist() if hasattr(dataset, "tolist") else dataset
+
+
+def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
+    """Return the pairs that a mechanism of this package, or its attribute `pairs`, names."""
+    from verify.audit.runs.laws import neighbours
+
+    if isinstance(mechanism, Mechanism):
+        return tuple(neighbours(mechanism))
+    listed = getattr(mechanism, "pairs", None)
+    if listed is not None and not callable(listed):
+        return tuple(listed)
+    raise InvalidInputError(
+        "Expected pairs of neighbouring datasets: pairs=[(dataset, neighbour), …], or a search "
+        "with verify.audit.runs.neighbours."
+    )
+
+
+def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
+    """Run a few times: learn the form of an output, and whether runs follow the rng."""
+    widths: list[int] = []
+    worked = 0
+    for index, pair in enumerate(plan.pairs[:4]):
+        for side, dataset in enumerate(pair):
+            for form in (Alphabet(width=alphabet.width), alphabet):
+                rng = blocks.generator(plan.seed, PROBING, index, 0, side)
+                try:
+                    with blocks.time_limit(plan.timeout, f"{_PROBE} runs of {plan.target.name}"):
+                        rows = blocks.draw(plan.target, dataset, _PROBE, rng, alphabet=form)
+                except MechanismError:
+                    if len(plan.pairs) == 1:
+                        raise
+                    continue
+                worked = index if not widths else worked
+                widths.append(rows.shape[1])
+    if called := getattr(plan.target, "called", ""):
+        notes.append(f"called as {called}")
+    if widths:
+        require_independent(plan, worked, alphabet, notes)
+    return int(max(widths, default=1))
+
+
+def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[str]) -> None:
+    """Look at runs of a pair: do other generators give other outputs, and the same the same?
+
+    Raises
+    ------
+    MechanismError
+        If other generators give the same outputs: such runs are not independent.
+    """
+    drawn = [
+        blocks.draw(
+            plan.target, plan.pairs[index][0], 64, rng, alphabet=Alphabet(width=alphabet.width)
+        )
+        for rng in (
+            blocks.generator(plan.seed, PROBING, index, 1, 0),
+            blocks.generator(plan.seed, PROBING, index, 1, 0),
+            blocks.generator(plan.seed, PROBING, index, 2, 0),
+        )
+    ]
+    again, other = _same(drawn[0], drawn[1]), _same(drawn[0], drawn[2])
+    constant = bool((drawn[0] == drawn[0][:1]).all())
+    if other and not constant:
+        raise MechanismError(
+            f"{plan.target.name} returned the same outputs for different random generators: its "
+            "runs are not independent. Does it seed a generator of its own?"
+        )
+    found = ""
+    if constant and again and other:
+        found = "64 runs gave one output: the mechanism may be deterministic on this dataset"
+    elif not again:
+        found = NOT_REPEATABLE
+    notes += [found] * (bool(found) and found not in notes)
+
+
+def _same(first: Matrix, second: Matrix) -> bool:
+    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=True))
+
+
+def oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
+    """Say what is odd about the outputs that an event is learned from."""
+    sides = first, second
+    lengths = np.unique(np.concatenate([side[:, 0] for side in sides])) if mixed else first[:0, 0]
+    if len(lengths) > 1:
+        yield (
+            f"outputs have {len(lengths)} different lengths, {lengths[0]:g} to {lengths[-1]:g} "
+            "(the length counts as part of the output)"
+        )
+    if not np.issubdtype(np.result_type(first, second), np.floating):
+        return
+    if said := bits.bounded(first):
+        yield said
+    if all(np.isfinite(side).all() for side in sides):
+        return
+    contain = [np.isnan(side).any(axis=1) for side in sides]
+    if share := float(np.mean(np.concatenate(contain))):
+        yield f"{share:.2%} of the training outputs contain NaN (it counts as a value)"
+    if any(np.isinf(side).any() for side in sides):
+        yield "some outputs are infinite"

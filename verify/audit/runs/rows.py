@@ -1,0 +1,165 @@
+"""Outputs that are there already, read as two matrices, and refused where no test can use them."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from accountant.errors import InvalidInputError
+from verify.audit.learning.outputs import Alphabet, Matrix
+
+_FEWEST = 20
+"""Rows a side: a part chooses the event, and the rest can refute something."""
+_LONG = 40
+"""Bits of a mantissa that only numbers have which no law repeats by chance."""
+_MOST_COPIES = 10
+"""Rows that may repeat by mistake of a file or two."""
+_SHARE_OF_COPIES = 0.01
+"""And this part of all rows: drawing again from recorded rows repeats four in ten."""
+_DEPENDENT = 1e-9
+"""Chance at which independent rows are taken for dependent ones."""
+_COLUMNS = 64
+"""Columns in which an order is looked for."""
+SCORES = ("included", "excluded")
+"""What the sides are called that are scores of a canary."""
+_PLAIN: tuple[tuple[Any, str], ...] = (
+    (str, "texts"),
+    (bool, "truth values"),
+    (numbers.Real, "numbers"),
+    (numbers.Complex, "complex numbers"),
+)
+
+
+def matrices(
+    first: Any, second: Any, names: tuple[str, str]
+) -> tuple[tuple[Matrix, Matrix], Alphabet]:
+    """Return both sides as matrices of one width, and how they are written.
+
+    Raises
+    ------
+    InvalidInputError
+        For what is no list of outputs, too few of them, outputs of another kind or shape on the
+        other side, rows that are all the same, copies, and rows that depend on their order.
+    """
+    sides = [_listed(rows, name) for rows, name in zip((first, second), names, strict=True)]
+    kinds = [_kinds(rows) for rows in sides]
+    if not kinds[0] & kinds[1]:
+        shown = [" or ".join(sorted(found)) for found in kinds]
+        raise InvalidInputError(
+            f"Expected outputs of one kind: those of {names[0]} are {shown[0]}, those of "
+            f"{names[1]} are {shown[1]}. Give both sides as one mechanism returned them."
+        )
+    alphabet = Alphabet()
+    found = [alphabet.matrix(rows) for rows in sides]
+    if alphabet.width is not None:  # the first side may have been read as plain numbers
+        found = [alphabet.matrix(rows) for rows in sides]
+    one, other = found
+    if all(
+        np.array_equal(side, np.broadcast_to(one[:1], side.shape), equal_nan=True) for side in found
+    ):
+        value = f"{one[0, 0]:g}" if one.shape[1] == 1 else "the same"
+        what = "scores" if names == SCORES else "rows of both sides"
+        raise InvalidInputError(f"All {what} are {value}: they tell nothing.")
+    for rows, name in zip(found, names, strict=True):
+        _require_independent(rows, name)
+    shared, of = _copies(np.concatenate([np.unique(side, axis=0) for side in found]))
+    if shared > max(_MOST_COPIES, _SHARE_OF_COPIES * of):
+        raise InvalidInputError(
+            f"{shared} rows of {names[0]} are rows of {names[1]} too, though no law repeats such "
+            "numbers by chance. Give two files of runs that were made independently."
+        )
+    return (one, other), alphabet
+
+
+def real_numbers(given: Any, what: str) -> NDArray[np.float64]:
+    """Return an array of real numbers.
+
+    Raises InvalidInputError, which says what was expected, for anything else.
+    """
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind == "c":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"Expected {what}.") from None
+
+
+def _listed(rows: Any, name: str) -> Any:
+    """Return an array of plain values, or a list of outputs."""
+    if hasattr(rows, "__array__"):  # frames and tensors too
+        array = np.asarray(rows)
+        rows = array.tolist() if array.dtype == object or not array.ndim else array
+    if not isinstance(rows, (np.ndarray, Sequence)) or isinstance(rows, (str, bytes)):
+        raise InvalidInputError(
+            f"Expected {name} to be an array or a list of outputs, one for each run, not "
+            f"{type(rows).__name__}."
+        )
+    if len(rows) < _FEWEST:
+        raise InvalidInputError(
+            f"Expected at least {_FEWEST} rows of {name}, not {len(rows)}: a part of them chooses "
+            "the event, the others test it."
+        )
+    return rows
+
+
+def _kinds(rows: Any) -> set[str]:
+    """Return what outputs are, lists of several things by each of them."""
+    some = rows[:1] if isinstance(rows, np.ndarray) else rows
+    return {kind for output in some for kind in _kinds_of(output)}
+
+
+def _kinds_of(output: Any) -> set[str]:
+    if isinstance(output, (np.ndarray, np.generic)):
+        output = output.tolist()
+    if isinstance(output, (list, tuple)):
+        if len(output) == 1:
+            return _kinds_of(output[0])
+        kinds = {kind for entry in output for kind in _kinds_of(entry)}
+        return {f"lists of {len(output)} {kind}" for kind in kinds} or {"empty lists"}
+    for types, kind in _PLAIN:
+        if isinstance(output, types):
+            return {kind}
+    own: Any = type(output).__repr__
+    if own is object.__repr__:
+        raise InvalidInputError(
+            f"Expected outputs that are numbers, texts or lists of them, not {output!r}."
+        )
+    return {type(output).__name__}
+
+
+def _require_independent(rows: Matrix, name: str) -> None:
+    """Raise for copies of rows, and for rows that follow from the ones before."""
+    copies, different = _copies(rows)
+    if copies > max(_MOST_COPIES, _SHARE_OF_COPIES * different):
+        raise InvalidInputError(
+            f"{copies} different rows of {name} occur more than once, though no law repeats "
+            "such numbers by chance. Give every run once: drawing rows again from recorded "
+            "ones makes runs that are not independent."
+        )
+    worst = 1.0
+    for column in rows.T[:_COLUMNS]:
+        if not np.isfinite(column).all() or (column == column[0]).all():
+            continue
+        worst = min(worst, float(stats.spearmanr(column[:-1], column[1:]).pvalue))
+    if worst * min(_COLUMNS, rows.shape[1]) < _DEPENDENT:
+        raise InvalidInputError(
+            f"The rows of {name} depend on the rows before them (p = {worst:.1g}): a chain or a "
+            "sorted file, not independent runs. Shuffling would hide it and not help; give "
+            "independent runs, in the order in which they were made."
+        )
+
+
+def _copies(rows: Matrix) -> tuple[int, int]:
+    """Count the rows with long mantissas that occur more than once, and all different rows."""
+    different, counts = np.unique(rows, axis=0, return_counts=True)
+    if not np.issubdtype(rows.dtype, np.floating):
+        return 0, len(different)
+    fractions = np.frexp(np.where(np.isfinite(different), different, 0.0))[0] * 2.0**_LONG
+    long = (fractions != np.floor(fractions)).any(axis=1)
+    return int((long & (counts > 1)).sum()), len(different)

@@ -1,0 +1,210 @@
+"""Training: the runs that choose the event, and the event that they choose.
+
+With a path every block of them is on disk, FILE.training-PAIR.STAGE-SIDE-BLOCK.npz, so that a kill
+loses at most one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from verify.audit.learning.features import Proposer
+from verify.audit.learning.learn import choose
+from verify.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
+from verify.audit.learning.rule import Rule
+from verify.audit.learning.wording import worded
+from verify.audit.runs import blocks
+from verify.audit.runs.blocks import TESTING, TRAINING, Blocks, Prepared, Task
+from verify.audit.runs.plan import Plan, oddities, probe, require_independent
+from verify.audit.runs.target import MechanismError
+
+_TRAINING_SHARE = 0.1
+"""The part of 10⁵ runs that chooses the event for δ = 0."""
+_SHARE_FOR_RARE = 0.2
+"""The part for δ > 0: rare events take longer to learn."""
+_FULL_SHARE = 100_000
+"""Runs a side at which these are the shares."""
+_SHARE_DECAY = 0.2
+"""The power of the runs with which the share falls: learning gains more slowly than the test."""
+_MOST_OFTEN = 2.0
+"""The share grows by this factor at most where runs are few."""
+_LARGEST_SHARE = 0.4
+"""Of pairs that share the training: the test keeps more than a half."""
+_MOST_TRAINING = 1_000_000
+"""Training runs a side: seconds, and no event is learned better."""
+_MOST_TRAINING_ENTRIES = 12_000_000
+"""Numbers of a side, for wide outputs: 96 MB of doubles."""
+_LEAST_TRAINING = 200
+"""Training runs a side, up to half of all: fewer choose by luck."""
+_OF_PAIRS = 2
+"""One of so many pairs goes on to the next stage of training."""
+
+
+def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Prepared:
+    """Draw training runs of the pairs and choose.
+
+    All pairs share a half of the runs, the quarter of them that promises most half of the rest, and
+    so on: the last one gets all that is left (Karnin, Koren and Somekh, "Almost optimal exploration
+    in multi-armed bandits", 2013).
+    """
+    kept = KeptRuns(path, plan.digest())
+    alphabet = Alphabet()
+    notes: list[str] = []
+    width = probe(plan, alphabet, notes)
+    training = left = training_runs(plan, width)
+    sides: dict[int, Sides] = {}
+    alive, refused, stage, each = list(range(len(plan.pairs))), [], 0, 0
+    while True:
+        share = left if len(alive) == 1 else left // (2 * len(alive))
+        share = max(share, min(training, _LEAST_TRAINING) if stage == 0 else 1)
+        rules: dict[int, Rule] = {}
+        for index in alive:
+            try:
+                more = _sides(plan, kept, (index, stage), share, (width, alphabet))
+            except MechanismError as error:
+                if len(plan.pairs) == 1:
+                    raise MechanismError(f"{error} {kept.described()}") from error.__cause__
+                refused.append(f"a pair was left out: {error}")
+                continue
+            mixed = alphabet.width is not None
+            notes += [note for note in oddities(*more, mixed=mixed) if note not in notes]
+            sides[index] = joined(sides.get(index), more)
+            rules[index] = choose(
+                *sides[index],
+                plan.guarantee,
+                runs=plan.samples - training,
+                significance=plan.significance,
+                proposers=proposers,
+                mixed=mixed,
+            )
+        if not rules:
+            raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
+        stage, each, left = stage + 1, each + share, left - share * len(alive)
+        ranked = sorted(rules, key=lambda index: -rules[index].predicted)
+        alive = ranked[: math.ceil(len(ranked) / _OF_PAIRS)]
+        if left < each * len(alive) / _OF_PAIRS:  # too few more to change much
+            break
+    notes += refused[:3] + ([f"{len(refused)} pairs were left out"] if len(refused) > 3 else [])
+    best = ranked[0]
+    if best:  # `probe` looked at the first pair
+        require_independent(plan, best, alphabet, notes)
+    rule = worded(rules[best], sides[best], alphabet.width, alphabet.names)
+    fresh = plan.samples - training
+    whole = Task(
+        plan.target,
+        plan.pairs[best],
+        rule,
+        width,
+        alphabet.width,
+        blocks.block_size(fresh, width),
+        plan.seed,
+        (TESTING, best),
+        plan.timeout,
+    )
+    return Prepared(rule, best, Blocks(whole, fresh), training, tuple(notes))
+
+
+def training_runs(plan: Plan, width: int) -> int:
+    """Return how many runs a side choose the event: a tenth, more for δ > 0, coordinates or pairs.
+
+    For δ > 0 rare events are best, and rare events take longer to learn. What is learned improves
+    more slowly than the test does: the share falls as the runs grow, like their fifth root. Pairs
+    share the runs: with too few for each, the pair that was luckiest would be tested.
+    """
+    rare = plan.guarantee.profile is not None or any(p.delta > 0 for p in plan.guarantee.points)
+    share = _SHARE_FOR_RARE if rare else _TRAINING_SHARE
+    share *= min(_MOST_OFTEN, (_FULL_SHARE / plan.samples) ** _SHARE_DECAY)
+    share = min(_LARGEST_SHARE, share * len(plan.pairs))
+    if width > 1:
+        share = min(0.5, max(share, 10 * math.sqrt(width / plan.samples)))
+    wanted = max(share * plan.samples, min(_LEAST_TRAINING, plan.samples / 2))
+    return int(min(wanted, _MOST_TRAINING, max(1000, _MOST_TRAINING_ENTRIES // width)))
+
+
+@final
+class KeptRuns:
+    """Training runs on disk, beside a checkpoint; nowhere for no path."""
+
+    def __init__(self, path: Path | None, digest: str) -> None:
+        self._path, self._digest = path, digest
+        self.runs = 0
+
+    def add(self, name: str, **arrays: Matrix) -> None:
+        """Write some arrays, whole or not at all."""
+        if self._path is None:
+            return
+        part = self._file(name).with_suffix(".part")
+        with part.open("wb") as file:
+            contents: dict[str, Any] = {"audit": self._digest, **arrays}
+            np.savez(file, **contents)
+        os.replace(part, self._file(name))
+
+    def find(self, name: str, *keys: str) -> list[Matrix] | None:
+        """Return arrays that this audit wrote; None where there are none, or not whole."""
+        kept = None if self._path is None else blocks.arrays(self._file(name), "audit", *keys)
+        return kept[1:] if kept is not None and str(kept[0]) == self._digest else None
+
+    def described(self) -> str:
+        """Say where the runs are."""
+        counted = f"No run of the test was counted yet: {self.runs} training runs were drawn and"
+        if self._path is None:
+            return f"{counted} were discarded (name a checkpoint= to keep them)."
+        return f"{counted} are beside {self._path}; the same call continues there."
+
+    def _file(self, name: str) -> Path:
+        assert self._path is not None
+        return self._path.with_name(f"{self._path.name}.training-{name}.npz")
+
+
+def _sides(
+    plan: Plan, kept: KeptRuns, which: tuple[int, int], runs: int, form: tuple[int, Alphabet]
+) -> Sides:
+    """Draw training runs of one pair in one stage, or read those that were kept.
+
+    The texts that are met become known to the alphabet.
+    """
+    index, stage = which
+    size = blocks.block_size(runs, form[0])
+    sizes = [min(size, runs - start) for start in range(0, runs, size)]
+    texts = form[1].names
+    sides: list[list[Matrix]] = [[], []]
+    for side, dataset in enumerate(plan.pairs[index]):
+        for number, count in enumerate(sizes):
+            name = f"{index}.{stage}-{side}-{number}"
+            found = kept.find(name, "rows", "texts")
+            if found is None:
+                key = (index, number, side, stage) if stage else (index, number, side)
+                found = [_block(plan, dataset, key, count, form), _written(texts)]
+                kept.add(name, rows=found[0], texts=found[1])
+            kept.runs += count
+            texts.update(_read(found[1]))
+            sides[side].append(found[0])
+    first, second = (stacked(parts) for parts in sides)
+    return first, second
+
+
+def _written(texts: dict[int, str]) -> Matrix:
+    """Return texts as an array that needs no pickle."""
+    return np.array(json.dumps(texts))
+
+
+def _read(written: Matrix) -> dict[int, str]:
+    return {int(code): text for code, text in json.loads(str(written)).items()}
+
+
+def _block(
+    plan: Plan, dataset: object, key: tuple[int, ...], size: int, form: tuple[int, Alphabet]
+) -> Matrix:
+    """Draw one block of one side."""
+    width, alphabet = form
+    own = Alphabet(alphabet.width, alphabet.names)
+    rng = blocks.generator(plan.seed, TRAINING, *key)
+    with blocks.time_limit(plan.timeout, f"A block of {size} runs of {plan.target.name}"):
+        return blocks.draw(plan.target, dataset, size, rng, alphabet=own, width=width)

@@ -45,11 +45,14 @@ examples:
   dpassay audit "DiscreteLaplace(scale=1)" --claim 0.999 --samples 1e9 --device numpy
   dpassay audit mypackage.release:mean --claim 1,1e-6 --pair "[0.1]" "[0.1, 0.9]" --json
   dpassay audit "Gaussian(standard_deviation=2)" --lattice
+  dpassay audit mypackage.release:total --same-noise --search table
 """
 _MANY = 500_000
 """Samples from which on all processors draw: fewer are drawn sooner than processes start."""
 _LATTICE_RUNS = 10_000
 """Runs by which a sampler's lattice is looked for."""
+_SAME_NOISE_RUNS = 100
+"""Runs of each pair with the same noise: what does not depend on the noise shows in a few."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +68,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--lattice",
         action="store_true",
         help="say whether every output lies on one fixed lattice, with the audit or without one",
+    )
+    add(
+        "--same-noise",
+        action="store_true",
+        help="say what differs between neighbours that get the same noise: draws, scale, outputs",
     )
     add(
         "--pair",
@@ -113,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
     from accountant.errors import InvalidInputError
     from verify import seal
     from verify.ask import apart, read_claim
-    from verify.audit import lattice_datasets, one_lattice
+    from verify.audit import lattice_datasets, one_lattice, same_noise
     from verify.sentence import read_sentence
 
     claim = None if options.claim is None else read_claim(options.claim)
@@ -123,8 +131,8 @@ def run(options: argparse.Namespace) -> int:
             raise InvalidInputError("TARGET states its own claim; leave --claim out.")
         claim = said or claim
     claim, options.adjacency = apart(claim, options.adjacency)
-    if claim is None and not options.lattice:
-        raise InvalidInputError("Expected --claim CLAIM, or --lattice.")
+    if claim is None and not options.lattice and not options.same_noise:
+        raise InvalidInputError("Expected --claim CLAIM, --lattice or --same-noise.")
     mechanism, pairs = _mechanism(options), _pairs(options)
     shown: list[str] = []
     data: dict[str, Any] = {}
@@ -135,15 +143,18 @@ def run(options: argparse.Namespace) -> int:
         shown, data = [str(result)], result.to_json()
         if options.certificate is not None:
             seal.write(options.certificate, [result.certificate(_recipe(options))])
+    runs = _samples(options.samples)
+    seed = secrets.randbits(63) if options.seed is None else options.seed
     if options.lattice:
-        finding = one_lattice(
-            mechanism,
-            lattice_datasets(mechanism, pairs),
-            runs=min(_LATTICE_RUNS, _samples(options.samples)),
-            seed=secrets.randbits(63) if options.seed is None else options.seed,
-        )
+        datasets = lattice_datasets(mechanism, pairs)
+        finding = one_lattice(mechanism, datasets, runs=min(_LATTICE_RUNS, runs), seed=seed)
         shown.append(f"one lattice: {finding}")
         data = {**data, "lattice": finding.to_json()}
+    if options.same_noise:
+        fewer = min(_SAME_NOISE_RUNS, runs)
+        moved = same_noise(mechanism, pairs or (), runs=fewer, seed=seed)
+        shown.append(f"same noise: {moved}")
+        data = {**data, "same_noise": moved.to_json()}
     if options.json:
         say_json(data)
     elif not options.quiet:

@@ -155,7 +155,7 @@ def test_a_private_run_is_spared_and_a_leak_is_found() -> None:
     nothing = audit_one_run(rng.normal(size=2000), coins)
     assert nothing.outcome is None
     assert nothing.p_value is None
-    assert "epsilon(1e-05) ≥" in str(nothing)
+    assert "epsilon(1e-5) ≥" in str(nothing)
 
 
 def test_equal_scores_tell_nothing_whatever_the_order_of_the_canaries() -> None:

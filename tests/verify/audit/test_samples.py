@@ -183,7 +183,7 @@ def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert 0.5 < json.loads(text)["epsilon_lower_bound"] < 1
     text = run(capsys, "audit-scores", *files, "--seed", 1)[1]
     assert "REFUTED" not in text
-    assert "epsilon(1e-05) ≥ 0." in text
+    assert "epsilon(1e-5) ≥ 0." in text
     bracketed = run(capsys, "audit-scores", *files, "--seed", 1, "--claim", "(0.5, 1e-5)-DP")
     assert bracketed[0] == 1
     assert bracketed[1].startswith("REFUTED  (0.5, 1e-5)-DP")

@@ -26,7 +26,7 @@ from verify.audit.runs.blocks import Datasets, Prepared, Tally
 from verify.audit.runs.plan import Plan
 from verify.audit.runs.target import MechanismError
 from verify.audit.runs.training import train
-from verify.audit.statistics.guarantee import Claim, guarantee
+from verify.audit.statistics.guarantee import Claim, guarantee, rounded
 
 
 def audit(
@@ -135,7 +135,7 @@ def _decide(plan: Plan, known: Prepared, tally: Tally, seconds: float) -> AuditR
         needed = math.ceil(20 / float(point.delta))
         if plan.samples < needed:
             notes.append(
-                f"a violation of the size of delta = {float(point.delta):g} itself shows only from "
+                f"a violation of the size of delta = {rounded(point.delta)} itself shows only from "
                 f"about {needed} runs a side"
             )
     return AuditResult.of(

@@ -17,7 +17,7 @@ from verify.audit.learning.rule import Histogram, Rule
 from verify.audit.runs.plan import Plan
 from verify.audit.runs.target import GIVEN, NOT_REPEATABLE
 from verify.audit.statistics.exact_test import Counts, mu_lower_bound
-from verify.audit.statistics.guarantee import Guarantee, Point
+from verify.audit.statistics.guarantee import Guarantee, Point, rounded
 from verify.seal import seal
 
 HINT = 1e-4
@@ -182,7 +182,7 @@ class AuditResult(Drawable):
 
     def __str__(self) -> str:
         """Return the result in a few lines."""
-        at = f"epsilon={_number(self.point.epsilon)}, delta={_number(self.point.delta)}"
+        at = f"epsilon={rounded(self.point.epsilon)}, delta={rounded(self.point.delta)}"
         lines = [
             f"{self.outcome.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
             f"  tested       {at}, at significance {self.significance:g}",
@@ -191,8 +191,8 @@ class AuditResult(Drawable):
             *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
             f"  counts       {_counted(self.counts)}",
             f"  p-value      {self.p_value:.3g}",
-            f"  with confidence {1 - self.significance:.7g}: epsilon({_number(self.point.delta)}) "
-            f"≥ {self.epsilon:.6g}, delta({_number(self.point.epsilon)}) ≥ {self.delta:.4g}"
+            f"  with confidence {1 - self.significance:.7g}: epsilon({rounded(self.point.delta)}) "
+            f"≥ {self.epsilon:.6g}, delta({rounded(self.point.epsilon)}) ≥ {self.delta:.4g}"
             + ("" if self.mu is None else f", mu ≥ {self.mu:.6g}"),
             f"  {self.advice}",
             *(f"  note: {note}" for note in self.notes),
@@ -214,10 +214,6 @@ def _counted(counts: Counts) -> str:
     if counts.runs == counts.other_runs and counts.design.value == "guesses":
         return f"{counts.hits} right and {counts.misses} wrong guesses in {counts.runs} runs"
     return f"{counts.hits} of {counts.runs} against {counts.misses} of {counts.other_runs}"
-
-
-def _number(value: Any) -> str:
-    return f"{float(value):.6g}"
 
 
 def _finite(value: float) -> float | str:

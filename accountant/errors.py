@@ -101,11 +101,14 @@ def expected(argument: str, value: object, requirement: str, remedy: str = "") -
         shown = repr(value) if isinstance(value, str) else str(value)
     except ValueError:  # Python prints no integer of more than 4300 digits
         shown = f"<{type(value).__name__} of thousands of digits>"
-    if len(shown) > 80:
-        shown = f"{shown[:60]}… ({len(shown)} characters)"
     return InvalidInputError(
-        f"Expected {argument}={shown} {requirement}.{' ' * bool(remedy)}{remedy}"
+        f"Expected {argument}={shortened(shown)} {requirement}.{' ' * bool(remedy)}{remedy}"
     )
+
+
+def shortened(text: str) -> str:
+    """Return a text that fits a line: its beginning and its length where it is longer."""
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
 
 
 _OTHER_WORDS = {

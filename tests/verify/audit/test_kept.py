@@ -22,7 +22,7 @@ from verify.audit import (
     audit_until_refuted,
 )
 from verify.audit.learning import features
-from verify.audit.runs import blocks
+from verify.audit.runs import disk
 from verify.cli import main
 
 SAMPLES = 200_000
@@ -168,7 +168,7 @@ def test_a_checkpoint_keeps_the_seed(tmp_path: Path) -> None:
     with pytest.raises(MechanismError):
         bet(scarce(20), path, seed=None)
     resumed = bet(scarce(np.inf), path, seed=None)
-    assert resumed.seed == blocks.kept_seed(path)
+    assert resumed.seed == disk.kept_seed(path)
     assert resumed.rounds == bet(scarce(np.inf), None, seed=resumed.seed).rounds
 
 

@@ -19,7 +19,7 @@ from tests.verify.forge import sealed
 from verify import checker
 from verify.audit import audit_one_run, canaries_needed
 from verify.audit.kinds.result import Outcome
-from verify.audit.statistics.curve_bound import Curve, bound, curve_bound
+from verify.audit.statistics.curve_bound import BothOrders, bound, curve_bound
 from verify.audit.statistics.exact_test import gaussian_delta
 from verify.audit.statistics.guarantee import gaussian
 from verify.audit.statistics.one_run_bound import bound_of_claim, tail_bound
@@ -95,7 +95,7 @@ def test_no_mechanism_with_a_curve_does_more_than_its_bound(
     epsilons = np.array([0.0, 0.4, 1.0, 2.0, 3.5])
     curve = gaussian_delta(mu, epsilons)
     best = best_mechanism(m, r, v, list(zip(epsilons.tolist(), curve.tolist(), strict=True)))
-    both = Curve.of(epsilons, curve)
+    both = BothOrders.of(epsilons, curve)
     single = float(tail_bound(v, r, m, epsilons, curve).min())
     found, places = curve_bound(v, r, m, both, 0.5)
     assert best <= min(single, found) * (1 + ROUNDING)

@@ -21,7 +21,7 @@ from verify.audit.kinds.result import AuditResult
 from verify.audit.learning.features import Proposer
 from verify.audit.learning.hedged import decide
 from verify.audit.learning.learn import DEFAULT_PROPOSERS
-from verify.audit.runs import blocks
+from verify.audit.runs import blocks, disk
 from verify.audit.runs.blocks import Datasets, Prepared, Tally
 from verify.audit.runs.plan import Plan
 from verify.audit.runs.target import MechanismError
@@ -95,32 +95,26 @@ def audit(
         pairs=pairs,
         samples=samples,
         significance=significance,
-        seed=blocks.kept_seed(path) if seed is None else seed,
+        seed=disk.kept_seed(path) if seed is None else seed,
         timeout=timeout,
         errors_are_outputs=errors_are_outputs,
     )
     if device is None:
-        blocks.begin(path, plan.digest(), plan.seed)
+        disk.begin(path, plan.digest(), plan.seed)
         known, digest = train(plan, path, proposers), plan.digest()
     else:
         from verify.audit.runs.device import prepare
 
         known = prepare(plan, device, executor)
-        digest = blocks.digest(plan.digest(), device)
+        digest = disk.digest(plan.digest(), device)
     tally = Tally(known.rule.size, digest, path, plan.seed, known.rule.digest())
     try:
         blocks.run(known.blocks, tally, executor, progress, timeout)
     except MechanismError as error:
-        said = _kept(tally, len(known.blocks), path)
-        raise MechanismError(f"{error} {said}") from error.__cause__
+        counted = f"{len(tally.done)} of {len(known.blocks)} blocks ({tally.histogram.sum()} runs)"
+        kept = f"{counted} were counted and {disk.whereabouts(path)}"
+        raise MechanismError(f"{error} {kept}") from error.__cause__
     return _decide(plan, known, tally, time.perf_counter() - started)
-
-
-def _kept(tally: Tally, of: int, path: Path | None) -> str:
-    runs = int(tally.histogram.sum())
-    where = f"are in {path}; the same call continues there" if path else "were discarded"
-    advice = "" if path else " (name a checkpoint= to keep them)"
-    return f"{len(tally.done)} of {of} blocks ({runs} runs) were counted and {where}{advice}."
 
 
 def _decide(plan: Plan, known: Prepared, tally: Tally, seconds: float) -> AuditResult:

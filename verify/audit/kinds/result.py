@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, final
 
 from accountant.core.drawing import Drawable
+from accountant.errors import shortened
 from accountant.numbers.exact import floats_in_short
 from verify.audit.kinds.curve import Curve
 from verify.audit.learning.hedged import Tested
@@ -225,4 +226,4 @@ def shown(dataset: Any) -> str:
     text = repr(dataset.tolist()) if hasattr(dataset, "tolist") else repr(dataset)
     if "\n" in text:  # a table of pandas
         text = " ".join(text.split())
-    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
+    return shortened(text)

@@ -7,11 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
-import numpy as np
-
 from accountant.errors import InvalidInputError
 from verify.audit.learning.outputs import Matrix
-from verify.audit.runs import blocks
+from verify.audit.runs import disk
 from verify.audit.statistics.guarantee import Point
 
 _ROUNDING = 1e-12
@@ -93,7 +91,7 @@ class KeptRounds:
         self._path, self._digest, self._seed = path, digest, seed
         self.rounds: list[Round] = []
         self.state: dict[str, Any] = {}
-        data = blocks.begun(path, digest)
+        data = disk.begun(path, digest)
         if data is None:
             return
         try:
@@ -110,14 +108,15 @@ class KeptRounds:
         if self._path is None:
             return
         if outputs is not None:
-            np.savez(self._outputs(len(self.rounds) - 1), first=outputs[0], second=outputs[1])
+            path = self._outputs(len(self.rounds) - 1)
+            disk.save(path, first=outputs[0], second=outputs[1])
         data = {
             "audit": self._digest,
             "seed": str(self._seed),
             "rounds": [asdict(one) for one in self.rounds],
             "state": state,
         }
-        blocks.write(self._path, data)
+        disk.write(self._path, data)
 
     def outputs(self, number: int) -> tuple[Matrix, Matrix]:
         """Return the outputs of a round.
@@ -125,7 +124,7 @@ class KeptRounds:
         Raises InvalidInputError where they are missing.
         """
         path = self._outputs(number)
-        found = blocks.arrays(path, "first", "second")
+        found = disk.arrays(path, "first", "second")
         if found is None:
             raise InvalidInputError(
                 f"{path}, which belongs to the checkpoint {self._path}, cannot be read. Remove the "
@@ -136,10 +135,7 @@ class KeptRounds:
     def described(self, pairs: int) -> str:
         """Say what is kept of so many pairs of runs."""
         counted = f"{len(self.rounds)} rounds ({pairs} pairs of runs) were drawn and"
-        if self._path is None:
-            return f"{counted} were discarded (name a checkpoint= to keep them)."
-        return f"{counted} are in {self._path}; the same call continues there."
+        return f"{counted} {disk.whereabouts(self._path)}"
 
     def _outputs(self, number: int) -> Path:
-        assert self._path is not None  # asked for after a checkpoint was read or named
-        return self._path.with_name(f"{self._path.name}.round-{number}.npz")
+        return disk.beside(self._path, f"round-{number}")

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import InvalidInputError, expected, shortened
 from verify.audit.kinds.result import shown
 from verify.audit.learning.features import Values
 from verify.audit.learning.outputs import numeric
@@ -42,8 +42,6 @@ _SAME_NOISE = 906
 """The part of the seed that these runs have to themselves."""
 _ROUNDINGS = 8
 """Last places of the outputs by which their difference may vary: four operations on either side."""
-_LONGEST = 80
-"""Characters of a draw that are shown."""
 
 
 class Recorder(np.random.Generator):
@@ -253,16 +251,12 @@ def _differences(own: Draws, other: Draws) -> Iterator[str]:
     """Show the draws in which two runs differ."""
     for pair in itertools.zip_longest(own, other):
         if pair[0] != pair[1]:
-            first, second = ("nothing" if draw is None else _cut(draw[2]) for draw in pair)
+            first, second = ("nothing" if draw is None else shortened(draw[2]) for draw in pair)
             yield f"{first} against {second}"
 
 
 def _written(value: Any) -> str:
     return repr(value.tolist() if isinstance(value, np.ndarray) else value)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _line(pair: SameNoisePair) -> str:

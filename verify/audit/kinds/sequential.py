@@ -33,7 +33,7 @@ from verify.audit.kinds.result import HINT, Outcome, shown
 from verify.audit.kinds.rounds import Evidence, KeptRounds, Round
 from verify.audit.learning.features import Proposer
 from verify.audit.learning.learn import DEFAULT_PROPOSERS
-from verify.audit.runs import blocks
+from verify.audit.runs import disk
 from verify.audit.runs.blocks import Datasets
 from verify.audit.runs.plan import Plan
 from verify.audit.runs.target import MechanismError
@@ -163,12 +163,12 @@ def audit_until_refuted(
         pairs=pairs,
         samples=samples,
         significance=significance,
-        seed=blocks.kept_seed(path) if seed is None else seed,
+        seed=disk.kept_seed(path) if seed is None else seed,
         timeout=timeout,
         check_size=False,
         errors_are_outputs=errors_are_outputs,
     )
-    digest = blocks.digest(plan.digest(), "until refuted", device)
+    digest = disk.digest(plan.digest(), "until refuted", device)
     player: Learner | DevicePlayer
     player = Learner(plan, proposers) if device is None else DevicePlayer(plan, device)
     return played(plan, player, KeptRounds(path, digest, plan.seed), started, progress)

@@ -26,6 +26,7 @@ from verify.audit.learning import features
 from verify.audit.learning.bit_features import LEAST, NOTHING, Undo, View, look, lowest_bit
 from verify.audit.learning.features import Values
 from verify.audit.learning.outputs import Matrix
+from verify.audit.learning.threads import one_thread
 from verify.audit.learning.vectors import DISCRIMINANT, MEANS, direction
 
 _BINADES = 7
@@ -140,10 +141,8 @@ class Boosted:
 
     def __call__(self, outputs: Matrix) -> Values:
         """Return the score."""
-        from threadpoolctl import threadpool_limits
-
         score = np.empty(len(outputs))
-        with threadpool_limits(1):
+        with one_thread():
             for start in range(0, len(outputs), _ROWS):
                 some = outputs[start : start + _ROWS]
                 seen = some if self.summary is None else self.summary(some)
@@ -189,12 +188,11 @@ def fineness(first: Matrix, second: Matrix, undo: Undo) -> Iterator[Boosted]:
 def _grown(first: Matrix, second: Matrix, summary: Summary | None, how: dict[str, Any]) -> Boosted:
     """Grow the trees on runs of both datasets."""
     from sklearn.ensemble import HistGradientBoostingClassifier
-    from threadpoolctl import threadpool_limits
 
     seen = [side if summary is None else summary(side) for side in (first, second)]
     rows = np.concatenate(seen).astype(np.float64)
     model = HistGradientBoostingClassifier(early_stopping=False, random_state=0, **how)
-    with threadpool_limits(1):  # small data: more threads only wait for each other
+    with one_thread():
         model.fit(
             np.where(np.isinf(rows), np.copysign(_LARGEST, rows), rows),
             np.repeat([1, 0], [len(first), len(second)]),

@@ -1,4 +1,4 @@
-"""One thread for small matrices: several only wait for each other there."""
+"""One thread for small matrices and trees: several only wait for each other there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which numpy's linear algebra uses one thread, where that can be told.
+    """Return a context in which numpy and scikit-learn use one thread, where that can be told.
 
     It can where threadpoolctl is installed, which comes with the `audit` extra.
     """

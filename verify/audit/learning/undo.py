@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit.learning.bit_features import NOTHING, Undo, lowest_bit
+from verify.audit.learning.bit_features import NOTHING, Undo
 from verify.audit.learning.outputs import Matrix
 
 Array: TypeAlias = NDArray[Any]
@@ -46,6 +46,10 @@ _SCRAMBLED = 12
 _CELLS, _ZEROS = 24, 6
 """Cells of the value, and of zeros at the end: with fewer of the value, zeros that depend on it
 alone seem to tell the datasets apart; more are seldom filled."""
+_AT_THE_END = np.array(
+    [_ZEROS - 1, *((n & -n).bit_length() - 1 for n in range(1, 1 << _ZEROS - 1))]
+)
+"""How many zeros the last bits of a number end with, at most one less than there are cells."""
 _MORE = 1.2
 """Times as much as without: undoing more must show more, not only as much."""
 _LEAST_EXPECTED = 3.0
@@ -99,7 +103,7 @@ def _better(
 
 def _scrambled(entries: Array) -> Array:
     """Return the same numbers with random bits in the last places."""
-    whole = entries.view(np.int64 if entries.dtype == np.float64 else np.int32)
+    whole = entries.view(_whole(entries))
     low = np.random.default_rng(0).integers(0, 1 << _SCRAMBLED, len(whole), whole.dtype)
     scrambled: Array = (whole ^ low).view(entries.dtype)
     return scrambled
@@ -172,11 +176,15 @@ def _contrast(p: Array, q: Array) -> Array:
 
 def _table(side: Array, cells: Array, undos: list[Undo]) -> Array:
     """Count entries in cells of their value, by the zeros at the end of what is undone."""
-    numbers = np.array([undo.shifted(undo.scaled(side)) for undo in undos])
-    exponents = np.frexp(np.where(np.isfinite(numbers), numbers, 1.0))[1]
-    zeros = lowest_bit(numbers) - (exponents - (np.finfo(side.dtype).nmant + 1))
+    numbers = np.array([undo.roughly(side) for undo in undos])
+    zeros = _AT_THE_END[numbers.view(_whole(side)) & (len(_AT_THE_END) - 1)]
     place = np.arange(len(undos))[:, np.newaxis] * _CELLS + cells
-    codes = place * _ZEROS + zeros.clip(0, _ZEROS - 1)
+    codes = place * _ZEROS + zeros
     shape = len(undos), _CELLS, _ZEROS
     counts = np.bincount(codes.ravel(), minlength=math.prod(shape)).astype(np.float64)
     return counts.reshape(shape)
+
+
+def _whole(entries: Array) -> type[np.signedinteger[Any]]:
+    """Return the type of the integers that have the bits of these numbers."""
+    return np.int64 if entries.dtype == np.float64 else np.int32

@@ -12,13 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from accountant.errors import shortened
 from verify.audit.learning import features
 from verify.audit.learning.features import Feature
 from verify.audit.learning.outputs import Matrix
 from verify.audit.learning.rule import Rule
 
-_LONGEST = 60
-"""Characters of an output that are shown; longer ones end in an ellipsis."""
 _ENTRY = re.compile(r"output\[(\d+)\]")
 
 
@@ -61,7 +60,7 @@ def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dic
     is_code = isinstance(feature, features.Coordinate) and 0 < feature.index <= (width or 0)
     if not is_code:
         return {}
-    shown = {float(code): _shown(text) for code, text in texts.items()}
+    shown = {float(code): shortened(repr(text)) for code, text in texts.items()}
     return {0.0: "a number", -1.0: "none", **shown}
 
 
@@ -73,7 +72,7 @@ def _rows(
         return {}
     rows = np.unique(np.concatenate(runs), axis=0)
     return {
-        float(value): _shown(_output(row, width, texts))
+        float(value): shortened(repr(_output(row, width, texts)))
         for value, row in zip(feature(rows), rows, strict=True)
     }
 
@@ -93,8 +92,3 @@ def _output(row: Matrix, width: int | None, texts: Mapping[int, str]) -> object:
 
 def _number(value: float) -> float | int:
     return int(value) if float(value).is_integer() and abs(value) < 2**53 else value
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

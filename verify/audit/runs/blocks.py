@@ -6,13 +6,10 @@ what is counted depends on the seed and not on who ran which block, or in which 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import pickle
 import signal
 import threading
-import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -33,6 +30,7 @@ from numpy.typing import NDArray
 from accountant.errors import InvalidInputError
 from verify.audit.learning.outputs import Alphabet, Matrix, stacked
 from verify.audit.learning.rule import Rule
+from verify.audit.runs import disk
 from verify.audit.runs.target import MechanismError, Target, require_one_each
 from verify.audit.statistics.exact_test import Design
 
@@ -238,7 +236,7 @@ class Tally:
     def __post_init__(self) -> None:
         """Start empty, or with what an earlier run of the same audit left."""
         self.histogram = np.zeros((2, self.cells + 1), dtype=np.int64)
-        data = begun(self.path, self.digest)
+        data = disk.begun(self.path, self.digest)
         if data is None or "event" not in data:
             return
         try:
@@ -267,65 +265,7 @@ class Tally:
                 "done_beyond": sorted(self.done.beyond),
                 "histogram": self.histogram.tolist(),
             }
-            write(self.path, data)
-
-
-def begin(path: Path | None, digest: str, seed: int) -> None:
-    """Put digest and seed of an audit on disk before its first run, unless they are there."""
-    if path is not None and begun(path, digest) is None:
-        write(path, {"audit": digest, "seed": str(seed)})
-
-
-def begun(path: Path | None, digest: str) -> dict[str, Any] | None:
-    """Return what an audit left in a checkpoint, None where there is none.
-
-    Raises InvalidInputError where it belongs to another audit.
-    """
-    if path is None or not path.exists():
-        return None
-    try:
-        data = json.loads(path.read_text("utf-8"))
-        found = data["audit"]
-    except (ValueError, KeyError, TypeError):
-        raise InvalidInputError(f"{path} is no checkpoint of an audit.") from None
-    if found != digest:
-        raise InvalidInputError(
-            f"{path} belongs to another audit: another target, claim, seed, device or number of "
-            "samples. Remove it, or name another checkpoint."
-        )
-    kept: dict[str, Any] = data
-    return kept
-
-
-def write(path: Path, data: dict[str, Any]) -> None:
-    """Write a checkpoint, whole at any time."""
-    whole = path.with_name(path.name + ".part")
-    whole.write_text(json.dumps(data), "utf-8")
-    os.replace(whole, path)
-
-
-def arrays(path: Path, *keys: str) -> list[Matrix] | None:
-    """Return arrays of a file beside a checkpoint; None where they are not there, or not whole."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-            return [data[key] for key in keys]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
-
-
-def kept_seed(path: Path | None) -> int | None:
-    """Return the seed of the audit that left a checkpoint, so that a call without one goes on."""
-    if path is None or not path.exists():
-        return None
-    try:
-        return int(json.loads(path.read_text("utf-8"))["seed"])
-    except (ValueError, KeyError, TypeError):
-        return None  # whoever reads the whole file says what is wrong with it
-
-
-def digest(*parts: object) -> str:
-    """Return a short digest of what an audit is about."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+            disk.write(self.path, data)
 
 
 def run(

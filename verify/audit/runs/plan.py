@@ -13,7 +13,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected
 from verify.audit.learning import bits
 from verify.audit.learning.outputs import Alphabet, Matrix
-from verify.audit.runs import blocks
+from verify.audit.runs import blocks, disk
 from verify.audit.runs.blocks import PROBING, Datasets
 from verify.audit.runs.target import NOT_REPEATABLE, MechanismError, Target, target
 from verify.audit.statistics.binomial import MOST_RUNS
@@ -83,7 +83,7 @@ class Plan:
     def digest(self) -> str:
         """Return what a checkpoint must agree with."""
         pairs = [[repr(_plain(side)) for side in pair] for pair in self.pairs]
-        return blocks.digest(
+        return disk.digest(
             self.target.name,
             self.guarantee.to_json(),
             pairs,

@@ -23,7 +23,7 @@ import numpy as np
 
 from accountant import notation
 from accountant.core.mechanism import Mechanism
-from accountant.errors import DpassayError, InvalidInputError
+from accountant.errors import DpassayError, InvalidInputError, shortened
 from verify.audit.runs.binding import BLOCK, RUN, Binding, binding
 
 NOT_REPEATABLE = "the mechanism does not follow the rng it is given: runs cannot be drawn again"
@@ -90,10 +90,8 @@ class PerRun:
         except MechanismError:  # of the time limit
             raise
         except Exception as error:  # a foreign program may raise anything
-            raise MechanismError(
-                f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)}). "
-                "To count that as an output: errors_are_outputs=True (--errors-are-outputs)."
-            ) from error
+            remedy = " To count that as an output: errors_are_outputs=True (--errors-are-outputs)."
+            raise MechanismError(_raised(self.name, error, dataset) + remedy) from error
 
     def _seen(self, *arguments: Any) -> Any:
         try:
@@ -125,9 +123,7 @@ class PerBlock:
         except MechanismError:  # of the time limit
             raise
         except Exception as error:  # a foreign program may raise anything
-            raise MechanismError(
-                f"{self.name} raised {type(error).__name__}: {error} (dataset {_short(dataset)})."
-            ) from error
+            raise MechanismError(_raised(self.name, error, dataset)) from error
         require_one_each(self.name, outputs, size)
         return outputs
 
@@ -217,7 +213,7 @@ def target(thing: Any, name: str = "", *, errors_are_outputs: bool = False) -> T
         return _of_callable(thing, name)
     raise InvalidInputError(
         f"Expected a mechanism, a callable mechanism(dataset, rng) or an object with "
-        f"sample(dataset, size, rng), not {_short(thing)}."
+        f"sample(dataset, size, rng), not {shortened(repr(thing))}."
     )
 
 
@@ -262,6 +258,10 @@ def _of_callable(function: Callable[..., Any], name: str) -> Target:
     return (PerBlock if found.takes_size else PerRun)(function, name, found)
 
 
+def _raised(name: str, error: Exception, dataset: Any) -> str:
+    return f"{name} raised {type(error).__name__}: {error} (dataset {shortened(repr(dataset))})."
+
+
 def _filled(part: str, values: dict[str, str]) -> str:
     """Fill in the three names; all other braces are the command's own."""
     for name, value in values.items():
@@ -276,8 +276,3 @@ def _parsed(line: str) -> Any:
     except ValueError:
         return line.strip()
     return numbers[0] if len(numbers) == 1 else numbers or line.strip()
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"

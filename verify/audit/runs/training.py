@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from verify.audit.learning.learn import choose
 from verify.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
 from verify.audit.learning.rule import Rule
 from verify.audit.learning.wording import worded
-from verify.audit.runs import blocks
+from verify.audit.runs import blocks, disk
 from verify.audit.runs.blocks import TESTING, TRAINING, Blocks, Prepared, Task
 from verify.audit.runs.plan import Plan, oddities, probe, require_independent
 from verify.audit.runs.target import MechanismError
@@ -137,30 +136,22 @@ class KeptRuns:
         self.runs = 0
 
     def add(self, name: str, **arrays: Matrix) -> None:
-        """Write some arrays, whole or not at all."""
-        if self._path is None:
-            return
-        part = self._file(name).with_suffix(".part")
-        with part.open("wb") as file:
-            contents: dict[str, Any] = {"audit": self._digest, **arrays}
-            np.savez(file, **contents)
-        os.replace(part, self._file(name))
+        """Write some arrays."""
+        if self._path is not None:
+            disk.save(self._file(name), audit=self._digest, **arrays)
 
     def find(self, name: str, *keys: str) -> list[Matrix] | None:
         """Return arrays that this audit wrote; None where there are none, or not whole."""
-        kept = None if self._path is None else blocks.arrays(self._file(name), "audit", *keys)
+        kept = None if self._path is None else disk.arrays(self._file(name), "audit", *keys)
         return kept[1:] if kept is not None and str(kept[0]) == self._digest else None
 
     def described(self) -> str:
         """Say where the runs are."""
         counted = f"No run of the test was counted yet: {self.runs} training runs were drawn and"
-        if self._path is None:
-            return f"{counted} were discarded (name a checkpoint= to keep them)."
-        return f"{counted} are beside {self._path}; the same call continues there."
+        return f"{counted} {disk.whereabouts(self._path, 'beside')}"
 
     def _file(self, name: str) -> Path:
-        assert self._path is not None
-        return self._path.with_name(f"{self._path.name}.training-{name}.npz")
+        return disk.beside(self._path, f"training-{name}")
 
 
 def _sides(
@@ -181,22 +172,15 @@ def _sides(
             found = kept.find(name, "rows", "texts")
             if found is None:
                 key = (index, number, side, stage) if stage else (index, number, side)
-                found = [_block(plan, dataset, key, count, form), _written(texts)]
+                drawn = _block(plan, dataset, key, count, form)
+                found = [drawn, np.array(json.dumps(texts))]  # needs no pickle
                 kept.add(name, rows=found[0], texts=found[1])
             kept.runs += count
-            texts.update(_read(found[1]))
+            met = json.loads(str(found[1])).items()
+            texts.update((int(code), text) for code, text in met)
             sides[side].append(found[0])
     first, second = (stacked(parts) for parts in sides)
     return first, second
-
-
-def _written(texts: dict[int, str]) -> Matrix:
-    """Return texts as an array that needs no pickle."""
-    return np.array(json.dumps(texts))
-
-
-def _read(written: Matrix) -> dict[int, str]:
-    return {int(code): text for code, text in json.loads(str(written)).items()}
 
 
 def _block(

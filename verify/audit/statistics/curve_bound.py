@@ -50,21 +50,23 @@ _ROUNDING = 1e-9
 
 
 @final
-class Curve(NamedTuple):
+class BothOrders(NamedTuple):
     """Points (ε, δ) of a claim; the second half are those of the first in the other order."""
 
     epsilons: Floats
     deltas: Floats
 
     @staticmethod
-    def of(epsilons: Floats, deltas: Floats) -> Curve:
+    def of(epsilons: Floats, deltas: Floats) -> BothOrders:
         """Return points with what they imply in the other order: (−ε, 1 − e^{−ε}(1 − δ))."""
         other = -np.expm1(-epsilons) + np.exp(-epsilons) * deltas
-        return Curve(np.append(epsilons, -epsilons), np.append(deltas, other * (1 + _ROUNDING)))
+        return BothOrders(
+            np.append(epsilons, -epsilons), np.append(deltas, other * (1 + _ROUNDING))
+        )
 
 
 def curve_bound(
-    right: int, guesses: int, canaries: int, curve: Curve, level: float
+    right: int, guesses: int, canaries: int, curve: BothOrders, level: float
 ) -> tuple[float, list[int]]:
     """Return (3) rounded up, least near a level, and its points for j = v, v − 1, …"""
     best: tuple[float, list[int]] = 1.0, []
@@ -77,7 +79,7 @@ def curve_bound(
     return best
 
 
-def binding(right: int, guesses: int, canaries: int, curve: Curve, level: float) -> list[int]:
+def binding(right: int, guesses: int, canaries: int, curve: BothOrders, level: float) -> list[int]:
     """Return the points of a curve that bind at a level: for the counts j = v, v − 1, …"""
     factors, deltas, r = np.exp(-curve.epsilons), curve.deltas, guesses
     likely, unlikely = level * right / canaries, level * (r - right) / canaries
@@ -93,7 +95,7 @@ def binding(right: int, guesses: int, canaries: int, curve: Curve, level: float)
     return found
 
 
-def bound(right: int, guesses: int, canaries: int, curve: Curve, points: list[int]) -> float:
+def bound(right: int, guesses: int, canaries: int, curve: BothOrders, points: list[int]) -> float:
     """Return (3) for points of a curve, those of j = v, v − 1, …, rounded up."""
     if not points:
         return 1.0

@@ -49,7 +49,7 @@ from scipy import special
 
 from accountant.numbers.exact import exact
 from verify.audit.statistics import binomial
-from verify.audit.statistics.curve_bound import Curve, curve_bound
+from verify.audit.statistics.curve_bound import BothOrders, curve_bound
 from verify.audit.statistics.exact_test import gaussian_delta
 from verify.audit.statistics.guarantee import Guarantee
 
@@ -76,7 +76,7 @@ class Points(NamedTuple):
     texts: list[tuple[str, str]] | None
 
     def step(self, place: int) -> tuple[str, str, bool]:
-        """Return the point at a place of `Curve.of`."""
+        """Return the point at a place of `BothOrders.of`."""
         back, at = divmod(place, len(self.epsilons))
         if self.texts is not None:
             return *self.texts[at], back > 0
@@ -149,7 +149,7 @@ def least_bound(
         return 1.0, [("0", "1", False)]
     best, places = float(bounds.min()), [int(bounds.argmin())]
     if len(bounds) > 1 and right > 0:
-        curve = Curve.of(points.epsilons, points.deltas)
+        curve = BothOrders.of(points.epsilons, points.deltas)
         value, along = curve_bound(right, guesses, m, curve, level)
         if value < best:
             best, places = value, along

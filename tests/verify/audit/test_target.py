@@ -151,6 +151,18 @@ def test_a_failure_that_depends_on_the_data_is_an_output() -> None:
     assert not private.refuted
 
 
+def test_rare_failures_are_an_event_in_words() -> None:
+    def failing(data: int, rng: np.random.Generator) -> float:
+        output = rng.random()
+        if data and output < 0.02:  # the first runs show numbers alone
+            raise ValueError("no")
+        return output
+
+    found = audit(failing, 1, pairs=[(0, 1)], samples=5000, seed=1, errors_are_outputs=True)
+    assert found.refuted
+    assert "output[0] in {inf, NaN or no number}" in str(found)
+
+
 def test_failures_of_a_block_are_not_told_apart() -> None:
     def block(data: int, size: int, rng: np.random.Generator) -> Any:
         return np.zeros(size)

@@ -6,6 +6,7 @@ training runs, once, for the report; what is counted does not change.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -56,10 +57,11 @@ def _label(name: str, width: int) -> str:
 
 
 def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dict[float, str]:
-    """Return what the codes of an entry stand for."""
-    is_code = isinstance(feature, features.Coordinate) and 0 < feature.index <= (width or 0)
-    if not is_code:
+    """Return what the codes of an entry stand for, and what counts as infinite among numbers."""
+    if not isinstance(feature, features.Coordinate):
         return {}
+    if not 0 < feature.index <= (width or 0):
+        return {math.inf: "inf, NaN or no number"}
     shown = {float(code): shortened(repr(text)) for code, text in texts.items()}
     return {0.0: "a number", -1.0: "none", **shown}
 

@@ -51,7 +51,12 @@ OTHER_WORDS = {
 }
 """What an option is called in Python: a list, a choice of functions, or the other way round."""
 SAID_BY: dict[str, tuple[Any, ...]] = {
-    "audit": (verify.audit.audit, verify.audit.audit_until_refuted, dpassay.verify),
+    "audit": (
+        verify.audit.audit,
+        verify.audit.audit_until_refuted,
+        verify.audit.same_noise,
+        dpassay.verify,
+    ),
     "audit-one-run": (dpassay.audit_one_run, dpassay.canaries_needed),
     "audit-samples": (verify.audit.audit_samples, dpassay.verify),
     "audit-scores": (dpassay.audit_scores,),

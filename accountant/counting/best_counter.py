@@ -301,7 +301,7 @@ def _calibrated(
         return counter
     if isinstance(build, type) and issubclass(build, PartlyShown):
         # of Laplace noise only the measurements have an exact profile
-        arguments = {**arguments, "releases": "measurements"}
+        arguments = {**arguments, "released": "measurements"}
     found: Mechanism = calibrate(build, target, **arguments).mechanism
     assert isinstance(found, LinearCounter)
     return found.releasing("outputs") if isinstance(found, PartlyShown) else found

@@ -98,7 +98,7 @@ def expected(argument: str, value: object, requirement: str, remedy: str = "") -
     Expected scale=-1 > 0. The scale of the noise is a positive number.
     """
     try:
-        shown = repr(value) if isinstance(value, str) else str(value)
+        shown = repr(value) if isinstance(value, str) else " ".join(str(value).split())
     except ValueError:  # Python prints no integer of more than 4300 digits
         shown = f"<{type(value).__name__} of thousands of digits>"
     return InvalidInputError(

@@ -16,6 +16,7 @@ from accountant.core.drawing import Drawable
 from accountant.core.inverse_noise import InverseNoise
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import SECURE, Randomness
+from accountant.core.validate import integer
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.release.lattice import LatticeSampler
@@ -140,7 +141,8 @@ class Mechanism(Drawable, Description, ABC):
         rng
             Draws the noise. A generator of NumPy is for tests and simulation: it can be guessed.
         """
-        found = self.releases(value, 1 if size is None else size, rng)
+        times = 1 if size is None else integer("size", size, least=0)
+        found = self.releases(value, times, rng)
         return found[0] if size is None else found
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:

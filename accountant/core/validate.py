@@ -278,9 +278,9 @@ class OneOf(Field[str, str]):
 
     def read(self, value: str) -> str:
         """Require one of the texts."""
-        if value not in self._names:
+        if not isinstance(value, str) or value not in self._names:
             listed = ", ".join(map(repr, self._names))
-            near = suggestion(str(value), self._names)
+            near = suggestion(str(value), self._names, listed=False)
             raise expected(self._name, value, f"to be one of {listed}", near)
         return value
 
@@ -335,12 +335,15 @@ def integer(name: str, value: object, *, least: int | None = None) -> int:
         if number is None or number.denominator != 1:
             raise expected(name, value, "to be an integer", "Give a whole number.")
         value = number.numerator
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    try:
+        result = operator.index(value)  # type: ignore[arg-type]  # what is no integer is refused
+    except TypeError:
+        result = None
+    if isinstance(value, bool) or result is None:
         remedy = "Write it without a decimal point."
         if not isinstance(value, (bool, float, Decimal)):
             remedy = "Give a whole number; several mechanisms stand in one list."
         raise expected(name, value, "to be an integer", remedy)
-    result = operator.index(value)
     if least is not None and result < least:
         raise expected(name, result, f"≥ {least}", f"Give a whole number from {least} on.")
     return result

@@ -40,7 +40,7 @@ def _formula(proved: Callable[[str, str], object]) -> Callable[[str, str], str]:
     """Return a reader of formulas, "" for none, that are proved to be what they should be."""
 
     def read(name: str, value: str) -> str:
-        if value != "":
+        if _is_given(name, value):
             proved(value, name)
         return value.strip()
 
@@ -49,7 +49,13 @@ def _formula(proved: Callable[[str, str], object]) -> Callable[[str, str], str]:
 
 def _derivative(name: str, value: str) -> str:
     """Return the density of a formula of a distribution function."""
-    return "" if value == "" else density_of(value, name)
+    return density_of(value, name) if _is_given(name, value) else ""
+
+
+def _is_given(name: str, value: object) -> bool:
+    if not isinstance(value, str):
+        raise expected(name, value, "to be a text such as 'exp(-abs(x)**3)'")
+    return value != ""
 
 
 @declared

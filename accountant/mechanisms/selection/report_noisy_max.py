@@ -38,7 +38,8 @@ _LEAST = 2
 _KNOWN = 3
 """Candidates up to which ρ with Gaussian noise is known exactly."""
 _FEW = ((1, 7), (1, 5), (1, 4), (1, 3), (1, 2), (2, 4), (2, 3), (2, 2), (3, 3))
-"""Candidates of equal scores that rise, and others; no other sizes are known to be worse by 1 %."""
+"""Candidates of equal scores that rise, and others; no other sizes are known to be worse by 1 %
+where ε ≤ 0.9t. Nearer to t more others are: at 0.99t one against six by 13 %."""
 
 
 @declared

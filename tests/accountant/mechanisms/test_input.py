@@ -7,17 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from accountant.geometry.ellipse import optimal_ellipse
 from accountant.mechanisms import (
+    AdditiveNoise,
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
     Guaranteed,
     IntegerNoise,
     KaryTree,
+    KNorm,
     Laplace,
     RandomizedResponse,
     Tabulated,
@@ -57,6 +60,7 @@ def test_the_notation_reads_back(text: str) -> None:
     assert text in READ_BACK or repr(mechanism) == text
 
 
+TWO_BY_TWO = np.array([[1, 2], [3, 4]])
 BAD: list[list[str]] = rows(Path(__file__).with_name("bad.txt"))
 
 
@@ -77,6 +81,10 @@ def test_bad_input_is_named(text: str, message: str) -> None:
         (lambda: Gaussian(True), "not a truth value"),
         (lambda: Laplace(0.0), "Expected scale=0.0 > 0"),
         (lambda: Laplace(cast(int, None)), "not NoneType"),
+        (lambda: KaryTree(cast(Any, TWO_BY_TWO), 3, 1), "steps=[[1 2] [3 4]] to be an integer"),
+        (lambda: KNorm(1, 2, cast(Any, TWO_BY_TWO)), "norm=[[1 2] [3 4]] to be one of"),
+        (lambda: AdditiveNoise(cast(Any, ["x"])), "density=['x'] to be a text"),
+        (lambda: AdditiveNoise(cdf=cast(Any, TWO_BY_TWO)), "cdf=[[1 2] [3 4]] to be a text"),
         # binary fractions do not sum to 1
         (lambda: IntegerNoise([0.1, 0.2, 0.7], 0), "of sum 1, not 0.99999999999999997"),
         (lambda: Tabulated(["0.5", "0.5"], [0.1, 0.2, 0.7]), "Expected q of sum 1"),

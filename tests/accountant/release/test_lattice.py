@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -260,6 +260,10 @@ def test_bad_shapes_and_mechanisms() -> None:
         DiscreteKaryTree(2, 2, 1).release([0, 2], rng=rng)
     with pytest.raises(InvalidInputError, match="2 inputs"):
         KaryTree(2, 2, 1).release([0, 1, 1], rng=rng)
+    with pytest.raises(InvalidInputError, match="size=-1 ≥ 0"):
+        Gaussian(1).release(0, -1, rng=rng)
+    with pytest.raises(InvalidInputError, match=r"size=1\.5 to be an integer"):
+        RandomizedResponse(1).release(0, cast(Any, 1.5), rng=rng)
     with pytest.raises(NotApplicableError, match="inner"):
         PoissonSubsampled(Gaussian(1), "0.1").release(1, rng=rng)
     with pytest.raises(NotApplicableError, match="no lattice sampler is known"):

@@ -56,7 +56,7 @@ from flint import arb
 from accountant.core.pair import MirroredPair, Pair, Tails
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import START_PRECISION, Interval
+from accountant.numbers.interval import START_PRECISION, Interval, enclose
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair, largest_divergence
 from accountant.pairs.two_candidates import STEPS
@@ -402,9 +402,17 @@ class UnequalMaximaPair(MirroredPair):
             return reduce(arb.max, (pair.hockey_stick(epsilon) for pair in pairs)).min(one)
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
-        """Return that of the noise of one score up to −t, where both have H(ε) = 1 − e^ε."""
-        found = self._noise.inverse(delta, relative_width)
-        return found if exact(found.upper) <= -self.distance else None
+        """Return that of the noise of one score, an upper bound, where it is known to be near t.
+
+        Up to −t it is the same: both have H(ε) = 1 − e^ε.
+        """
+        found = self._noise.inverse(delta, min(relative_width, self._noise.usual_width))
+        if exact(found.upper) <= -self.distance:
+            return found
+        near = self.distance * ExactReal.of_rational(1 - relative_width / 2)
+        if self.hockey_stick(near) > delta.ball():
+            return Interval(enclose(near.ball).lower, found.upper)
+        return None
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of the noise of one score."""

@@ -15,7 +15,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import laplace
 
 import dpassay
-from accountant.mechanisms import Composed, ReportNoisyMax
+from accountant.mechanisms import Composed, Laplace, ReportNoisyMax
 from accountant.numbers.exact import exact
 from accountant.pairs.maxima import MaximaPair
 from accountant.questions import guarantees, profile
@@ -105,6 +105,12 @@ def test_bounds_with_laplace_noise() -> None:
         assert 0.1039 < float(found.lower) < float(found.upper) < most
         assert float(found.lower) >= last * (1 - 1e-9)
         last = float(found.lower)
+
+
+@pytest.mark.parametrize("delta", ["1e-3", "1e-9", "1e-30"])
+def test_the_upper_end_of_epsilon_is_at_most_that_of_one_noise(delta: str) -> None:
+    found = profile.epsilon(ReportNoisyMax("Laplace", 4, 12), delta)
+    assert found.lower < found.upper <= profile.epsilon(Laplace(2), delta).upper < 0.5
 
 
 @given(st.lists(st.floats(-5, 0), min_size=1, max_size=7), st.floats(-8, 8))

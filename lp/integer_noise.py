@@ -27,6 +27,7 @@ from flint import arb, fmpq
 
 from accountant.errors import DpassayError, UndecidedError
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
+from accountant.numbers.exact import in_short
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from lp.certificate import Ratio, rounded
@@ -391,7 +392,7 @@ def _infeasible(problem: IntegerNoiseProblem, reason: DpassayError) -> DpassayEr
         without.append(f"without monotone it is {free.value}")
     return InfeasibleError(
         f"No noise on -{problem.support}..{problem.support}{falling}{fixed} has delta="
-        f"{float(problem.delta):.6g}: the least is {least.value}"
+        f"{in_short(problem.delta)}: the least is {least.value}"
         f"{''.join(f'; {text}' for text in without)}. Give a larger delta"
         f"{', another error_free' if fixed else ''} or a larger support."
     )

@@ -4,19 +4,21 @@ Iterative refinement of linear programs (Gleixner, Steffy and Wolter, 2016), fro
 the solution of a basis is computed over balls; what it violates is magnified by powers of two and
 put in the place of bounds and costs; the solver, warm from this basis, then finds a better one.
 Costs come first, with the violated bounds moved out to where the point is; then the true bounds.
-The answer is still a guess; `lp.certificate` makes bounds of it.
+Where floats stay far from the optimum `lp.pivot` finishes. The answer is still a guess;
+`lp.certificate` makes bounds of it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from flint import arb
 
 from accountant.errors import UndecidedError
 from lp.elimination import basic_solution
+from lp.pivot import Limits, Optimal, finished
 from lp.problem import Value
 from lp.program import Evaluated
 from lp.solve import Basis, Highs, InfeasibleError, SolverError
@@ -31,21 +33,13 @@ _LESS = 4
 """log₂ of how much less is magnified after each of them: the solver failed at more."""
 
 
-class Optimal(NamedTuple):
-    """A basis with its point and multipliers."""
-
-    basis: Basis
-    point: list[Value]
-    multipliers: list[Value]
-
-
 def optimal_basis(
     program: Evaluated, solver: Highs, basis: Basis, bits: int, *, visible: int | None = None
 ) -> Optimal:
     """Return a basis no value and no reduced cost of which is below −2^−bits in the scaling.
 
     With `visible`, those that are above −2^−visible in the unit of the objective stay: the
-    optimum does not show them. Where the solver gains no more, the best basis is returned.
+    optimum does not show them. Where the solver gains no more, `lp.pivot` goes on.
 
     Raises UndecidedError where the first basis is not seen to be regular.
     """
@@ -81,8 +75,10 @@ def optimal_basis(
             best, least, stalled = found, max(wrong, dear), 0
         else:
             stalled += 1
-        if least == -math.inf or stalled == _PATIENCE:
+        if least == -math.inf:
             return best
+        if stalled == _PATIENCE:
+            break
         if dear > -math.inf:
             gain = max(gain, -int(dear)) - _LESS * stalled
             lower, sides = np.minimum(-values, 0), np.zeros(len(fixed))
@@ -92,7 +88,8 @@ def optimal_basis(
             basis = solver.correct(lower, sides, _magnified(costs, gain))
             found = Optimal(basis, *basic_solution(program, *basis))
         except (SolverError, InfeasibleError, UndecidedError):
-            return best
+            break
+    return finished(program, form, best, Limits(low.tolist(), cheap.tolist(), -bits))
 
 
 def _floats(values: Sequence[Value], exponents: NDArray[np.int64]) -> NDArray[np.float64]:

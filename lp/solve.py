@@ -56,6 +56,8 @@ class Highs:
             self._solver.setOptionValue(option, value)
         if len(form.bounds) > _MANY_ROWS:
             self._solver.setOptionValue("presolve", "on")
+        most = _ITERATIONS * (len(form.bounds) + len(form.column_exponents))
+        self._solver.setOptionValue("simplex_iteration_limit", most)
         model = highspy.HighsLp()
         model.num_row_, model.num_col_ = len(form.bounds), columns + slacks
         model.col_cost_ = np.concatenate([form.cost, np.zeros(slacks)])
@@ -132,6 +134,8 @@ _FAR = 1e30
 """What the solver takes for infinite."""
 _LARGEST_COST = 1e10
 """Largest cost of a correction: larger ones cost the solver its digits."""
+_ITERATIONS = 5
+"""Iterations for each row and column after which the solver is stopped: it turns in a circle."""
 _MANY_ROWS = 10_000
 """Rows from which on the solver's presolve saves time."""
 _OPTIONS: dict[str, Any] = {

@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 
 from accountant.errors import UndecidedError
 from accountant.mechanisms.counting.count_noise_law import CountNoise
+from lp import solve
 from lp.certificate import Ratio, dual_bound
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
@@ -152,6 +153,16 @@ def test_an_optimum_that_floating_point_cannot_follow(support: int) -> None:
 
 
 LOCATION = Path(__file__).resolve().parents[2] / "benchmarks" / "closed_form.py"
+
+
+def test_a_solver_that_turns_in_a_circle_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(solve._OPTIONS, "time_limit", 20.0)
+    problem = CountNoiseProblem(
+        ratio=20, eta="47/50", support=4, max_count=20, objective="true-delta"
+    )
+    delta = optimal_count_noise(problem).delta
+    assert Fraction(37, 100) in delta
+    assert narrow(delta, Fraction(1, 10**15))
 
 
 @pytest.fixture(scope="module")

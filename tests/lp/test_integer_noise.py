@@ -54,6 +54,22 @@ def test_law_is_private_and_the_optimum_narrow(
     assert found.mechanism.mean() == 0
 
 
+@pytest.mark.parametrize(
+    ("objective", "support", "options"),
+    [
+        ("delta", 48, {"epsilon": "1"}),
+        ("delta", 100, {"ratio": "3/2"}),
+        ("delta", 16, {"epsilon": "2", "error_free": "1/1000000"}),
+        ("variance", 100, {"epsilon": "2", "delta": "1e-9"}),
+        ("absolute", 32, {"epsilon": "8", "delta": "1e-30"}),
+    ],
+)
+def test_the_optimum_is_narrow_where_floats_stay_far_from_it(
+    objective: str, support: int, options: dict[str, str]
+) -> None:
+    assert narrow(_solve(objective, support, sensitivity=2, **options).value, Fraction(1, 10**27))
+
+
 @pytest.mark.parametrize("ratio", ["1", "21/20", "3/2", "2", "3", "54"])
 @pytest.mark.parametrize("delta", ["0.3", "0.03", "1e-4"])
 def test_unit_sensitivity_has_a_formula(ratio: str, delta: str) -> None:
@@ -112,7 +128,7 @@ def test_any_tests_give_a_valid_bound() -> None:
 
 
 def test_infeasible_names_the_least_delta() -> None:
-    with pytest.raises(InfeasibleError, match=r"delta=1e-06: the least is 0\.0000209805988"):
+    with pytest.raises(InfeasibleError, match=r"delta=1e-6: the least is 0\.0000209805988"):
         _solve("variance", 10, epsilon=1, delta="1e-6")
     with pytest.raises(InfeasibleError, match=r"P\(Z = 0\) = 9/10 .* another error_free"):
         _solve("variance", 10, epsilon=1, delta="1e-2", error_free="0.9")

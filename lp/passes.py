@@ -21,6 +21,8 @@ from lp.program import Program, scaled
 from lp.refine import optimal_basis
 from lp.solve import Basis, Highs, InfeasibleError, SolverError
 
+_GUARDS = (2, 4, 8)
+"""Times the bits of a solution that its basis is solved with: more where elimination eats them."""
 GUARD_DIGITS = 12
 """Digits, or bits, beyond what is asked for, so that rounding does not show."""
 _OFFSETS = (0, 12, 24, 48, 96, -12, -24)
@@ -77,11 +79,16 @@ def polished(
 
     `bits` and `visible` are those of `lp.refine.optimal_basis`, which may raise UndecidedError.
     """
-    with ctx.workprec(2 * bits + 128):
-        value = ratio()
-        optimal = optimal_basis(program.at(arb(value)), solver, basis, bits, visible=visible)
-        if exactly and isinstance(value, fmpq):
-            return basic_solution(program.at(value), *optimal.basis)
+    for guard in _GUARDS:
+        with ctx.workprec(guard * (bits + 64)):
+            value = ratio()
+            optimal = optimal_basis(program.at(arb(value)), solver, basis, bits, visible=visible)
+            if exactly and isinstance(value, fmpq):
+                return basic_solution(program.at(value), *optimal.basis)
+        basis, found = optimal.basis, (*optimal.point, *optimal.multipliers)
+        balls = (value for value in found if isinstance(value, arb))
+        if all(b.rad() < arb(2) ** -bits or b.rel_accuracy_bits() > bits for b in balls):
+            break
     return optimal.point, optimal.multipliers
 
 

@@ -155,6 +155,11 @@ def test_an_optimum_that_floating_point_cannot_follow(support: int) -> None:
 LOCATION = Path(__file__).resolve().parents[2] / "benchmarks" / "closed_form.py"
 
 
+def test_an_eta_of_1e_12_has_its_digits() -> None:
+    problem = CountNoiseProblem(ratio="3/2", eta="1e-12", support=30, max_count=33)
+    assert narrow(optimal_count_noise(problem).delta, Fraction(1, 10**20))
+
+
 def test_a_solver_that_turns_in_a_circle_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(solve._OPTIONS, "time_limit", 20.0)
     problem = CountNoiseProblem(

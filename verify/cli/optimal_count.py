@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from accountant.errors import InvalidInputError, UndecidedError
-from verify.cli.optimal_shared import DrawLaws, Kind, add_files, shown, values
+from verify.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown, values
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
 from verify.tables import columns
 
@@ -174,14 +174,14 @@ def _show(solution: Solution, options: argparse.Namespace) -> None:
         say(f"  law of {label}")
         for z, mass in enumerate(law, start=lowest):
             if mass:
-                own = f"   α_{z} = {float(star[z]):.12g}" if z in star else ""
-                say(f"    P(Z = {z:3}) = {mass:<18.12g}{own}".rstrip())
+                own = f"   α_{z} = {digits(star[z])}" if z in star else ""
+                say(f"    P(Z = {z:3}) = {digits(mass):<18}{own}".rstrip())
     if options.alphas:
         first = solution.problem.support if star else solution.problem.min_count
         for n, _ in enumerate(solution.laws, start=first):
             say(f"  weights of n = {n}")
             for (i1, i2), alpha in solution.alphas(n).items():
-                say(f"    α[{i1},{i2},{n}] = {float(alpha):.12g}")
+                say(f"    α[{i1},{i2},{n}] = {digits(alpha)}")
 
 
 def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.optimal_shared import DrawLaws, Kind, add_files, shown
+from verify.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown
 from verify.cli.shell import Command, add_output_options, say
 from verify.tables import columns
 
@@ -151,7 +151,7 @@ def _show(solution: IntegerNoiseSolution, _: argparse.Namespace) -> None:
     say("  law")
     for z, mass in enumerate(solution.side()):
         if mass:
-            say(f"    P(Z = {'±' if z else ' '}{z:<3}) = {float(mass):.12g}")
+            say(f"    P(Z = {'±' if z else ' '}{z:<3}) = {digits(mass)}")
 
 
 def _laws(solution: IntegerNoiseSolution) -> tuple[list[tuple[str, int, list[float]]], str]:

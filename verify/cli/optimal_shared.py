@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, final
 
@@ -32,6 +33,15 @@ def write_certificate(path: str, data: dict[str, Any]) -> None:
     sealed = data | {"seal": seal.seal(data)}
     Path(path).write_text(json.dumps(sealed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     note(f"certificate: {path}")
+
+
+def digits(value: Fraction | float) -> str:
+    """Return twelve digits, with the exponents that enclosures are printed with.
+
+    >>> digits(Fraction(1, 3)), digits(5e-5), digits(1.25e-8)
+    ('0.333333333333', '0.00005', '1.25e-8')
+    """
+    return f"{Decimal(f'{float(value):.12g}'):g}"
 
 
 def values(given: Sequence[str] | None) -> list[str | None]:

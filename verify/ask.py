@@ -20,7 +20,9 @@ from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected, forgiving, suggestion
 from accountant.numbers.exact import Number, exact, in_short
 from verify.claim import Claim
+from verify.needed_noise import needed_noise
 from verify.sentence import read_guarantee, read_sentence
+from verify.verdict import Finding
 
 if TYPE_CHECKING:
     from accountant.budget.calibrate import Calibration
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from accountant.geometry.workload import Workload
     from verify.checker import Checked
     from verify.compare import Budget, Comparison
-    from verify.verdict import Finding
+
+Finding.adviser = staticmethod(needed_noise)  # which lies above the trusted kernel
 
 _ONE_CLAIM = (
     "Name one claim: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1, rho=0.5, or in words "
@@ -90,7 +93,7 @@ def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
     if isinstance(about, str):
         about, said = read_sentence(about)
         words = said_once(said, words)
-    claims = claims_about(read_mechanism(about), **words)
+    claims = claims_about(read_mechanism(about), source="Python", **words)
     if len(claims) != 1:
         raise InvalidInputError(f"Expected one claim about the mechanism. {_ONE_CLAIM}")
     return claims[0]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -97,6 +97,9 @@ class Finding(msgspec.Struct, Drawable, frozen=True, kw_only=True):
     cases: int = 1
     """How many cases were decided."""
     seconds: float = 0.0
+    adviser: ClassVar[Callable[[Finding], str]] = staticmethod(lambda _: "")
+    """Says with which noise a refuted claim is true: set by `verify.ask`, as no certificate may
+    depend on what calibrates."""
 
     @property
     def is_stricter(self) -> bool:
@@ -115,8 +118,11 @@ class Finding(msgspec.Struct, Drawable, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """Return the verdict, the claim, the reason, and what is true where the claim is not."""
         text = f"{self.verdict.value}: {floats_in_short(self.formal)}\n{self.reason}"
-        remedy = self.true_from if self.verdict is Verdict.REFUTED else ""
-        return f"{text}\nIt is {floats_in_short(remedy)}." if remedy else text
+        if self.verdict is not Verdict.REFUTED:
+            return text
+        noise, least = type(self).adviser(self), floats_in_short(self.true_from)
+        remedy = "; ".join(part for part in (noise, least) if part)
+        return f"{text}\nIt {'' if noise else 'is '}{remedy}." if remedy else text
 
     @property
     def true_from(self) -> str:

@@ -13,7 +13,8 @@ from figures import event, tradeoff
 from figures.pages import svg
 from figures.pages.template import render
 from verify import report
-from verify.remedy import COMMAND_LINE, remedy
+from verify.needed_noise import TYPED
+from verify.remedy import remedy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +65,7 @@ def page(outcomes: Sequence[Outcome], command: Sequence[str]) -> str:
         entries=entries,
         counts=report.counts([finding for finding, _ in found]),
         meanings=_MEANINGS,
-        typed=COMMAND_LINE,
+        typed=TYPED,
         opened=len(found) <= _DRAWN,
         command=shlex.join(command),
     )

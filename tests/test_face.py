@@ -349,8 +349,9 @@ def test_print_shows_what_was_decided() -> None:
     compared = dpassay.compare(
         epsilon=1, delta=1e-6, workload="Count()", only=["Laplace"], simulated=False
     )
-    first, _, header, *rows = str(compared).splitlines()
-    assert first.startswith("Use `DiscreteLaplace(scale=")
+    first, about, (header, *rows), _ = (part.splitlines() for part in str(compared).split("\n\n"))
+    assert first[0].startswith("Use `DiscreteLaplace(scale=")
+    assert [line.split()[0] for line in about] == ["budget", "workload", "release"]
     assert header.split()[:3] == ["mechanism", "verdict", "noise"]
     assert len(rows) == len(compared.rows)
 

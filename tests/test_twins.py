@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -127,7 +128,20 @@ def test_what_python_says_of_a_verdict_and_a_conversion_is_on_the_screen(
     found = str(dpassay.verify(claim)).splitlines()
     main(["verify", claim])
     said = capsys.readouterr().out
-    for words in (found[0].partition(": ")[2], found[1], found[2].removeprefix("It is ")[:-1]):
+    for words in (found[0].partition(": ")[2], found[1], re.sub("^It (is )?", "", found[2])[:-1]):
         assert words in said
+    assert "needs standard_deviation ≥ 3.7307; true at" in found[2]
     main(["convert", "--mu", "1", "--delta", "1e-6", "--quiet"])
     assert capsys.readouterr().out == f"{dpassay.convert(mu=1, delta='1e-6')}\n"
+
+
+def test_python_prints_the_decision_of_a_comparison_as_the_command_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["compare", "Counts(9, 2)", "--mu", "0.5"], commands=[COMPARE])
+    typed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    asked = str(dpassay.compare("Counts(9, 2)", mu="0.5")).splitlines()
+    for line in asked:
+        assert line.replace("left_out says", "--details says").split() in typed
+    assert len(asked) == len(typed)
+    assert any(line.startswith("left out: ") for line in asked)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,7 +23,8 @@ Calibrate every mechanism that can release a workload to the least noise that a 
 prove its guarantee, compute its error exactly, and confirm it by simulation.
 
 workloads:
-  Count(sensitivity=1), Counts(dimension=d, sparsity=k), Histogram(bins=d),
+  Count(sensitivity=1); Counts(dimension=d, sparsity=k), of which a person changes at most k;
+  Histogram(bins=d), of which a person changes one;
   Mean(lower=0, upper=1, records=n), BoundedSum(bounds=[...]),
   GroupedCounts(groups=m, dimension=d), PrefixSums(steps=n),
   Training(batch_size=b, dataset_size=n, epochs=e),
@@ -264,9 +264,7 @@ def _print(
         if (row := output.advised(found)) is not None:
             say(repr(row.found.mechanism))
         return
-    facts = [("budget", str(found.budget)), ("workload", repr(found.workload))]
-    if code := output.release_code(found):
-        facts.append(("release", code))
+    facts = output.facts(found)
     lines = output.table(found)
     if data:
         lines[0].append("rmse / true")
@@ -297,18 +295,14 @@ def _notes(found: Comparison, sweeps: list[Sweep], *, details: bool) -> list[str
     """Return what is said below the table; with details, why a candidate is left out."""
     from verify.compare import output
 
-    notes = output.best_lines(found)
-    notes += [f"{row.candidate.name}: {row.why}" for row in found.rows if not row.is_private]
+    notes = [*output.best_lines(found), *output.struck_out(found)]
     for entry in sweeps:
         if not entry.crossovers:
             notes.append(f"{entry.parameter}: the same candidate is best all along")
         notes += [str(crossing) for crossing in entry.crossovers]
     if details:
         return notes + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
-    if found.left_out:
-        names = [re.sub(r"( \(.*\))? as published$", "", left.name) for left in found.left_out]
-        notes.append(f"left out: {'; '.join(names)} (--details says why)")
-    return notes
+    return notes + output.left_out(found, "--details says why")
 
 
 def _write(

@@ -119,10 +119,12 @@ class Comparison(Drawable):
 
     def __str__(self) -> str:
         """Return the decision, and the table that it rests on."""
-        from verify.compare.output import best_lines, headline, table
+        from verify.compare.output import best_lines, facts, headline, left_out, struck_out, table
         from verify.tables import columns
 
-        parts = [headline(self), columns(table(self)), "\n".join(best_lines(self))]
+        about = [f"{name:8}  {text}" for name, text in facts(self)]
+        notes = [*best_lines(self), *struck_out(self), *left_out(self, "left_out says why")]
+        parts = [headline(self), "\n".join(about), columns(table(self)), "\n".join(notes)]
         return floats_in_short("\n\n".join(filter(None, parts)))
 
     def to_dict(self) -> dict[str, Any]:

@@ -54,12 +54,18 @@ def headline(found: Comparison) -> str:
         if other.is_private and not _alike(found, other) and ratio:
             parts.append(f"next best ({other.candidate.name}) {_worse(ratio)}")
             break
+    else:
+        alike = [row for row in found.rows if row.is_private and row is not best]
+        if alike:
+            simplest = min(alike, key=_effort)
+            parts.append(f"{simplest.candidate.name} is as good to {100 * _ALIKE:g} %")
     what = _advised(best)
     if isinstance(found.workload, Training):
         what = f"{best.candidate.name} with {what} in every step"
     elif best.found.layout is Layout.EACH and found.workload.answers > 1:
         what = f"{what} on every answer"
-    return f"Use {what}: {'; '.join(parts)}"
+    decision = "Use" if found.complete else "Interrupted; best so far:"
+    return f"{decision} {what}: {'; '.join(parts)}"
 
 
 def advised(found: Comparison) -> Row | None:
@@ -68,6 +74,11 @@ def advised(found: Comparison) -> Row | None:
     if not close:
         return None
     return min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST)
+
+
+def _effort(row: Row) -> tuple[bool, int]:
+    """Order mechanisms by how simple they are: the same noise on every answer, a short name."""
+    return row.found.layout is not Layout.EACH, len(repr(row.found.mechanism))
 
 
 def _alike(found: Comparison, row: Row) -> bool:
@@ -93,6 +104,24 @@ def release_code(found: Comparison) -> str:
     if len(repr(mechanism)) > _LONGEST:
         return ""
     return f'dpassay.parse("{mechanism!r}").release({found.workload.input})'
+
+
+def facts(found: Comparison) -> list[tuple[str, str]]:
+    """Return what the decision is about, and the line that releases: names and texts."""
+    said = [("budget", str(found.budget)), ("workload", repr(found.workload))]
+    code = release_code(found)
+    return [*said, ("release", code)] if code else said
+
+
+def struck_out(found: Comparison) -> list[str]:
+    """Say of each candidate that exceeds the budget why it does."""
+    return [f"{row.candidate.name}: {row.why}" for row in found.rows if not row.is_private]
+
+
+def left_out(found: Comparison, where: str) -> list[str]:
+    """Name the candidates that were not judged, and `where` it is said why."""
+    names = [re.sub(r"( \(.*\))? as published$", "", left.name) for left in found.left_out]
+    return [f"left out: {'; '.join(names)} ({where})"] if names else []
 
 
 def _plain(value: Interval | None) -> str:

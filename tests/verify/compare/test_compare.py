@@ -430,6 +430,7 @@ def test_an_interruption_keeps_what_was_judged() -> None:
     assert not found.complete
     assert {entry.candidate.name for entry in found.rows} == set(seen[:2])
     assert found.to_json()["complete"] is False
+    assert str(found).startswith("Interrupted; best so far: `")
 
 
 @pytest.mark.parametrize("text", ["Counts(", "Laplace(scale=1)", "3"])

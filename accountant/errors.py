@@ -190,10 +190,16 @@ _OTHER_WORDS = {
     "compute_epsilon": ("epsilon",),
     "target_epsilon": ("epsilon",),
     "target_delta": ("delta",),
-    "k": ("selected", "candidates", "count"),
+    "k": ("selected", "candidates", "count", "sparsity"),
+    "f": ("flip",),
+    "l0": ("sparsity",),
+    "l0_sensitivity": ("sparsity",),
+    "contributions": ("sparsity",),
+    "max_contributions": ("sparsity",),
     "treeaggregation": ("BinaryTree",),
     "r1smg": ("RankOneGaussian",),
     "composition": ("Composed",),
+    "product": ("Composed",),
     "neighbors": ("neighbours", "adjacency"),
     "neighbours": ("adjacency",),
     "neighboring_relation": ("neighbours", "adjacency"),
@@ -202,7 +208,7 @@ _OTHER_WORDS = {
     "privacy_loss": ("loss_cdf",),
 }
 """What others call an argument, a value or a mechanism, with the names that it may have here."""
-_LEFT_OUT = {
+_OTHERWISE = {
     **dict.fromkeys(
         ("max_grad_norm", "l2_norm_clip", "clipping_norm", "clip_norm", "clip"),
         ("noise_multiplier", "Leave it out: the noise multiplier is noise over clipping norm."),
@@ -211,8 +217,21 @@ _LEFT_OUT = {
         ("orders", "alphas", "accountant"),
         ("noise_multiplier", "Leave it out: no accountant is chosen, the answer is proved."),
     ),
+    **dict.fromkeys(
+        ("sparsity", "l0", "l0_sensitivity", "contributions", "max_contributions"),
+        ("bins", "A record is in one bin. One person in several: Counts(dimension=…, sparsity=…)."),
+    ),
+    **dict.fromkeys(
+        ("studentt", "student", "student_t", "students_t", "tdistribution"),
+        ("AdditiveNoise", 'Write its density: AdditiveNoise("(1 + x**2/3)**(-2)") has 3 degrees.'),
+    ),
+    "cauchy": ("AdditiveNoise", 'Write its density: AdditiveNoise("1/(1 + x**2)").'),
+    "gumbel": (
+        "ReportNoisyMax",
+        'The noise is named in quotes: ReportNoisyMax("Gumbel", scale=2, candidates=10).',
+    ),
 }
-"""What others ask for and is not needed: with the argument that it belongs to, and why."""
+"""What others ask for and is written otherwise: with a name that is known there, and what to do."""
 _RATE = "the sampling probability times the dataset's size"
 _OTHER_NUMBERS = {
     ("sigma", "parameter"): "the square of sigma",
@@ -240,7 +259,7 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
         if name in known:
             number = _OTHER_NUMBERS.get((unknown.lower(), name))
             return f"Did you mean {name!r}{f', {number}' if number else ''}?"
-    beside, why = _LEFT_OUT.get(unknown.lower(), ("", ""))
+    beside, why = _OTHERWISE.get(unknown.lower(), ("", ""))
     if beside in known:
         return why
     near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)

@@ -27,6 +27,7 @@ _KNOWN: Mapping[str, type] = ChainMap(dict(WORKLOADS), DESCRIPTIONS)  # type: ig
 _NOUNS = ("mechanism", "workload")
 _MAX_LENGTH = 1_000_000
 """Characters of one text that is read: a longer one is no mechanism, and fills the memory."""
+_ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Load)
 _REMEDY = 'Write a mechanism such as Gaussian("1.1"), or Composed(Gaussian("1.1"), 10).'
 
 
@@ -63,6 +64,8 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
         why = ": its brackets do not match" if _unmatched(source) else ""
         if noun in _NOUNS and (name := source.partition(" ")[0]) in _KNOWN:
             remedy = f"Write {name}({', '.join(f'{given}=…' for given in argument_names(name))})."
+        elif noun in _NOUNS and (near := suggestion(_joined(source), _names(noun), listed=False)):
+            remedy = near
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}{why}. {remedy}") from None
     if isinstance(tree, ast.Name) and noun in _NOUNS:  # a name alone says which arguments it needs
         tree = ast.Call(tree, [], [])
@@ -170,12 +173,25 @@ def _lines(source: str) -> list[bytes]:
 
 
 def _refused(node: ast.expr, source: str) -> InvalidInputError:
+    nodes = list(ast.walk(node))
+    letters = sorted({each.id for each in nodes if isinstance(each, ast.Name)})
+    is_arithmetic = all(isinstance(each, _ARITHMETIC) for each in nodes)
+    if letters and is_arithmetic and "x" not in letters:  # the x of a density
+        return InvalidInputError(
+            f"Expected a value, not {_segment(node, source)!r}. Write a number for "
+            f'{", ".join(letters)}; a word stands in quotes, such as "Gumbel".'
+        )
     return InvalidInputError(
         f"Expected a number, a string, a list or a mechanism, not {_segment(node, source)!r}. "
         "The notation is never evaluated: words, densities and roots are text in quotes, such as "
         '"sqrt(2)"; a ratio of two numbers, such as 256/60000, needs none; other formulas stand '
         "in a claim file."
     )
+
+
+def _joined(text: str) -> str:
+    """Return the words of a name as one: `exponential mechanism`."""
+    return "".join(text.split()) if re.fullmatch(r"[A-Za-z' -]+", text) else ""
 
 
 def _unmatched(text: str) -> bool:

@@ -27,6 +27,9 @@ _KIND = re.compile(
     r"(?:,?\s+(?:with|for|where)\s+(?P<rest>.+=.+))?",
     re.DOTALL,
 )
+_WORD = re.compile(r"[^\W\d]\s")
+"""What is no number, such as "not "."""
+_LOGARITHM = re.compile(r"\b(?:ln|log) (?=[0-9(])")
 _FORMS = (
     'Write "Gaussian(3) is (1, 1e-5)-DP", "… is 0.1-zCDP", "… is 0.5-GDP" or "… is (10, 0.6)-RDP" '
     '(order, divergence), and nothing after it but ", for neighbours by add-remove" (or "under '
@@ -86,7 +89,7 @@ def read_guarantee(text: str) -> dict[str, str] | None:
         split = [part.rpartition("=") for part in _parts(numbers)]
         labels = _labels(",".join(name for name, _, _ in split), kind)
         said = [value.strip() for _, _, value in split]
-    elif kind and not re.search(r"[^\W\d]\s", numbers):  # no words, such as "not"
+    elif kind and not _WORD.search(_LOGARITHM.sub("", numbers)):
         said = _parts(numbers)
         labels = list(_WORDS[kind][: len(said)])
         if "" in said:

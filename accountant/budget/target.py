@@ -459,11 +459,12 @@ def finite(value: arb) -> arb:
 def read_target(given: Mapping[str, Any]) -> Target:
     """Return the one guarantee that epsilon (and delta), mu, rho or profile name."""
     names = [name for name in ("epsilon", "mu", "rho", "profile") if given.get(name) is not None]
-    if len(names) != 1 or (given.get("delta") is not None and names != ["epsilon"]):
+    has_delta = given.get("delta") is not None
+    if len(names) != 1 or (has_delta and names != ["epsilon"]):
+        said = ", ".join([*names, *["delta"] * has_delta]) or "none"
         raise InvalidInputError(
-            "Expected one target: epsilon (with delta, else 0), mu, rho or profile; "
-            f"given: {', '.join(names) or 'none'}. Write epsilon=1, delta=1e-5 (--epsilon 1 "
-            "--delta 1e-5)."
+            f"Expected one target: epsilon (with delta, else 0), mu, rho or profile; given: "
+            f"{said}. Write epsilon=1, delta=1e-5 (--epsilon 1 --delta 1e-5)."
         )
     if given.get("up_to") is not None and names != ["profile"]:
         raise InvalidInputError("Expected --up-to together with --profile only.")

@@ -22,7 +22,10 @@ _FLOAT = re.compile(r"\s*float\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
 _POWER_OF_TEN = re.compile(r"(?:([0-9.]+)[·×*])?10(?:\^|\*\*)\{?(-?[0-9]+)\}?")
-_LOGARITHM = re.compile(r"(?:ln|log)\(([0-9]{1,9}(?:\.[0-9]{1,9})?)\)")
+_LOGARITHM = re.compile(
+    r"(?:(?P<times>N)\s*[*·×]?\s*)?(?:ln|log)\s*(?:\((?P<of>N)\)|(?P<of_bare>N))"
+    r"(?:\s*/\s*(?P<over>N))?".replace("N", r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+)
 _EXPONENT = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 """Exponents and minus signs as papers print them, in ASCII."""
@@ -290,9 +293,18 @@ def _meant(text: str) -> str:
     ("Did you mean '1e-5'? ", "Did you mean '1/100'? ", "Did you mean '60000'? ", '')
     >>> _meant("ln(3)")
     "Did you mean '1.098612288669', which is ln(3) rounded up? "
+    >>> _meant("2 ln 3")
+    "Did you mean '2.197224577337', which is 2 ln 3 rounded up? "
     """
-    if (natural := _LOGARITHM.fullmatch(text)) and (of := Decimal(natural[1])) > 0:
-        value = Context(prec=_SHOWN_DIGITS).ln(of)
+    if natural := _LOGARITHM.fullmatch(text):
+        times, of, over = (
+            Decimal(next((natural[name] for name in names if natural[name]), "1"))
+            for names in (("times",), ("of", "of_bare"), ("over",))
+        )
+        if of == 0 or over == 0:
+            return ""
+        long = Context(prec=_SHOWN_DIGITS)
+        value = long.divide(long.multiply(times, long.ln(of)), over)
         above = Context(prec=13, rounding=ROUND_CEILING).plus(value)
         return f"Did you mean '{above}', which is {text} rounded up? "
     plain = _EXPONENT.sub(r"^\g<0>", "".join(text.split())).translate(_PLAIN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
@@ -15,6 +16,7 @@ from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.numbers.exact import ExactReal
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
+_NUMBER = re.compile(r"[-+0-9.e/]*[0-9][-+0-9.e/]*")
 _REMEDY = 'Write one such as Gaussian(standard_deviation="1.1").'
 
 
@@ -45,6 +47,9 @@ class Mechanisms(Field[Parts, Mechanism | Sequence[Mechanism]]):
 def _mechanism(name: str, value: object, *, enclosed: bool = False) -> Mechanism:
     """Require a mechanism that is known among others, or `enclosed` between two ends."""
     if isinstance(value, str):
+        if _NUMBER.fullmatch(value):
+            remedy = "Write one such as Gaussian(3) or RandomizedResponse(2)."
+            raise InvalidInputError(f"Expected {name} to be a mechanism, not {value}. {remedy}")
         remedy = f"Write it without quotation marks, or read it: dpassay.parse({value!r})."
         raise expected(name, value, "to be a mechanism, not a text", remedy)
     if not isinstance(value, Mechanism):

@@ -70,7 +70,10 @@ class Training(Drawable):
             f"{float(self.sampling_prob):.6g} of the records in each of {self.steps} steps"
         )
         lines = [head, self.ends] if self.ends else [head]
-        return "\n".join([*lines, "if", *(f"  - {text}" for text in self.assumptions)])
+        lines += ["if", *(f"  - {text}" for text in self.assumptions)]
+        if self.sampling not in ("shuffle", TRUNCATED) and self.neighbours == self.adjacency.value:
+            lines.append(f"mechanism: {self.mechanism!r}")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         """Return the answer in one line."""

@@ -34,7 +34,10 @@ answer has a lower and an upper end
 
 with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
 optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
-shuffled data loader does not
+shuffled data loader does not. Opacus makes ceil(size/batch) steps an epoch: give it as --steps
+
+several trainings: dpassay profile "Composed([FIRST, SECOND])" --adjacency add-remove --delta D,
+of the mechanisms that the answers name
 """
 
 
@@ -71,6 +74,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--plot", type=Path, metavar="FILE", help="with --schemes: draw epsilon against epochs")
     add("--group", default="1", metavar="K", help="records of one person (1)")
     add_output_options(parser, quiet="print the answer only")
+    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
+        "--epsilon": "--epsilon asks for the noise. To judge an epsilon, leave it out: with "
+        "--noise-multiplier the answer is the true one."
+    }
 
 
 _OPTIONS = {

@@ -11,6 +11,7 @@ used (PEP 562), so the import costs milliseconds and a question pays for what it
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -90,9 +91,12 @@ def main() -> int:
     """Run the command line; return its exit code."""
     above = ("figures.cli", "figures.comparison.cli")
     commands = (import_module(name).COMMAND for name in above)  # errors are caught below
-    exit_code: int = import_module("verify.cli").main(
-        plot=_plot_profile, laws=_draw_laws, page=_write_page, commands=commands
-    )
+    try:
+        run = import_module("verify.cli").main
+    except KeyboardInterrupt:
+        sys.stderr.write("\ndpassay: interrupted\n")
+        return 130
+    exit_code: int = run(plot=_plot_profile, laws=_draw_laws, page=_write_page, commands=commands)
     return exit_code
 
 

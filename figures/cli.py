@@ -81,7 +81,11 @@ def run(options: argparse.Namespace) -> int:
     for name, reason in errors.items():
         note(f"error: {name}: {reason}")
     if interrupted:
-        kept = "" if options.check else f"; they are in {options.out}: run the same command again"
+        kept = (
+            ""
+            if options.check
+            else f"; run the same command again to go on (it keeps what is in {options.out})"
+        )
         note(f"interrupted after {len(made)} of {len(names)} figures{kept}")
         return ExitCode.INTERRUPTED
     if errors:
@@ -218,7 +222,8 @@ def _say(made: Sequence[Made], options: argparse.Namespace) -> None:
     if not options.quiet:
         for one in finished:
             say(f"{options.out / one.name}.pdf")
-    say(f"{len(finished)} figures: {options.out / 'index.html'}")
+    count = f"{len(finished)} figure{'s' * (len(finished) != 1)}"
+    say(f"{count}: {options.out / 'index.html'}")
 
 
 COMMAND = Command("figures", "make the papers' figures", _DESCRIPTION, _EPILOG, configure, run)

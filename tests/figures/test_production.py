@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import figures.cli
 from accountant.errors import NotApplicableError
 from figures import extras, gallery, production, registry, verdicts
 from figures.cli import COMMAND
@@ -147,6 +148,24 @@ class _Links(HTMLParser):
                 self.ids.append(value)
             if key == "href" and value and tag == "a":
                 self.links.append(value)
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 figures: "), (1, "1 figure: ")])
+def test_figures_are_counted(
+    count: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stopped(*_: object) -> tuple[list[production.Made], bool]:
+        return [production.Made(NAME)] * count, True
+
+    monkeypatch.setattr(figures.cli, "_make", stopped)
+    assert run("--only", NAME, "--out", str(tmp_path)) == 130
+    out, err = capsys.readouterr()
+    assert said in out
+    assert f"interrupted after {count} of 1 figures; run the same command again to go on" in err
 
 
 @pytest.mark.slow

@@ -35,6 +35,7 @@ from verify.cli.shell import (
     ExitCode,
     Parser,
     discard_output,
+    program,
     ready_streams,
     report_error,
     report_internal,
@@ -91,9 +92,9 @@ def main(
         if end.code in (None, ExitCode.DONE, ExitCode.USAGE):
             return int(end.code or 0)
         return report_internal(end, debug=debug)  # 1 of a program that is audited is not ours
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:  # it may say how to go on
         discard_output()
-        tell("\ndpassay: interrupted\n")
+        tell(f"\ndpassay: {'; '.join(['interrupted', *map(str, stop.args)])}\n")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough: dpassay … | head
         discard_output()
@@ -135,7 +136,7 @@ def _run(
 
 
 def _parser(commands: Sequence[Command]) -> Parser:
-    parser = Parser(prog="dpassay", description=_DESCRIPTION, epilog=_EPILOG)
+    parser = Parser(prog=program(), description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     _add_debug(parser)
     choices = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

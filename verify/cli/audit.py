@@ -203,8 +203,7 @@ def _audited(
             if options.checkpoint
             else "with --checkpoint FILE an audit can be taken up again"
         )
-        note(f"interrupted; {kept}")
-        raise
+        raise KeyboardInterrupt(kept) from None
     finally:
         line.close()
 

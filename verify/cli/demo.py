@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from verify.cli.shell import Command, ExitCode, say
+from verify.cli.shell import Command, ExitCode, program, say
 
 if TYPE_CHECKING:
     from verify.verdict import Verdict
@@ -131,11 +130,6 @@ def run(options: argparse.Namespace) -> int:
     return _in_full(options.out) if options.details else _in_short()
 
 
-def _command() -> str:
-    """Return how this program was started: commands are to be typed in the same way."""
-    return os.environ.get("DPASSAY_COMMAND", "dpassay")
-
-
 def _in_short() -> int:
     """Decide, and show the scoreboard, a counterexample, and what to try."""
     from verify.progress import Progress
@@ -157,7 +151,7 @@ def _in_short() -> int:
     say("\nSmaller is more private. δ: the leak beyond ε; μ: the leak in Gaussian DP.")
     say("HOLDS and REFUTED are proved; ARGUED rests on one step that a person argued.\n")
     say(_counterexample())
-    say(_TRY.format(run=_command()))
+    say(_TRY.format(run=program()))
     say(f"{time.monotonic() - started:.0f} s")
     return ExitCode.DONE
 
@@ -247,7 +241,7 @@ def _in_full(out: Path) -> int:
         if check.run(again.parse_args([str(path)])) == ExitCode.REFUTED:
             code = ExitCode.REFUTED
         say()
-    more = _MORE.format(run=_command())
+    more = _MORE.format(run=program())
     say(f"{time.monotonic() - started:.1f} s. Certificates are in {out}.\n\n{more}")
     return code
 

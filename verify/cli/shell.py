@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import io
 import itertools
@@ -137,7 +138,7 @@ class Parser(argparse.ArgumentParser):
         """
         given = [word.partition("=")[0] for word in self._given if word.startswith("--")]
         unknown = [word for word in given if word not in self._option_string_actions]
-        if unknown and self._subparsers is None:
+        if unknown and (self._subparsers is None or "required: COMMAND" in message):
             message = f"unrecognized arguments: {' '.join(unknown)}"
             hints = [self._option_meant(word) for word in unknown]
         elif choice := _CHOICE.search(message):
@@ -179,6 +180,11 @@ class Parser(argparse.ArgumentParser):
         elif not typed:
             return f"invalid choice: {given!r}", [near or f"Commands: {', '.join(known)}"]
         return f"invalid choice: {given!r}", [f"Write: {self.prog} {typed}"]
+
+
+def program() -> str:
+    """Return how this program was started: commands are to be typed in the same way."""
+    return os.environ.get("DPASSAY_COMMAND", "dpassay")
 
 
 OF_MECHANISMS = {
@@ -267,6 +273,27 @@ def discard_output() -> None:
     os.close(nowhere)
 
 
+_ASCII = {
+    "ε": "epsilon", "δ": "delta", "μ": "mu", "ρ": "rho", "σ": "sigma", "α": "alpha", "β": "beta",
+    "≥": ">=", "≤": "<=", "±": "+-", "−": "-", "·": "*", "×": "x", "²": "^2", "√": "sqrt",
+    "Σ": "sum ", "…": "...", "“": '"', "”": '"', "–": "-", "→": "->", "█": "#", "▏": "|", "é": "e",
+    "∞": "inf", "≠": "!=",
+}  # fmt: skip
+"""What stands for a letter that a terminal cannot show."""
+
+
+def _plainly(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write letters in ASCII, those that are not known by their numbers."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    unknown = error.object[error.start : error.end]
+    said = "".join(_ASCII.get(letter, letter) for letter in unknown)
+    return said.encode("ascii", "backslashreplace").decode(), error.end
+
+
+codecs.register_error("dpassay", _plainly)
+
+
 def ready_streams() -> None:
     """Open what the caller closed (`>&-`) as if it were /dev/null, and let every text be shown.
 
@@ -283,7 +310,7 @@ def ready_streams() -> None:
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="dpassay")
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, quiet: str) -> None:

@@ -56,6 +56,35 @@ def test_an_unforeseen_error_is_one_line_and_70(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("hint", ["", "with --checkpoint FILE an audit can be taken up again"])
+def test_an_interrupted_command_says_so_once(hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stop = KeyboardInterrupt(hint) if hint else KeyboardInterrupt()
+    assert main(["fail"], commands=failing(stop)) == 130
+    said = f"dpassay: interrupted; {hint}" if hint else "dpassay: interrupted"
+    assert capsys.readouterr().err == f"\n{said}\n"
+
+
+def test_so_does_one_that_has_not_begun(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dpassay, "import_module", interrupted)
+    assert dpassay.main() == 130
+    assert capsys.readouterr().err == "\ndpassay: interrupted\n"
+
+
+def test_letters_that_a_terminal_lacks_are_written_out() -> None:
+    done = subprocess.run(
+        [*PROGRAM, *REFUTED],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert b"remedy        needs scale >= 2; true at epsilon >= 1 (delta = 0)" in done.stdout
+
+
 @pytest.mark.parametrize("arguments", [["fail", "--debug"], ["--debug", "fail"]])
 def test_debug_shows_the_traceback(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
@@ -266,3 +295,13 @@ def test_the_certificate_of_an_argued_claim_says_so(tmp_path: Path) -> None:
     data = json.loads(path.read_text("utf-8"))
     assert data["verdict"] == "ARGUED"
     assert data["claim"]["argument"] == "One is positive."
+
+
+def test_help_is_asked_for_as_the_program_was_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DPASSAY_COMMAND", "python3 run.py")
+    assert main(["verfy"]) == main(["verify", "--epsilom", "1"]) == 2
+    said = capsys.readouterr().err
+    assert "Try: python3 run.py --help\n" in said
+    assert "Try: python3 run.py verify --help\n" in said

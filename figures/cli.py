@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json(_to_json(made, findings, options))
     else:
-        _say(made, options)
+        _say(made, options, complete=not interrupted)
     for name, reason in errors.items():
         note(f"error: {name}: {reason}")
     if interrupted:
@@ -208,7 +208,7 @@ _SHOWN = 5
 """Lines of a figure's drift that are printed."""
 
 
-def _say(made: Sequence[Made], options: argparse.Namespace) -> None:
+def _say(made: Sequence[Made], options: argparse.Namespace, *, complete: bool) -> None:
     if options.check:
         for one in made:
             if not one.error:
@@ -222,6 +222,8 @@ def _say(made: Sequence[Made], options: argparse.Namespace) -> None:
     if not options.quiet:
         for one in finished:
             say(f"{options.out / one.name}.pdf")
+    if not complete:  # the page comes last
+        return
     count = f"{len(finished)} figure{'s' * (len(finished) != 1)}"
     say(f"{count}: {options.out / 'index.html'}")
 

@@ -79,8 +79,9 @@ def _hint(name: str) -> str:
     """Suggest a public name for one that is not."""
     if name.startswith("_"):
         return ""
-    found: str = import_module("accountant.errors").suggestion(name, __getattr__("__all__"))
-    return f". {found}" if found.startswith("Did you mean") else ": dir(dpassay) lists what it has"
+    suggestion = import_module("accountant.errors").suggestion
+    found: str = suggestion(name, __getattr__("__all__"), listed=False)
+    return f". {found}" if found else ": dir(dpassay) lists what it has"
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from accountant import notation
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, expected, misused
+from accountant.errors import InvalidInputError, misused, no_mechanism
 from accountant.numbers.exact import Number
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def read_mechanism(value: object) -> Mechanism:
         raise InvalidInputError(
             f"Expected a mechanism, not its class. Write {value.__name__}({names})."
         )
-    raise expected("mechanism", value, f"to be a mechanism, not {type(value).__name__}", _WRITE)
+    raise no_mechanism("mechanism", value, _WRITE)
 
 
 def is_many(value: object) -> bool:

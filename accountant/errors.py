@@ -111,6 +111,16 @@ def shortened(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
 
 
+def no_mechanism(argument: str, value: object, remedy: str) -> InvalidInputError:
+    """Build the error for what is no mechanism; an answer may have one."""
+    kind = type(value).__name__
+    if hasattr(value, "mechanism"):
+        return InvalidInputError(
+            f"Expected {argument} to be a mechanism, not {kind}: take its .mechanism."
+        )
+    return expected(argument, value, f"to be a mechanism, not {kind}", remedy)
+
+
 _OTHER_WORDS = {
     "sigma": ("standard_deviation", "sigma_star", "parameter", "noise_multiplier"),
     "σ": ("standard_deviation", "sigma_star", "parameter", "noise_multiplier"),

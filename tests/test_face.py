@@ -166,6 +166,8 @@ def test_an_unknown_name_is_answered_with_a_near_one() -> None:
         _ = dpassay.get_noise_multiplier  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="Did you mean 'dpsgd'"):
         _ = dpassay.RDPAccountant  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="Write its density: AdditiveNoise"):
+        _ = dpassay.StudentT  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"dir\(dpassay\)"):
         _ = dpassay.quux  # type: ignore[attr-defined]
 

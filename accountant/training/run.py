@@ -24,7 +24,7 @@ from accountant.errors import (
     forgiving,
 )
 from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.numbers.exact import ExactReal, Number, exact, in_short
+from accountant.numbers.exact import ExactReal, Number, exact, floats_in_short, in_short
 from accountant.numbers.interval import Interval
 from accountant.training.loops import Loop
 from accountant.training.schemes import OWN, REPLACED, SCHEMES, TRUNCATED, scheme
@@ -72,7 +72,7 @@ class Training(Drawable):
         lines = [head, self.ends] if self.ends else [head]
         lines += ["if", *(f"  - {text}" for text in self.assumptions)]
         if self.sampling not in ("shuffle", TRUNCATED) and self.neighbours == self.adjacency.value:
-            lines.append(f"mechanism: {self.mechanism!r}")
+            lines.append(floats_in_short(f"mechanism: {self.mechanism!r}"))
         return "\n".join(lines)
 
     def __repr__(self) -> str:

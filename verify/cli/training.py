@@ -76,7 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser, quiet="print the answer only")
     parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
         "--epsilon": "--epsilon asks for the noise. To judge an epsilon, leave it out: with "
-        "--noise-multiplier the answer is the true one."
+        "--noise-multiplier the answer is the true one.",
+        "--records": "A person with 3 records: --group 3",
     }
 
 

@@ -12,7 +12,7 @@ from flint import arb
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import Field
-from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.errors import InvalidInputError, NotApplicableError, expected, no_mechanism
 from accountant.numbers.exact import ExactReal
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
@@ -53,7 +53,7 @@ def _mechanism(name: str, value: object, *, enclosed: bool = False) -> Mechanism
         remedy = f"Write it without quotation marks, or read it: dpassay.parse({value!r})."
         raise expected(name, value, "to be a mechanism, not a text", remedy)
     if not isinstance(value, Mechanism):
-        raise expected(name, value, f"to be a mechanism, not {type(value).__name__}", _REMEDY)
+        raise no_mechanism(name, value, _REMEDY)
     if value.only_alone and not (enclosed and value.dominated_by is not None):
         raise NotApplicableError(f"{name}={value!r}: {value.only_alone}")
     return value

@@ -353,3 +353,12 @@ def test_the_noise_for_a_group_is_enough(sampling: str) -> None:
         truncated_batch_size=60 if sampling == TRUNCATED else None,
     )
     assert Decimal("2.9") < found.epsilon.upper <= 3
+
+
+def test_the_answer_names_the_mechanism_in_short() -> None:
+    said = str(dpassay.dpsgd(1.1, 9, 90, epochs=1, delta=1e-5)).splitlines()[-1]
+    name, _, mechanism = said.partition(": ")
+    assert name == "mechanism"
+    assert "standard_deviation=float(1.1)" in mechanism
+    parsed = dpassay.parse(mechanism)
+    assert repr(parsed) == repr(dpassay.dpsgd(1.1, 9, 90, epochs=1, delta=1e-5).mechanism)

@@ -85,6 +85,17 @@ def ensure(wanted: str) -> None:
     """Leave an environment that is up to date and has at least the extra `wanted`."""
     if is_current(wanted):
         return
+    try:
+        prepare(wanted)
+    except OSError as error:
+        raise SystemExit(
+            f"run.py: cannot make .venv in {ROOT}: {error.strerror}. Put the clone into a folder "
+            "that can be written."
+        ) from None
+
+
+def prepare(wanted: str) -> None:
+    """Make the environment, while no other run does."""
     with locked() as lock:
         if is_current(wanted):  # another run has just made it
             return

@@ -144,6 +144,16 @@ def test_an_interrupted_installation_leaves_no_stamp(
     assert not run.is_current("core")
 
 
+def test_a_folder_that_cannot_be_written_is_named(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "ROOT", clone / "run.py")  # in a file nothing can be made
+    monkeypatch.setattr(run, "fingerprint", str)
+    (clone / "run.py").touch()
+    with pytest.raises(SystemExit, match=r"cannot make \.venv in .*run\.py: Not a directory\. Put"):
+        run.ensure("core")
+
+
 def test_an_installation_is_one_line(
     installed: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:

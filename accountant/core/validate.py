@@ -352,7 +352,9 @@ def integer(name: str, value: object, *, least: int | None = None) -> int:
 def exact_list(name: str, value: object) -> tuple[ExactReal, ...]:
     """Return a tuple of exact numbers from a non-empty list."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise expected(name, value, "to be a list of numbers", "Write it in brackets: [1, 2].")
+        is_number = isinstance(value, (int, float)) or str(value).isdigit()
+        example = f"[{value}]" if is_number else "[1, 2]"
+        raise expected(name, value, "to be a list of numbers", f"Write it in brackets: {example}.")
     entries = tuple(exact(entry, f"{name}[{index}]") for index, entry in enumerate(value))
     if not entries:
         raise InvalidInputError(f"Expected {name} to have at least one entry. Give one.")

@@ -60,6 +60,10 @@ _BY_FLAGS = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
+    parser.hints = dict.fromkeys(  # type: ignore[attr-defined]  # is a `Parser`
+        ("--sparsity", "--dimension", "--bins", "--sensitivity", "--steps", "--bounds"),
+        'A workload states its numbers: "Counts(dimension=1000, sparsity=5)"',
+    )
     parser.add_argument(
         "question",
         nargs="?",

@@ -73,6 +73,14 @@ def test_floats_are_named(shell: Shell) -> None:
     assert len(json.loads(head)["insecure"]) == 2
 
 
+def test_a_budget_is_promised_in_its_own_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = Shell(monkeypatch, capsys)
+    shell("1\n2\n", "--epsilon", "1", "--delta", "1e-6", "--steps", "365")
+    assert "the whole output is (1, 1e-6)-DP (1.00000799998-DP) for" in shell.errors
+
+
 def test_what_is_promised_is_said(shell: Shell) -> None:
     shell(stream(5))
     assert "the whole output is 1-DP for streams that differ in one number" in shell.errors

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
         output = _Output(sys.stdout, as_json=options.json, quiet=options.quiet)
         output.head(insecure)
         if not options.quiet and not insecure:
-            note(_promise(counter))
+            note(_promise(counter, options))
         digest = hashlib.blake2b(digest_size=32)
         blocks = items.blocks()
         if saved is not None:
@@ -214,11 +214,15 @@ def _counter(
     return counter
 
 
-def _promise(counter: StreamCounter) -> str:
-    """Say which privacy the whole output has."""
+def _promise(counter: StreamCounter, options: argparse.Namespace) -> str:
+    """Say which privacy the whole output has, first in the words of a budget that was given."""
+    from accountant.numbers.exact import exact, in_short
+
     mechanism = counter.mechanism
     mu = getattr(mechanism, "mu", None)
     kind = f"{mechanism.epsilon}-DP" if mu is None else f"{mu}-GDP"
+    if options.delta is not None and exact(options.delta, "delta").sign > 0:
+        kind = f"({in_short(options.epsilon)}, {in_short(options.delta)})-DP ({kind})"
     times = getattr(mechanism, "contributions", 1)
     number = "one number" if times == 1 else f"the {times} numbers of one person"
     return f"the whole output is {kind} for streams that differ in {number}"

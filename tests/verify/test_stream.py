@@ -77,7 +77,7 @@ def test_a_budget_is_promised_in_its_own_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shell = Shell(monkeypatch, capsys)
-    shell("1\n2\n", "--epsilon", "1", "--delta", "1e-6", "--steps", "365")
+    shell("1\n0.5\n", "--epsilon", "1", "--delta", "1e-6", "--steps", "365")
     assert "the whole output is (1, 1e-6)-DP (1.00000799998-DP) for" in shell.errors
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -73,6 +74,31 @@ def test_what_is_not_recomputed_is_said(delta: str) -> None:
     if delta != "0.001":
         given.append("value <= delta, which no number of digits decides")
     assert checked.taken_as_given == given
+
+
+MIXTURE = (
+    "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
+    "sampling_probs=['1/2', '1/3', '1/6'])"
+)
+KEYS = "PartitionSelection(epsilon={}, delta='1/95')"
+
+
+@pytest.mark.parametrize(
+    ("text", "factor", "outcome"),
+    [
+        (KEYS.format("'30/7'"), "1.0001", "VALID"),  # users whose key is always kept are no pair
+        (times(KEYS.format(1), 3), "0.9999", "CONDITIONAL"),  # of two directions, one attains it
+        (times(MIXTURE, 20), "0.9999", "VALID"),  # an event whose probabilities have few digits
+    ],
+)
+def test_claims_nearly_met_are_not_called_wrong(text: str, factor: str, outcome: str) -> None:
+    found = dpassay.delta(parse(text), 1, adjacency="add-remove")
+    delta = f"{(found.upper if float(factor) > 1 else found.lower) * Decimal(factor):f}"
+    said, data = decided(claim(text, "1", delta))
+    assert said == ("HOLDS" if float(factor) > 1 else "REFUTED")
+    checked = checker.check(data)
+    assert checked.problems == []
+    assert checked.outcome.value == outcome
 
 
 LAWS = [

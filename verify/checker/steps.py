@@ -171,7 +171,11 @@ class Steps(Stated):
         raise ValueError(f"{path} does not follow from the mechanism")
 
     def _encloses(self, index: int, compute: Callable[[], dict[str, Any]]) -> None:
-        """Require narrow enclosures that have a number in common with what is found here."""
+        """Require enclosures that have a number in common with what is found here.
+
+        They are narrow, but for the two probabilities of an event: the slopes of a profile, which
+        are known to fewer digits than the profile itself.
+        """
         fact, path = self.facts[index], f"facts[{index}]"
         self.found[index] = settle(compute)
         for name, value in self.found[index].items():
@@ -179,8 +183,9 @@ class Steps(Stated):
             probable = isinstance(fact, (seal.Event, seal.HockeyStick))
             self._expect(not probable or high <= 1 + _NARROW, f"{path}.{name}", "is above 1")
             known = narrow(value)
-            if known or (isinstance(fact, seal.Event) and low * high > 0):
-                wide = (_NARROW if known else 1) * abs(low)
+            slope = isinstance(fact, seal.Event) and low * high > 0
+            if known or slope:
+                wide = (1 if slope else _NARROW) * abs(low)
                 right = low == high or 0 < high - low <= (wide if low * high > 0 else AGREEMENT**2)
                 self._expect(right, f"{path}.{name}", "is not narrow")
             small = isinstance(fact, seal.ExpressionFact)  # a difference of equal numbers, say

@@ -127,12 +127,13 @@ def _told(value: Interval, claimed: ExactReal) -> bool | None:
 
 
 def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:
-    """Return the pair with the largest H(ε), as far as balls can tell them apart."""
-    best = pairs[0].to_width(WIDTHS[0])
-    for pair in to_width(pairs[1:], WIDTHS[0]):
-        if hockey_stick([pair], epsilon) > hockey_stick([best], epsilon):
+    """Return the attained pair with the largest H(ε), as far as balls can tell them apart."""
+    best, *others = (pair.to_width(None).attained(epsilon) for pair in pairs)
+    for pair in others:
+        found, most = to_width((pair, best), WIDTHS[0])
+        if hockey_stick([found], epsilon) > hockey_stick([most], epsilon):
             best = pair
-    return best.to_width(None).attained(epsilon)
+    return best
 
 
 def law(pair: Pair) -> dict[str, object]:

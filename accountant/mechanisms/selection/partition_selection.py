@@ -140,12 +140,15 @@ class PartitionSelection(Mechanism, FiniteLaws):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the pairs at the ends of both branches; raise AdjacencyError for replaced users.
 
-        A few more are listed, as both ends are known to within two users.
+        A few more are listed, as both ends are known to within two users, but none of users whose
+        key is always kept.
         """
         add_remove(adjacency, self)
         bend, last = self._bend(), self._last()
         ends = {0, *range(bend - 3, bend + 4), *range(last - 5, last)}
-        pairs = tuple(FinitePair(self, n) for n in sorted(ends) if n >= 0)
+        pairs = tuple(
+            FinitePair(self, n) for n in sorted(ends) if n >= 0 and not self.keeps(n)[1].is_zero()
+        )
         return WorstCase(
             pairs,
             tuple(pair.reverse() for pair in pairs),

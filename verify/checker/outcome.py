@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -256,13 +257,13 @@ def _listed(name: str, values: Sequence[Any]) -> str:
 
 def audit_theorem(data: Mapping[str, Any]) -> Theorem:
     """Say what the certificate of an audit without problems shows, from what was recomputed."""
-    text = f"{data['verdict']} at significance {data['significance']:.3g}"
+    text = f"{data['verdict']} at significance {_few(data['significance'])}"
     if data["kind"] == "one-run-audit":
         text += (
-            f" (p-value at most {data['p_value']:.3g}, {data['right']} of {data['guesses']} "
+            f" (p-value at most {_few(data['p_value'])}, {data['right']} of {data['guesses']} "
             f"guesses right, of {data['canaries']} canaries)"
         )
-        for name, at in (("epsilon", f"({data['delta']:.6g})"), ("mu", "")):
+        for name, at in (("epsilon", f"({_few(data['delta'], 6)})"), ("mu", "")):
             if data[f"{name}_lower_bound"] > 0:
                 text += f"; with that confidence {name}{at} >= "
                 text += f"{math.floor(data[f'{name}_lower_bound'] * 1e6) / 1e6:.7g}"
@@ -271,7 +272,7 @@ def audit_theorem(data: Mapping[str, Any]) -> Theorem:
     else:
         at, counts = data["tested"], data["counts"]
         tested = f"tested at ({formula(at['epsilon'])}, {formula(at['delta'])})"
-        text += f" ({tested}: p-value at most {data['p_value']:.3g}, {_counts(counts)})"
+        text += f" ({tested}: p-value at most {_few(data['p_value'])}, {_counts(counts)})"
         if data["epsilon_lower_bound"] > 0:
             text += f"; with that confidence epsilon({formula(at['delta'])}) >= "
             text += f"{math.floor(data['epsilon_lower_bound'] * 1e6) / 1e6:.7g}"
@@ -281,6 +282,11 @@ def audit_theorem(data: Mapping[str, Any]) -> Theorem:
         claimed=guarantee(data["claim"]),
         verdict=text,
     )
+
+
+def _few(value: float, digits: int = 3) -> str:
+    """Return a number in few digits, with exponents as people write them: 1e-5, not 1e-05."""
+    return re.sub(r"e([-+])0", r"e\1", f"{value:.{digits}g}")
 
 
 def _counts(counts: Mapping[str, Any]) -> str:

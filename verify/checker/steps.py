@@ -28,8 +28,9 @@ from verify.checker.outcome import quoted
 from verify.checker.reals import Real, UnknownError, ball, compare, hull
 from verify.checker.stated import Stated
 
-_NARROW = Fraction(1, 10**5)
-"""Relative width that an enclosure has at most: five digits. The comparison is decided apart."""
+_NARROW, _SLOPE = Fraction(1, 10**5), Fraction(1, 100)
+"""Relative width that an enclosure has at most: five digits, two for a probability of an event of a
+composition. The comparison is decided apart."""
 _MALFORMED = (
     SyntaxError,
     ValueError,
@@ -173,8 +174,8 @@ class Steps(Stated):
     def _encloses(self, index: int, compute: Callable[[], dict[str, Any]]) -> None:
         """Require enclosures that have a number in common with what is found here.
 
-        They are narrow, but for the two probabilities of an event: the slopes of a profile, which
-        are known to fewer digits than the profile itself.
+        They are narrow. Probabilities of an event of a composition have fewer digits: they are
+        slopes of a profile, which is known better than they are.
         """
         fact, path = self.facts[index], f"facts[{index}]"
         self.found[index] = settle(compute)
@@ -183,9 +184,10 @@ class Steps(Stated):
             probable = isinstance(fact, (seal.Event, seal.HockeyStick))
             self._expect(not probable or high <= 1 + _NARROW, f"{path}.{name}", "is above 1")
             known = narrow(value)
-            slope = isinstance(fact, seal.Event) and low * high > 0
-            if known or slope:
-                wide = (1 if slope else _NARROW) * abs(low)
+            tail = isinstance(fact, seal.Event) and low * high > 0
+            if known or tail:
+                slope = tail and fact.law.get("law") == "product"
+                wide = (1 if not known else _SLOPE if slope else _NARROW) * abs(low)
                 right = low == high or 0 < high - low <= (wide if low * high > 0 else AGREEMENT**2)
                 self._expect(right, f"{path}.{name}", "is not narrow")
             small = isinstance(fact, seal.ExpressionFact)  # a difference of equal numbers, say

@@ -160,10 +160,12 @@ def calibrate(
     found: list[Calibration] = []
     refusals: list[DpassayError] = []
     for family in families:
-        try:
-            found.append(_calibrated(family, width, digits))
-        except (NotApplicableError, UndecidedError) as refusal:
-            refusals.append(refusal)
+        for each in (family, *family.showing_more()):
+            try:
+                found.append(_calibrated(each, width, digits))
+                break
+            except (NotApplicableError, UndecidedError) as refusal:
+                refusals.append(refusal)
     if not found:
         raise refusals[0]
     return _best(found) if len(families) > 1 else found[0]
@@ -287,6 +289,12 @@ class _Family:
             raise InvalidInputError(
                 f"{self.argument} is what calibration finds for {self.kind.__name__}; leave it out."
             )
+
+    def showing_more(self) -> list[_Family]:
+        """Return counters that show all measured sums, where their outputs may have two ends."""
+        known = {*notation.argument_names(self.kind.__name__)} - {*self.fixed}
+        more = {**self.fixed, "released": "measurements"}
+        return [replace(self, fixed=more)] if "released" in known else []
 
     def usual_width(self) -> Fraction:
         """Return the relative width that answers about such a mechanism usually have."""

@@ -184,9 +184,8 @@ class Steps(Stated):
             probable = isinstance(fact, (seal.Event, seal.HockeyStick))
             self._expect(not probable or high <= 1 + _NARROW, f"{path}.{name}", "is above 1")
             known = narrow(value)
-            tail = isinstance(fact, seal.Event) and low * high > 0
-            if known or tail:
-                slope = tail and fact.law.get("law") == "product"
+            if known or (isinstance(fact, seal.Event) and low * high > 0):
+                slope = isinstance(fact, seal.Event) and fact.law.get("law") == "product"
                 wide = (1 if not known else _SLOPE if slope else _NARROW) * abs(low)
                 right = low == high or 0 < high - low <= (wide if low * high > 0 else AGREEMENT**2)
                 self._expect(right, f"{path}.{name}", "is not narrow")

@@ -149,7 +149,7 @@ def test_a_private_run_is_spared_and_a_leak_is_found() -> None:
     assert leak.refuted
     assert leak.epsilon > 2
     assert leak.mu > 0.5
-    assert "epsilon(1e-5) >= 2." in str(checker.check(leak.certificate()).theorem)
+    assert "epsilon(1e-5) >= 4." in str(checker.check(leak.certificate()).theorem)
     private = audit_one_run(rng.normal(size=2000), coins, "0.1")
     assert private.outcome is Outcome.NOT_REFUTED
     assert private.epsilon <= 0.1

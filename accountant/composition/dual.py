@@ -40,6 +40,10 @@ _LEAST_LEVEL = 1e-6
 """Levels below it, or so near 1, are left to tails: those tell β of about 1 or 0 at once."""
 _PRECISION = 128
 """Bits of the sums of values: far more than the values have."""
+_LEAST = 1e-12
+"""Type II errors, or powers, below it are not told from 0 by floats."""
+_LARGEST = 700.0
+"""The largest ε that is looked at: floats hold its exponential."""
 _CLOSE = 0.05
 """How far beyond twice the ε with H(ε) = α the best ε is sought on a grid: H is then about α."""
 _SETTLED = 1 / 32
@@ -84,12 +88,15 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     """
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
-    ends = -float(product.reverse().max_finite_loss()), float(product.max_finite_loss())
+    ends = (
+        max(-float(product.reverse().max_finite_loss()), -_LARGEST),
+        min(float(product.max_finite_loss()), _LARGEST),
+    )
     rough = bracket.roughly(product) if _is_on_grid(product) else _estimates(product)
     epsilon, drop = _start(product, rough, float(alpha), ends)
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
-    if not 0 < size < 1:
+    if not _LEAST < size < 1:
         raise UndecidedError("Floats do not tell the type II error from 0 or 1.")
     wanted = float(width) * size / _SHARE
     values_near = _values(product, wanted, _float(rough(epsilon)))
@@ -179,6 +186,10 @@ def _between(
         if not right < most or not log_above(right, (right - left) / 8) > math.log(alpha):
             break
         left, right = right, min(2 * right - left, most)
+    for _ in range(_DOUBLINGS):
+        if not left > least or log_above(left, (right - left) / 8) > math.log(alpha):
+            break
+        left, right = max(2 * left - right, least), left
     low, high = left, right
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 import mpmath
+import numpy as np
 import pytest
 from flint import arb, ctx
 
@@ -27,6 +28,7 @@ from accountant.mechanisms import (
     Shuffled,
     Staircase,
     Tabulated,
+    TruncatedLaplace,
 )
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval
@@ -210,3 +212,28 @@ def test_beta_of_bounded_losses_on_a_grid(scale: str, alpha: str, by_quantiles: 
     found = tradeoff.beta(Composed(Logistic(scale=scale), 2), alpha, method="grid")
     assert float(found.lower) < by_quantiles < float(found.upper)
     assert float(found.upper - found.lower) < 1e-6
+
+
+def test_beta_where_it_is_decided_far_below_zero() -> None:
+    """A hundred losses of at most 1/5 or infinite: against their rounded law, by one transform."""
+    x = np.arange(-30 + 5e-4, 31, 1e-3)
+    p, q = (np.exp(-abs(y) / 5) * (abs(y) < 30) for y in (x, x - 1))
+    both = (p > 0) & (q > 0)
+    cells = np.rint(np.log(p[both] / q[both]) / 2e-4).astype(int)
+    one = np.bincount(cells - cells.min(), q[both] / q.sum())
+    law = np.fft.ifft(np.fft.fft(one, 1 << 18) ** 100).real
+    loss = (np.arange(1 << 18) + 100 * cells.min()) * 2e-4
+    above = np.cumsum(law[::-1])[::-1]
+    beta = float((law * np.exp(loss))[above > 0.5].sum())
+    repeated = Composed(TruncatedLaplace(scale=5, bound=30), 100)
+    found = tradeoff.beta(repeated, "1/2", adjacency="replace-one")
+    assert float(found.upper - found.lower) < 1e-6
+    assert beta == pytest.approx(float(found.lower), rel=1e-3, abs=0)
+
+
+@pytest.mark.parametrize("count", [1000, 3000])
+def test_a_beta_that_is_next_to_nothing_is_bounded(count: int) -> None:
+    table = Tabulated(p=["1/2", "1/3", "1/6"], q=["1/4", "1/4", "1/2"])
+    found = tradeoff.beta(Composed(table, count), "0.3", adjacency="add-remove", method="grid")
+    assert 0 <= found.lower <= Decimal("1e-100")
+    assert found.upper <= Decimal("0.7000001")

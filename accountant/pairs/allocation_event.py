@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple, final
@@ -38,20 +38,26 @@ _MOST_BITS = 640
 """Bits of probabilities at most: those of a δ of 1e-180."""
 _SHARED = 7
 """Bits of the ε by which an event is chosen: those near it share one, which is nearly the best."""
-_NEAR = 1 / 32
-"""How near ln c is to the best one, in standard deviations of ln W: H hardly falls."""
+_NEAR = 0.5
+"""Length of the range of ln c, in standard deviations of ln W, from which parabolas go on."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 """Share of the golden section: each step asks for one value."""
 _DIGITS = 7
 """Of ln c."""
-_EIGHTHS = range(8, 1, -1)
+_EIGHTHS = (8, 6, 4, 3, 2)
 """The 8θ that are tried, as long as they help."""
+_HELPS = 0.01
+"""Growth of ln δ, or of ε, from which on a smaller θ helps."""
+_VARIES = 1 / 1024
+"""The variance of W under Q up to which no large coordinate shows, and θ = 1 is nearly best."""
+_NEARLY_ALL = 3 / 4
+"""Share of the steps from which on their sum tells nearly all, and θ = 1 is not improved."""
 _NEVER = -1e9
 """Less than every ε, and than every logarithm of a probability that is seen."""
 _UNSEEN = 2.0 ** (16 - LEAST_BITS)
 """Probabilities below that are rounding."""
 _LARGEST = 700.0
-"""The largest ε for which an event is chosen: floats hold its exponential."""
+"""The largest ε for which an event is chosen, and so on: floats hold its exponential."""
 _ROUNDS = 8
 """Events of an estimate after the first, at most: each is that of the ε before."""
 
@@ -126,34 +132,45 @@ class AllocationEvent(ProfileOnly):
     ) -> tuple[Event, float]:
         """Return A with nearly the largest gain in P(A) and Q(A), and that, for ε in a range.
 
-        For each θ by a golden section, the gain having one maximum in c. Where nothing is seen of A
-        the gain is the same everywhere, and A should be larger.
+        For each θ by a golden section, the gain having one maximum in c, and two parabolas. Where
+        nothing is seen of A the gain is the same everywhere, and A should be larger.
         """
         best: tuple[Event, float] | None = None
-        for power in (Fraction(eighths, 8) for eighths in _EIGHTHS):
-            theta, width = ExactReal.of_rational(power), float(power) * self._deviation
+        for power in (Fraction(n, 8) for n in _EIGHTHS[: 1 if self._is_plain else None]):
+            theta = ExactReal.of_rational(power)
+            seen: dict[float, float] = {}
 
-            def value(at: float, theta: ExactReal = theta) -> tuple[float, float]:
-                return gain(*self._rough(self._at(theta, at))), at
+            def value(
+                at: float, theta: ExactReal = theta, seen: dict[float, float] = seen
+            ) -> float:
+                seen[at] = gain(*self._rough(self._at(theta, at)))
+                return seen[at]
 
             low, high = self._range(float(power), losses)
-            lower, higher = (
-                value(high - _GOLDEN * (high - low)),
-                value(low + _GOLDEN * (high - low)),
-            )
-            while high - low > _NEAR * width:
-                if lower[0] < higher[0]:
-                    low, lower = lower[1], higher
-                    higher = value(low + _GOLDEN * (high - low))
+            lower, higher = (high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+            rises = value(lower) < value(higher)
+            while high - low > _NEAR * float(power) * self._deviation:
+                if rises:
+                    low, lower, higher = lower, higher, lower + _GOLDEN * (high - lower)
+                    rises = seen[lower] < value(higher)
                 else:
-                    high, higher = higher[1], lower
-                    lower = value(high - _GOLDEN * (high - low))
-            if best is None or lower[0] > best[1]:
-                best = self._at(theta, lower[1]), lower[0]
-            elif best[1] > _NEVER / 2:
+                    high, lower, higher = higher, higher - _GOLDEN * (higher - low), lower
+                    rises = value(lower) < seen[higher]
+            for _ in range(2):
+                value(_vertex(seen))
+            at = max(seen, key=lambda at: seen[at])
+            if best is not None and seen[at] < best[1] + _HELPS and best[1] > _NEVER / 2:
                 break
+            if best is None or seen[at] > best[1]:
+                best = self._at(theta, at), seen[at]
         assert best is not None
         return best
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether θ = 1 is enough."""
+        variance = math.expm1(min(float(self.mu) ** 2, _LARGEST)) / self.steps
+        return variance <= _VARIES or self.participations > _NEARLY_ALL * self.steps
 
     def _at(self, theta: ExactReal, at: float) -> Event:
         """Return A with ±ln c for which it falls."""
@@ -181,7 +198,7 @@ class AllocationEvent(ProfileOnly):
         for epsilon in losses:
             level = epsilon if self.mixed_first else -epsilon
             one = math.expm1(level) / k
-            if level <= 0 or not self.mixed_first:
+            if level <= 0 or not self.mixed_first or self._is_plain:
                 ends += [power * level / k, power * math.log1p(max(one, _GOLDEN - 1))]
                 continue
             several = math.exp((level + math.log(math.comb(t, k))) / k)
@@ -229,6 +246,19 @@ class AllocationEvent(ProfileOnly):
         sign, event = ">" if self.mixed_first else "<=", self.event(epsilon)
         mean = f"(1/{self.steps})*sum(exp(m*z_j - m^2/2))"
         return f"the outputs with {mean} {sign} exp({event.log_threshold}), m = {event.power}*mu"
+
+
+def _vertex(seen: Mapping[float, float]) -> float:
+    """Return where a parabola through the largest value and those beside it is largest."""
+    order = sorted(seen)
+    best = order.index(max(seen, key=lambda at: seen[at]))
+    if not 0 < best < len(order) - 1:
+        return order[best]
+    left, at, right = order[best - 1 : best + 2]
+    before, behind = (seen[at] - seen[left]) / (at - left), (seen[right] - seen[at]) / (right - at)
+    if not before > behind:
+        return at
+    return (left + at) / 2 + (right - left) / 2 * before / (before - behind)
 
 
 @functools.lru_cache(maxsize=64)

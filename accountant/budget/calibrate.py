@@ -61,8 +61,7 @@ _STALLED_STEPS = 24
 _STALLED = 1e-6
 """Relative change of the excess below which it has not changed: some tend to a limit."""
 _SHARE_OF_WIDTH = 16
-"""How much finer than the noise the excess is asked for, so that its sign is clear near the
-root."""
+"""How much finer than the noise the excess is asked for: its sign is clear near the root."""
 _BEND = 0.05
 """Relative change of two slopes up to which a power law is followed for several doublings."""
 _FLAT = 1e-3
@@ -96,27 +95,23 @@ def calibrate(
     target
         `EpsilonDelta`, `Mu`, `Rho`, or `ProfileBelow` a mechanism's profile or a function.
     adjacency
-        The neighbouring relation, where the mechanism's guarantee depends on it. A mechanism
-        that has an argument of this name is made for the same relation.
+        The neighbouring relation, where it matters; an argument of this name is the same one.
     direction
         One order of two neighbours, of an (ε, δ); None takes the worse of both.
     digits
-        Significant digits of the noise argument of the result, rounded to the side of more
-        noise and then certified by evaluating the target again.
+        Significant digits of the noise that is returned: rounded to more noise, and certified.
     relative_width
-        Width of the enclosure of the least noise, relative to it. None asks for 1e-12, and for
-        less, with fewer digits, where that is not reached.
+        Relative width of the enclosure of the least noise. None asks for 1e-12, or what is reached.
     argument
-        Which noise argument is found, of a mechanism that may have Laplace or Gaussian noise. None
-        takes `mu` for a target of μ, and else the one with the smaller mean squared error.
+        Which noise argument is found, of Laplace or Gaussian noise. None takes `mu` for μ, and else
+        the one with the smaller mean squared error.
     count
         How many releases, all with the same noise, have the guarantee together.
     sampling_prob
         The probability with which a record takes part in a release: each is `PoissonSubsampled`.
     schedule
-        Releases of unequal noise: each number f > 0 is a release with f times the spread of the
-        one that is returned (f² times its `parameter` or `sigma_star`, 1/f of its ε or μ). The
-        whole schedule is run `count` times.
+        Releases of unequal noise: each f > 0 is one with f times the spread of the one that is
+        returned (f² times its `parameter` or `sigma_star`, 1/f of its ε or μ). All, `count` times.
     fixed
         The other arguments of the mechanism.
 

@@ -61,8 +61,8 @@ def main(arguments: Sequence[str]) -> None:
     else:
         # Some figures train classifiers, with scikit-learn; the tests have it.
         ensure("test" if first == "figures" else "core")
-        os.environ["DPASSAY_COMMAND"] = "python3 run.py"  # how its advice is to be typed
-        replace_by([str(VENV / "bin" / "dpassay"), first, *rest])
+        # How its advice is to be typed.
+        replace_by([str(VENV / "bin" / "dpassay"), first, *rest], DPASSAY_COMMAND="python3 run.py")
 
 
 def require_python(version: tuple[int, int]) -> None:
@@ -256,10 +256,10 @@ def locked() -> Iterator[int]:
         yield file.fileno()
 
 
-def replace_by(command: list[str]) -> NoReturn:
+def replace_by(command: list[str], **environment: str) -> NoReturn:
     """Become another program: its output, signals and exit code are the caller's."""
     sys.stdout.flush()
-    os.execv(command[0], command)
+    os.execve(command[0], command, {**os.environ, **environment})
 
 
 def say(text: str) -> None:

@@ -54,7 +54,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The program that the process became."""
     command: list[str] = []
 
-    def replace_by(other: list[str]) -> None:
+    def replace_by(other: list[str], **_: str) -> None:
         command.extend(other)
         raise Replaced
 

@@ -59,7 +59,7 @@ MECHANISMS = {
     "short": times(sampled(normal("2"), "0.2"), 20),
     "few": times(sampled(normal("0.8"), "0.01"), 2),
     "few-normal": times(sampled(normal("2"), "0.01"), 2),
-    "released": f"Composed(mechanism=[{times(sampled(normal('1.1'), '0.01'), 500)}, "
+    "releases": f"Composed(mechanism=[{times(sampled(normal('1.1'), '0.01'), 500)}, "
     f"{times(sampled(normal('0.9'), '0.002'), 3000)}, {normal('5')}])",
     "whole": times(sampled("Laplace(scale=3)", "1"), 2),
     "laplace-sample": sampled("Laplace(scale=1)", "1/10"),

@@ -69,14 +69,11 @@ def _raw(html: str) -> str:
 
 def picture() -> str:
     """Return the law of the count noise under both neighbours, and the event that refutes it."""
-    from accountant import notation
     from verify.ask import verify
 
     finding = verify(COUNT_NOISE, **CLAIM)
     witness = finding.witness
-    table = event.compute(
-        notation.parse(COUNT_NOISE), witness["law"], witness["loss_above"], adjacency=None
-    )
+    table = event.compute(witness["law"], witness["loss_above"])
     if table is None:
         raise LookupError(f"Nothing can be drawn of the event of {COUNT_NOISE}.")
     alt = "The noise is nearly always +1 or −1, so that the parity of the output tells neighbours."

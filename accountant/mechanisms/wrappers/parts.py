@@ -16,7 +16,7 @@ from accountant.errors import InvalidInputError, NotApplicableError, expected, n
 from accountant.numbers.exact import ExactReal
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
-_NUMBER = re.compile(r"[-+0-9.e/]*[0-9][-+0-9.e/]*")
+_NUMBER = re.compile(r"[-+.e/]*[0-9][-+0-9.e/]*")
 _REMEDY = 'Write one such as Gaussian(standard_deviation="1.1").'
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableEr
 from accountant.geometry.ellipse import optimal_ellipse
 from accountant.mechanisms import (
     AdditiveNoise,
+    Composed,
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
@@ -102,6 +104,16 @@ def test_bad_input_is_named_in_python(make: Callable[[], object], message: str) 
     with pytest.raises(InvalidInputError) as caught:
         make()
     assert message in str(caught.value)
+
+
+def test_a_long_text_is_refused_at_once() -> None:
+    """In time that grows with its length, not with the square."""
+    began = time.process_time()
+    with pytest.raises(InvalidInputError, match="characters"):
+        Composed(cast(Any, "1" * 100_000 + "x"))
+    assert time.process_time() - began < 5
+    with pytest.raises(InvalidInputError, match="not -1/3"):
+        Composed(cast(Any, "-1/3"))
 
 
 def test_what_is_not_defined_is_refused() -> None:

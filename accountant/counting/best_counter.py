@@ -149,10 +149,8 @@ def named_counter(
     if name == DelannoyCounter.__name__:
         arguments["levels"] = best_levels(steps).levels
     if target.delta.sign:
-        arguments["mu"] = _gaussian_mu(target)
-    else:
-        arguments["epsilon"] = target.epsilon
-    counter: LinearCounter = build(**arguments)
+        return _scaled(partial(build, **arguments), _gaussian_mu(target))
+    counter: LinearCounter = build(**arguments, epsilon=target.epsilon)
     return counter
 
 
@@ -254,15 +252,17 @@ def _candidates(steps: int, target: Target, contributions: int) -> Iterator[Line
 
 
 def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
-    """Return the counter that is μ-GDP: with less noise where its worst positions are known."""
+    """Return the counter that is μ-GDP: with less noise where it is known to tell less."""
     counter: LinearCounter = build(mu=mu)
-    if counter.contributions == 1 or counter.worst_positions() is None:
+    hides, several = isinstance(counter, PartlyShown), counter.contributions > 1
+    if counter.worst_positions() is None if several else not hides:
         return counter
     true = counter.exact_gaussian_mu(None)
-    if true is None and isinstance(counter, PartlyShown):  # the outputs have two ends
-        true = counter.releasing("measurements").exact_gaussian_mu(None)
-    assert true is not None
-    most = enclose((mu * mu / true).ball).lower
+
+    def largest() -> arb:
+        return mu.ball() ** 2 / counter.gaussian_mu(None).upper()
+
+    most = enclose(largest if true is None else (mu * mu / true).ball).lower
     scaled: LinearCounter = build(mu=exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most)))
     return scaled
 
@@ -300,7 +300,7 @@ def _calibrated(
         counter: LinearCounter = build(**arguments, epsilon=epsilon)
         return counter
     if isinstance(build, type) and issubclass(build, PartlyShown):
-        # of Laplace noise only the measurements have an exact profile
+        # of Laplace noise only the measurements have an exact profile: no other is tried
         arguments = {**arguments, "released": "measurements"}
     found: Mechanism = calibrate(build, target, **arguments).mechanism
     assert isinstance(found, LinearCounter)

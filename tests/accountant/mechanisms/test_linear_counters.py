@@ -259,6 +259,14 @@ def test_a_calibrated_counter_has_less_noise_where_its_positions_are_known() -> 
     assert utility.mean_squared_error(naive).lower > found.error.upper * Decimal("1.1")
 
 
+def test_the_best_counter_has_as_little_noise_as_its_outputs_need() -> None:
+    found = best_counter(2_000_000, Mu(1))
+    assert isinstance(found.mechanism, BridgedTree)
+    for counter, _ in ((found.mechanism, found.error), *found.others):
+        mu = guarantees.mu(counter)
+        assert Decimal("0.9999999") < mu.lower <= mu.upper <= 1
+
+
 @pytest.mark.parametrize(
     ("counter", "bound"),
     [

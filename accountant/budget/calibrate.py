@@ -68,6 +68,8 @@ _FLAT = 1e-3
 """Slope relative to the excess below which no leap is taken: it would go too far."""
 _MAX_ULPS = 1000
 """Units in the last digit that are tried: an enclosure of the root is seldom that wide."""
+_SUMS = "all measured sums: what the outputs alone tell is only known between two ends"
+"""Why a counter shows more than it was asked for."""
 _VARIANCES = ("parameter", "sigma_star")
 """Noise arguments that are squares of a spread."""
 
@@ -87,6 +89,10 @@ def calibrate(
     **fixed: Any,
 ) -> Calibration:
     """Find the least noise with which a mechanism, or many releases of it, have a guarantee.
+
+    Where what the outputs of a counter tell is only known between two ends, it is the least noise
+    with which all measured sums have it: the counter that is returned has `released="measurements"`
+    and with the same noise its outputs, a function of them, have the guarantee too.
 
     Parameters
     ----------
@@ -157,7 +163,8 @@ def calibrate(
     for family in families:
         for each in (family, *family.showing_more()):
             try:
-                found.append(_calibrated(each, width, digits))
+                known = _calibrated(each, width, digits)
+                found.append(known if each is family else replace(known, reason=_SUMS))
                 break
             except (NotApplicableError, UndecidedError) as refusal:
                 refusals.append(refusal)
@@ -182,8 +189,10 @@ def _best(found: Sequence[Calibration]) -> Calibration:
     """Return the calibration with the smaller mean squared error, saying so."""
     errors = [mean_squared_error(each.mechanism) for each in found]
     order = sorted(range(len(found)), key=lambda i: errors[i].upper)
-    said = [f"{errors[i]} with {found[i].argument}" for i in order]
-    return replace(found[order[0]], reason="mean squared error " + ", ".join(said))
+    said = ", ".join(f"{errors[i]} with {found[i].argument}" for i in order)
+    best = found[order[0]]
+    reasons = [f"mean squared error {said}", *[best.reason] * bool(best.reason)]
+    return replace(best, reason="; ".join(reasons))
 
 
 def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibration:

@@ -29,7 +29,7 @@ class Calibration:
     target: Target
     """What was asked for."""
     reason: str = ""
-    """Why this kind of noise, of a mechanism that has two."""
+    """Why this kind of noise, of a mechanism that has two, or why a counter's measured sums."""
 
     def __str__(self) -> str:
         """Return the mechanism, and below it what was asked for and what it has."""

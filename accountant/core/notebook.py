@@ -71,7 +71,7 @@ def table(lines: Sequence[Sequence[str]], struck: Sequence[bool] = ()) -> str:
 def frame(records: Sequence[dict[str, Any]]) -> Any:
     """Return a pandas DataFrame of records."""
     try:
-        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        import pandas
     except ImportError:
         raise NotApplicableError(
             "to_pandas() needs pandas: pip install pandas. Without it to_records() has the same "

@@ -244,7 +244,7 @@ class Read(Field[Stored, Given]):
 class Instance(Field[Stored, Stored]):
     """A description of one kind."""
 
-    def __init__(self, kind: type[Stored], noun: str, remedy: str) -> None:
+    def __init__(self, kind: type[object], noun: str, remedy: str) -> None:
         super().__init__()
         self._kind, self._noun, self._remedy = kind, noun, remedy
 

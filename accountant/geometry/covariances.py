@@ -290,7 +290,7 @@ class Matrix(Covariance):
 def covariance_field() -> Instance[Covariance]:
     """Return the field of a covariance."""
     return Instance(
-        Covariance,  # type: ignore[type-abstract]
+        Covariance,
         "covariance",
         "Write Isotropic(…), Diagonal(…), Exchangeable(…) or Matrix(…).",
     )

@@ -212,7 +212,7 @@ class FiniteSet(Space):
 def space_field() -> Instance[Space]:
     """Return the field of a space."""
     return Instance(
-        Space,  # type: ignore[type-abstract]
+        Space,
         "sensitivity space",
         "Write L2Ball(…), Box(…), SparseBox(…), FiniteSet(…) or DisjointGroups(…).",
     )

@@ -54,7 +54,7 @@ class PartlyShown(LinearCounter, ABC):
 
     def releasing(self, what: str) -> PartlyShown:
         """Return the same counter with its "outputs", or its "measurements"."""
-        return dataclasses.replace(self, released=what)  # type: ignore[type-var]
+        return dataclasses.replace(self, released=what)  # type: ignore[type-var]  # all are dataclasses
 
     @property
     def _hides(self) -> bool:

@@ -17,6 +17,9 @@ composition of anything that is (ε_i, δ_i)-DP, and nothing more is used of the
 1 − Π(1 − δ_i)^{k_i} the mass at infinity and s = ±ε_i, + with probability e^{ε_i}/(1 + e^{ε_i}),
 
     δ(ε) = 1 − Π(1 − δ_i)(1 − E[(1 − e^{ε − Σ s})⁺]).
+
+*zCDP*: ρ adds up, and ρ-zCDP implies (ρ + 2√(ρ ln(1/δ)), δ)-DP (Bun and Steinke 2016,
+Proposition 1.3).
 """
 
 from __future__ import annotations
@@ -165,7 +168,7 @@ def _composed(entries: Sequence[Repeated]) -> Mechanism:
 def zcdp(
     mechanism: Mechanism, count: int, delta: Number, *, adjacency: Adjacency | str | None = None
 ) -> Interval:
-    """Enclose ρ + 2√(ρ ln(1/δ)) (their Proposition 1.3) for the sum ρ of the parts' least ρ.
+    """Enclose ρ + 2√(ρ ln(1/δ)) for the sum ρ of the parts' least ρ.
 
     `accountant.questions.notions.epsilon_of_zcdp` converts the same ρ better. +∞ where a part has
     no ρ.
@@ -185,5 +188,4 @@ def zcdp(
         ball = total.ball()
         return ball + 2 * (ball * -target.ball().log()).sqrt()
 
-    found = enclose(epsilon, relative_width=Fraction(1, 10**25))
-    return found
+    return enclose(epsilon, relative_width=Fraction(1, 10**25))

@@ -7,7 +7,7 @@ from abc import ABCMeta
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, TypeVar, dataclass_transform, final
+from typing import Any, TypeVar, dataclass_transform
 
 from accountant.core.adjacency import Adjacency
 from accountant.errors import InvalidInputError, suggestion
@@ -66,8 +66,8 @@ class Described(ABCMeta):
 
 @dataclass_transform(frozen_default=True)
 def declared(kind: type[Kind]) -> type[Kind]:
-    """Make a class final and frozen; its annotated fields are the arguments of its notation."""
-    return final(dataclass(frozen=True, repr=False)(kind))
+    """Make a class a frozen dataclass; its annotated fields are the arguments of its notation."""
+    return dataclass(frozen=True, repr=False)(kind)
 
 
 class Description(metaclass=Described):

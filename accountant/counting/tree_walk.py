@@ -51,7 +51,7 @@ def factorisation(tree: Tree) -> tuple[Rows, Rows]:
 
 
 def written_out(steps: int, parents: Mapping[int, int]) -> tuple[Rows, Rows]:
-    """Return (L, R) with L R = A, where A x are the n prefix sums; nodes come after their parents.
+    """Return (L, R) with L R = A, where A x are the n prefix sums, for a tree with the root 0.
 
     The mechanism releases L (R x + Z) with independent noise Z. A row of R is the signed sum of
     the inputs between a node and its parent, with entries 0 and ±1; a row of L tells with 0 and 1

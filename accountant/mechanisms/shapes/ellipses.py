@@ -132,9 +132,9 @@ class OptimalEllipse(EllipseMechanism):
     """Release k-sparse counts with the least query variance that any Gaussian can have.
 
     `accountant.geometry.ellipse` has the covariance and `accountant.geometry.dual.defects` the
-    exact proof that no
-    covariance is better. For k ≤ d/2 this is `CountEllipse`; for k = d it is Algorithm 1 of
-    Lebeda without the size exactly where d is a perfect square, and strictly better elsewhere.
+    exact proof that no covariance is better. For k ≤ d/2 this is `CountEllipse`; for k = d it is
+    Algorithm 1 of Lebeda without the size exactly where d is a perfect square, and strictly better
+    elsewhere.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ _FLAT = 1e-3
 """Slope relative to the excess below which no leap is taken: it would go too far."""
 _MAX_ULPS = 1000
 """Units in the last digit that are tried: an enclosure of the root is seldom that wide."""
-_SUMS = "all measured sums: what the outputs alone tell is only known between two ends"
+_SUMS = "all measured sums, as what the outputs tell has two ends"
 """Why a counter shows more than it was asked for."""
 _VARIANCES = ("parameter", "sigma_star")
 """Noise arguments that are squares of a spread."""

@@ -15,7 +15,7 @@ from typing import Any, final
 from flint import arb
 
 from accountant import notation
-from accountant.budget.calibration import Calibration
+from accountant.budget.calibration import Calibration, best
 from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
@@ -42,7 +42,6 @@ from accountant.numbers.interval import (
 )
 from accountant.numbers.precision import ctx
 from accountant.questions.answer import usual
-from accountant.questions.utility import mean_squared_error
 
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
 
@@ -90,9 +89,8 @@ def calibrate(
 ) -> Calibration:
     """Find the least noise with which a mechanism, or many releases of it, have a guarantee.
 
-    Where what the outputs of a counter tell is only known between two ends, it is the least noise
-    with which all measured sums have it: the counter that is returned has `released="measurements"`
-    and with the same noise its outputs, a function of them, have the guarantee too.
+    Of a counter whose outputs have two ends it is that with which all measured sums have it, as the
+    outputs then have too: the mechanism that is returned says `released="measurements"`.
 
     Parameters
     ----------
@@ -170,7 +168,7 @@ def calibrate(
                 refusals.append(refusal)
     if not found:
         raise refusals[0]
-    return _best(found) if len(families) > 1 else found[0]
+    return best(found) if len(families) > 1 else found[0]
 
 
 def _arguments(kind: type[Mechanism], target: Target, argument: str | None) -> list[str]:
@@ -183,16 +181,6 @@ def _arguments(kind: type[Mechanism], target: Target, argument: str | None) -> l
     if isinstance(target, EpsilonDelta) and target.delta.sign == 0:
         return known[:1]
     return known[-1:] if isinstance(target, Mu) else known
-
-
-def _best(found: Sequence[Calibration]) -> Calibration:
-    """Return the calibration with the smaller mean squared error, saying so."""
-    errors = [mean_squared_error(each.mechanism) for each in found]
-    order = sorted(range(len(found)), key=lambda i: errors[i].upper)
-    said = ", ".join(f"{errors[i]} with {found[i].argument}" for i in order)
-    best = found[order[0]]
-    reasons = [f"mean squared error {said}", *[best.reason] * bool(best.reason)]
-    return replace(best, reason="; ".join(reasons))
 
 
 def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibration:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from accountant.budget.target import Target
 from accountant.core.mechanism import Mechanism
 from accountant.numbers.exact import floats_in_short
 from accountant.numbers.interval import Interval
+from accountant.questions.utility import mean_squared_error
 
 
 @final
@@ -55,3 +57,13 @@ class Calibration:
             "target": str(self.target),
             **({"reason": self.reason} if self.reason else {}),
         }
+
+
+def best(found: Sequence[Calibration]) -> Calibration:
+    """Return the calibration with the smaller mean squared error, saying so."""
+    errors = [mean_squared_error(each.mechanism) for each in found]
+    order = sorted(range(len(found)), key=lambda i: errors[i].upper)
+    said = ", ".join(f"{errors[i]} with {found[i].argument}" for i in order)
+    first = found[order[0]]
+    more = f"; {first.reason}" if first.reason else ""
+    return replace(first, reason=f"mean squared error {said}{more}")

@@ -31,8 +31,6 @@ _DROP = 1e-7
 """Densities are drawn down to this fraction of their largest value."""
 _RARE = 0.02
 """An event of smaller probability needs a logarithmic scale to be seen."""
-_FEW = 5
-"""Named outcomes between the first and last of which a legend has room."""
 _MOST = 200
 """Outcomes of a law on integers that are drawn."""
 
@@ -57,9 +55,7 @@ def compute(law: dict[str, Any], loss_above: str) -> Table | None:
     try:
         epsilon = float(exact(loss_above))
         if law["law"] == "finite":
-            names = tuple(str(name) for name in law["outcomes"])
-            p, q = (np.array([_number(mass) for mass in law[side]]) for side in "pq")
-            return _on_integers(np.arange(len(names)), p, q, epsilon, names)
+            return _finite(law, epsilon)
         if (noise := _on_lattice(law)) is not None:
             outcomes = np.arange(-_MOST // 2, _MOST // 2 + 1)
             return _on_integers(outcomes, noise(outcomes - law["shift"]), noise(outcomes), epsilon)
@@ -67,6 +63,18 @@ def compute(law: dict[str, Any], loss_above: str) -> Table | None:
         return None if found is None else _on_the_line(*found, epsilon)
     except (DpassayError, ValueError, OverflowError):
         return None
+
+
+def _finite(law: dict[str, Any], epsilon: float) -> Table:
+    """Tabulate two lists of masses; integers are themselves, other outcomes have names."""
+    p, q = ([_number(mass) for mass in law[side]] for side in "pq")
+    rows = [row for row in zip(law["outcomes"], p, q, strict=True) if max(row[1:]) > 0]
+    outcomes, above, below = zip(*rows, strict=True)
+    p, q = np.array(above), np.array(below)
+    if all(type(outcome) is int for outcome in outcomes):
+        return _on_integers(np.array(outcomes), p, q, epsilon)
+    names = tuple(str(outcome) for outcome in outcomes)
+    return _on_integers(np.arange(len(names)), p, q, epsilon, names)
 
 
 def _number(value: str | dict[str, str]) -> float:
@@ -188,6 +196,8 @@ def _cut(table: Table) -> Table:
 
 def draw(table: Table) -> Figure:
     """Draw both laws, the event shaded."""
+    from matplotlib.ticker import MaxNLocator
+
     with style.sheet(WIDTH, HEIGHT) as (figure, axes):
         least = max(*table.p, *table.q) * _DROP
         floor = least if table.rare else 0.0
@@ -196,11 +206,16 @@ def draw(table: Table) -> Figure:
             look = style.CURVES[curve]
             if table.discrete:
                 shift = 0.12 if label == "P" else -0.12
-                at = [x + shift for x in table.outcomes]
-                axes.vlines(at, floor, values, color=look.colour, linewidth=1.2)
-                axes.plot(at, values, label=label, markersize=4, **look.dots())
+                occurs = [
+                    (x + shift, y) for x, y in zip(table.outcomes, values, strict=True) if y > 0
+                ]
+                at, tops = zip(*occurs, strict=True)
+                axes.vlines(at, floor, tops, color=look.colour, linewidth=1.2)
+                axes.plot(at, tops, label=label, markersize=4, **look.dots())
             else:
                 axes.plot(table.outcomes, values, label=label, **look.options())
+        if table.discrete:
+            axes.set_xlim(table.outcomes[0] - 0.5, table.outcomes[-1] + 0.5)
         for left, right in _runs(table):
             axes.axvspan(left, right, color=marked, alpha=0.15, linewidth=0)
         if not table.discrete:
@@ -214,17 +229,15 @@ def draw(table: Table) -> Figure:
             axes.set_ylim(bottom=least)
         else:
             axes.set_ylim(bottom=0)
-        place: Any = (
-            "best"  # named outcomes stand in the order of a list: the legend beside the ends
-        )
         if table.names:
-            place = "upper center" if len(table.names) < _FEW else "upper right"
             names = [textwrap.fill(name, 14) for name in table.names]
             axes.set_xticks(table.outcomes, names, fontsize=8)
         else:
             axes.set_xlabel("outcome")
+            if table.discrete:
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_ylabel("probability" if table.discrete else "density")
-        axes.legend(loc=place)
+        figure.legend(loc="outside upper center", ncols=3)
         return figure
 
 
@@ -232,10 +245,11 @@ def _runs(table: Table) -> Sequence[tuple[float, float]]:
     """Return the intervals of outcomes in S; an integer is half a unit to both sides."""
     found: list[tuple[float, float]] = []
     half = 0.5 if table.discrete else 0.0
-    before = False
+    last = -math.inf  # the outcome before this one, if it is in S
     for x, inside in zip(table.outcomes, table.inside, strict=True):
         if inside:
-            start = found.pop()[0] if before and found else x - half
+            joined = last == x - 1 if table.discrete else last > -math.inf
+            start = found.pop()[0] if joined else x - half
             found.append((start, x + half))
-        before = inside
+        last = x if inside else -math.inf
     return found

@@ -124,6 +124,20 @@ def test_the_shaded_event_has_the_probability_that_is_proved(mechanism: str, eps
     assert proved - short < mass < proved * (1 + 1e-4)
 
 
+def test_outcomes_that_are_numbers_stand_on_an_axis_of_numbers_and_no_other_is_drawn() -> None:
+    law = {"law": "finite", "outcomes": [-1, 0, 1, 5], "p": ["0", "0", "1/4", "3/4"]}
+    table = event.compute({**law, "q": ["1/2", "0", "1/2", "0"]}, "0")
+    assert table is not None
+    assert (table.outcomes, table.names) == ((-1.0, 1.0, 5.0), ())
+    drawn = event.draw(table)
+    (axes,) = drawn.axes
+    assert axes.get_xlabel() == "outcome"
+    points = {line.get_label(): len(line.get_xdata()) for line in axes.lines}
+    assert (points["P"], points["Q"]) == (2, 2)
+    assert not axes.get_legend()  # it stands above, beside no outcome
+    assert event._runs(table) == [(4.5, 5.5)]
+
+
 def test_ids_and_colours_of_a_picture_are_the_pages_own() -> None:
     picture = '<?xml?><svg width="4pt"><g id="a" style="stroke: #000000"/><use href="#a"/></svg>'
     assert svg.inline(picture, slug="x", title="<b>", alt="c") == (

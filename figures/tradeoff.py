@@ -17,6 +17,7 @@ import numpy as np
 
 from accountant.core.mechanism import Mechanism
 from accountant.errors import DpassayError
+from accountant.numbers.reading import few
 from accountant.questions.estimate import estimate_power
 from accountant.questions.tradeoff import power
 from figures import style
@@ -108,8 +109,7 @@ def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | Non
             rising = delta + alpha * math.exp(min(epsilon, 700.0))
             return min(1.0, rising, 1 - math.exp(-epsilon) * (1 - delta - alpha))
 
-        small = f"{delta:.3g}".replace("e-0", "e-")
-        short = f"({epsilon:.4g}, {small})-DP" if delta else f"{epsilon:.4g}-DP"
+        short = f"({epsilon:.4g}, {few(delta, 3)})-DP" if delta else f"{epsilon:.4g}-DP"
         return allowed, short
     if "mu" in claimed:
         from accountant.mechanisms import Gaussian

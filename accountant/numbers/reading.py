@@ -179,6 +179,15 @@ def undecided(lower: Decimal, upper: Decimal, number: object) -> UndecidedError:
     )
 
 
+def few(value: Decimal | Fraction | float | str, digits: int = 6) -> str:
+    """Return a number to the nearest in few digits, its exponent as people write it.
+
+    >>> few(1e-5), few("0.0000014", 2), few(2.5e6, 2)
+    ('1e-5', '1.4e-6', '2.5e6')
+    """
+    return re.sub(r"e\+?(-?)0*", r"e\1", f"{float(value):.{digits}g}")
+
+
 def ratio(value: Decimal) -> str:
     """Print four digits of a ratio, or how far beside 1 it is; nothing for what is not finite."""
     if not value.is_finite():

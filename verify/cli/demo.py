@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -159,6 +158,7 @@ def _in_short() -> int:
 def _score(line: _Line) -> tuple[Verdict, str, str]:
     """Return the verdict on a claim, and what is claimed and true in the case that is shown."""
     from accountant import notation
+    from accountant.numbers.reading import few
     from verify import batch
     from verify.ask import claims_about
     from verify.cli.verify import ledger, with_lemmas
@@ -180,12 +180,8 @@ def _score(line: _Line) -> tuple[Verdict, str, str]:
     ((name, true),) = decision.true.items()
     symbol = {"delta": "δ", "mu": "μ"}[name]
     # Two digits, to the nearest: what is proved is in the finding.
-    return verdict, f"{symbol} = {_two(decision.claimed[name])}", f"{symbol} = {_two(true.upper)}"
-
-
-def _two(number: Decimal | str) -> str:
-    """Print two digits, as 1.4e-6."""
-    return f"{float(number):.2g}".replace("e-0", "e-")
+    claimed, least = few(decision.claimed[name], 2), few(true.upper, 2)
+    return verdict, f"{symbol} = {claimed}", f"{symbol} = {least}"
 
 
 def _counterexample() -> str:

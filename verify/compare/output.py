@@ -6,14 +6,12 @@ import csv
 import io
 import re
 from decimal import ROUND_FLOOR, Context
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from accountant.budget.target import EpsilonDelta, Mu, Rho
 from accountant.geometry.workload import Training
 from accountant.mechanisms.counting.kary_tree import KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from verify.compare.candidate import Layout
 from verify.compare.metrics import Metric
@@ -134,13 +132,13 @@ def proved(found: Comparison) -> str:
     """Say the guarantee in the usual notation."""
     match found.budget.target:
         case EpsilonDelta(epsilon=epsilon, delta=delta) if delta.sign == 0:
-            said = f"{_short(epsilon)}-DP"
+            said = f"{epsilon}-DP"
         case EpsilonDelta(epsilon=epsilon, delta=delta):
-            said = f"({_short(epsilon)}, {_short(delta)})-DP"
+            said = f"({epsilon}, {delta})-DP"
         case Mu(mu=mu):
-            said = f"{_short(mu)}-GDP"
+            said = f"{mu}-GDP"
         case Rho(rho=rho):
-            said = f"{_short(rho)}-zCDP"
+            said = f"{rho}-zCDP"
         case other:
             said = str(other)
     count = found.budget.total_releases
@@ -152,14 +150,6 @@ def _advised(row: Row) -> str:
     if len(text) > _LONGEST:
         return f"{row.candidate.name} ({noise(row.found)}; --json writes all of it)"
     return f"`{text}`"
-
-
-def _short(value: ExactReal) -> str:
-    """Return a number with its exponent where that is shorter, and just as exact."""
-    if value.rational is None:
-        return str(value)
-    text = re.sub(r"e([+-])0*", r"e\1", f"{float(value):.12g}").replace("e+", "e")
-    return text if Fraction(text) == value.rational else str(value)
 
 
 def _worse(ratio: float) -> str:

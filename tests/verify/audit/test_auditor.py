@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,15 @@ def test_too_few_samples_are_counted_beforehand() -> None:
         arguments: dict[str, Any] = {"pairs": COUNTS, **changed}
         with pytest.raises(InvalidInputError):
             audit(laplace, 1, **arguments)
+
+
+@pytest.mark.parametrize("pairs", [None, [], "count", 3, [1, 2], [[0], [0, 1]], ([0], [0, 1])])
+def test_what_is_no_list_of_pairs_gets_the_search_that_can_be_called(pairs: Any) -> None:
+    with pytest.raises(InvalidInputError, match="Expected pairs of neighbouring datasets") as told:
+        audit(laplace, 1, pairs=pairs, samples=1000, seed=1)
+    (call,) = re.findall(r"pairs=(verify[\w.]+)\(\"(\w+)\"\)", str(told.value))
+    module, _, name = call[0].rpartition(".")
+    assert getattr(import_module(module), name)(call[1])
 
 
 def test_the_best_pair_is_found_among_many() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant.core.adjacency import Adjacency
+from accountant.numbers.reading import few
 from verify.audit.kinds.result import AuditResult
 from verify.audit.learning.features import Proposer
 from verify.audit.learning.hedged import decide
@@ -26,7 +27,7 @@ from verify.audit.runs.blocks import Datasets, Prepared, Tally
 from verify.audit.runs.plan import Plan
 from verify.audit.runs.target import MechanismError
 from verify.audit.runs.training import train
-from verify.audit.statistics.guarantee import Claim, guarantee, rounded
+from verify.audit.statistics.guarantee import Claim, guarantee
 
 
 def audit(
@@ -129,7 +130,7 @@ def _decide(plan: Plan, known: Prepared, tally: Tally, seconds: float) -> AuditR
         needed = math.ceil(20 / float(point.delta))
         if plan.samples < needed:
             notes.append(
-                f"a violation of the size of delta = {rounded(point.delta)} itself shows only from "
+                f"a violation of the size of delta = {few(point.delta)} itself shows only from "
                 f"about {needed} runs a side"
             )
     return AuditResult.of(

@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from accountant.errors import InvalidInputError, expected
+from accountant.numbers.reading import few
 from verify.audit.kinds.result import Outcome
 from verify.audit.runs.rows import real_numbers
 from verify.audit.statistics.exact_test import LARGEST_MU, last, least
-from verify.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee, rounded
+from verify.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee
 from verify.audit.statistics.one_run_bound import (
     LARGEST_EPSILON,
     Steps,
@@ -150,7 +151,7 @@ class OneRunResult:
             f"{head}  canaries     {self.canaries}, each included by a fair coin of its own\n"
             f"  guesses      {self.right} of {self.guesses} right (numbers tried: {tried})\n"
             f"{p_value}"
-            f"  with confidence {1 - self.significance:.7g} each: epsilon({rounded(self.delta)}) ≥ "
+            f"  with confidence {1 - self.significance:.7g} each: epsilon({few(self.delta)}) ≥ "
             f"{self.epsilon:.6g}; mu ≥ {self.mu:.6g}"
         )
 
@@ -280,7 +281,7 @@ def canaries_needed(
     needed = least(enough, _MOST_CANARIES)
     if needed is None:
         raise InvalidInputError(
-            f"More than a billion canaries are needed at delta={rounded(delta)}: the bound has a "
+            f"More than a billion canaries are needed at delta={few(delta)}: the bound has a "
             "term of their number times delta. Take a smaller delta."
         )
     return needed

@@ -12,13 +12,14 @@ from typing import Any, final
 from accountant.core.drawing import Drawable
 from accountant.errors import shortened
 from accountant.numbers.exact import floats_in_short
+from accountant.numbers.reading import few
 from verify.audit.kinds.curve import Curve
 from verify.audit.learning.hedged import Tested
 from verify.audit.learning.rule import Histogram, Rule
 from verify.audit.runs.plan import Plan
 from verify.audit.runs.target import GIVEN, NOT_REPEATABLE
 from verify.audit.statistics.exact_test import Counts, mu_lower_bound
-from verify.audit.statistics.guarantee import Guarantee, Point, rounded
+from verify.audit.statistics.guarantee import Guarantee, Point
 from verify.seal import seal
 
 HINT = 1e-4
@@ -183,7 +184,7 @@ class AuditResult(Drawable):
 
     def __str__(self) -> str:
         """Return the result in a few lines."""
-        at = f"epsilon={rounded(self.point.epsilon)}, delta={rounded(self.point.delta)}"
+        at = f"epsilon={few(self.point.epsilon)}, delta={few(self.point.delta)}"
         lines = [
             f"{self.outcome.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
             f"  tested       {at}, at significance {self.significance:g}",
@@ -192,8 +193,8 @@ class AuditResult(Drawable):
             *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
             f"  counts       {_counted(self.counts)}",
             f"  p-value      {self.p_value:.3g}",
-            f"  with confidence {1 - self.significance:.7g}: epsilon({rounded(self.point.delta)}) "
-            f"≥ {self.epsilon:.6g}, delta({rounded(self.point.epsilon)}) ≥ {self.delta:.4g}"
+            f"  with confidence {1 - self.significance:.7g}: epsilon({few(self.point.delta)}) "
+            f"≥ {self.epsilon:.6g}, delta({few(self.point.epsilon)}) ≥ {self.delta:.4g}"
             + ("" if self.mu is None else f", mu ≥ {self.mu:.6g}"),
             f"  {self.advice}",
             *(f"  note: {note}" for note in self.notes),

@@ -37,10 +37,10 @@ from scipy import special, stats
 
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.reading import few
 from verify.audit.kinds.result import AuditResult, Outcome
 from verify.audit.kinds.samples import audit_scores
 from verify.audit.runs.blocks import generator
-from verify.audit.statistics.guarantee import rounded
 
 Floats: TypeAlias = NDArray[np.float64]
 Step: TypeAlias = Callable[[Floats, np.random.Generator], Any]
@@ -197,7 +197,7 @@ def audit_step(
     except InvalidInputError as error:
         findings.append(StepFinding("leak", 1.0, refuted=False, said=f"not tested: {error}"))
     else:
-        said = f"epsilon({rounded(leak.point.delta)}) ≥ {leak.epsilon:.4g}, mu ≥ {leak.mu:.4g}"
+        said = f"epsilon({few(leak.point.delta)}) ≥ {leak.epsilon:.4g}, mu ≥ {leak.mu:.4g}"
         findings.append(StepFinding("leak", leak.p_value, leak.refuted, said))
     refuted = any(each.refuted for each in findings)
     outcome = Outcome.REFUTED if refuted else Outcome.NOT_REFUTED

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, expected
+from accountant.errors import InvalidInputError, expected, shortened
 from verify.audit.learning import bits
 from verify.audit.learning.outputs import Alphabet, Matrix
 from verify.audit.runs import blocks, disk
@@ -55,9 +55,7 @@ class Plan:
             raise expected("significance", significance, "in (0, 1)")
         if samples < 20:
             raise expected("samples", samples, "≥ 20", "Training and test need some runs each.")
-        listed = tuple(pairs) if pairs is not None else own_pairs(mechanism)
-        if not listed:
-            raise InvalidInputError("Expected at least one pair of neighbouring datasets.")
+        listed = own_pairs(mechanism) if pairs is None else _read(pairs)
         fixed = secrets.randbits(63) if seed is None else int(seed)
         runs = target(mechanism, errors_are_outputs=errors_are_outputs)
         plan = Plan(runs, whole, listed, samples, significance, fixed, timeout)
@@ -113,9 +111,25 @@ def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
     listed = getattr(mechanism, "pairs", None)
     if listed is not None and not callable(listed):
         return tuple(listed)
-    raise InvalidInputError(
-        "Expected pairs of neighbouring datasets: pairs=[(dataset, neighbour), …], or a search "
-        "with verify.audit.runs.neighbours."
+    raise _no_pairs("")
+
+
+def _read(pairs: Any) -> tuple[Datasets, ...]:
+    """Return a list of pairs as a tuple; InvalidInputError for anything else."""
+    try:
+        listed = tuple(pairs)
+        fine = listed and all(not isinstance(pair, str) and len(pair) == 2 for pair in listed)
+    except TypeError:  # not iterable, or an entry has no length
+        fine = False
+    if not fine:
+        raise _no_pairs(f", not pairs={shortened(repr(pairs))}")
+    return listed
+
+
+def _no_pairs(given: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"Expected pairs of neighbouring datasets{given}. Write pairs=[(dataset, neighbour)], or "
+        'pairs=verify.audit.neighbours("table"); also "count", "number", "vector" and "rows".'
     )
 
 

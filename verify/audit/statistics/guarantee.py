@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -249,8 +248,3 @@ def _above(value: float) -> Fraction:
 
 def _text(value: Fraction) -> str:
     return str(ExactReal.of_rational(value))
-
-
-def rounded(value: Fraction | float, digits: int = 6) -> str:
-    """Return a number in few digits, with exponents as people write them: 1e-5, not 1e-05."""
-    return re.sub(r"e([-+])0", r"e\1", f"{float(value):.{digits}g}")

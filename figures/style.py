@@ -7,6 +7,7 @@ file, byte for byte.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -159,8 +160,27 @@ _TIED = "\u00a0=\u00a0"
 """An equality that no line breaks."""
 
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def powers(text: str) -> str:
+    """Write the numbers of a text with powers of ten, as axes do.
+
+    >>> powers("δ = 5e-07 at 1e-05, 2e+10 times")
+    'δ = 5·10⁻⁷ at 10⁻⁵, 2·10¹⁰ times'
+    """
+
+    def raised(number: re.Match[str]) -> str:
+        front, exponent = number.groups()
+        power = f"10{str(int(exponent)).translate(_RAISED)}"
+        return power if front == "1" else f"{front}·{power}"
+
+    return re.sub(r"(?<![\w.])([0-9.]+)e([-+]?[0-9]+)\b", raised, text)
+
+
 def finding(figure: Figure, text: str, note: str = "") -> None:
     """Write above a figure what is found, and on which data; cards take it from the label."""
+    text, note = powers(text), powers(note)
     figure.set_label(text)
     width = round(_LETTERS_PER_INCH * figure.get_figwidth())
     lines = [

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import dpassay
 from accountant.core.drawing import Drawable
 from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from accountant.mechanisms import Gaussian
 from accountant.numbers.interval import Interval
-from figures import law
+from figures import law, style
 from figures.table import Table, label, number
 
 COLUMNS = (label("curve"), number("x", "1"), number("y", "nats", relative=1e-3, absolute=1e-6))
@@ -27,6 +28,20 @@ COLUMNS = (label("curve"), number("x", "1"), number("y", "nats", relative=1e-3, 
 def table() -> Table:
     rows = [("a", 1, Fraction(1, 3)), ("a", 2, None), ("b", 1, Interval(Decimal(2), Decimal(4)))]
     return Table.of(COLUMNS, rows, d=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("δ = 5e-07 at 1e-05", "δ = 5·10⁻⁷ at 10⁻⁵"),
+        ("1e+10 and 2.5e4", "10¹⁰ and 2.5·10⁴"),
+        ("ε = 0.5, 16.983; core e-5", "ε = 0.5, 16.983; core e-5"),
+    ],
+)
+def test_what_is_found_has_powers_of_ten(text: str, shown: str) -> None:
+    figure = Figure()
+    style.finding(figure, text)
+    assert figure.get_label() == shown
 
 
 def test_a_table_is_read_by_rows_columns_and_curves(table: Table) -> None:

@@ -72,7 +72,7 @@ def certificate(solution: Solution) -> dict[str, Any]:
             "max_count": problem.max_count,
             "objective": problem.objective,
         },
-        "delta": {end: _decimal(text) for end, text in solution.delta.to_json().items()},
+        "delta": solution.delta.to_json(),
         "exact": None if solution.exact is None else str(solution.exact),
         "ratio": {"lower": _text(solution.ratio.lower), "upper": _text(solution.ratio.upper)},
         "laws": _laws(solution),
@@ -127,8 +127,3 @@ def _terminating(value: Fraction) -> str | None:
         return None
     places = max(twos, fives)
     return f"{value.numerator * 10**places // value.denominator}e-{places}"
-
-
-def _decimal(text: str) -> str:
-    """Return a Decimal's text without a sign in front of a positive exponent."""
-    return text.replace("E+", "E")

@@ -168,8 +168,8 @@ class Interval:
         return Interval(min(self.lower, other.lower), max(self.upper, other.upper))
 
     def to_json(self) -> dict[str, str]:
-        """Return {"lower": "…", "upper": "…"}."""
-        return {"lower": str(self.lower), "upper": str(self.upper)}
+        """Return {"lower": "…", "upper": "…"}, with every digit."""
+        return {"lower": reading.written(self.lower), "upper": reading.written(self.upper)}
 
     def to_dict(self) -> dict[str, str]:
         """Return the same: plain data with every digit."""
@@ -328,11 +328,14 @@ class Interval:
 
     def _repr_html_(self) -> str:
         """Return the shared digits and both ends, for notebooks."""
-        return f"<strong>{self}</strong> <small>in [{self.lower}, {self.upper}]</small>"
+        return f"<strong>{self}</strong> <small>in {self._ends()}</small>"
 
     def _repr_markdown_(self) -> str:
         """Return the same as Markdown."""
-        return f"**{self}** in [{self.lower}, {self.upper}]"
+        return f"**{self}** in {self._ends()}"
+
+    def _ends(self) -> str:
+        return "[{lower}, {upper}]".format(**self.to_json())
 
 
 _DOWN, _UP = (decimal_context(_ARITHMETIC_DIGITS, way) for way in (ROUND_FLOOR, ROUND_CEILING))

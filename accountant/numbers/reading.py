@@ -57,6 +57,15 @@ def certain_digits(width: Fraction | None) -> float:
     return len(str(width.denominator // width.numerator)) - 1
 
 
+def written(end: Decimal) -> str:
+    """Return an end in full, its exponent as claims write it.
+
+    >>> written(Decimal("1.75E-8")), written(Decimal("2E+9")), written(Decimal("Infinity"))
+    ('1.75e-8', '2e9', 'Infinity')
+    """
+    return str(end).replace("E+", "e").replace("E", "e")
+
+
 def text(lower: Decimal, upper: Decimal) -> str:
     """Return the digits that both ends share, at most twelve, or both ends if they share few."""
     if lower == upper:

@@ -245,7 +245,7 @@ def _value(digit: int) -> Callable[[Data], Data]:
         for end in value:
             with mp.workdps(60):
                 number = mp.mpf(value[end]) * (1 + mp.mpf(10) ** -digit)
-                value[end] = mp.nstr(number, 45, strip_zeros=False).replace("e", "E")
+                value[end] = mp.nstr(number, 45, strip_zeros=False)
         return changed
 
     return change

@@ -34,6 +34,27 @@ def test_every_certificate_is_valid_and_nothing_is_taken_as_given_in_silence(ide
     assert checked.valid == (identity not in ASSUMED)
 
 
+def capital(value: Any) -> Any:
+    """Return data whose ends have the exponent E."""
+    if isinstance(value, list):
+        return [capital(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    ends = value.keys() == {"lower", "upper"}
+    return {k: v.replace("e", "E") if ends else capital(v) for k, v in value.items()}
+
+
+def test_ends_may_have_a_capital_e() -> None:
+    """As certificates had them before."""
+    claim = 'kind = "approximate-dp"\nmechanism = "Gaussian(1)"\nepsilon = 6\ndelta = "1e-12"'
+    _, data = decided(claim)
+    older = sealed(capital(data))
+    assert "E-" not in json.dumps(data)
+    assert "E-" in json.dumps(older)
+    assert checker.check(data).valid
+    assert checker.check(older).valid
+
+
 def digits(data: Data) -> list[tuple[str, int]]:
     """Return (path, index) of every digit of every leaf."""
     return [
@@ -82,7 +103,7 @@ def test_a_leading_digit_of_an_enclosure_cannot_be_changed_under_a_new_seal(
     leaves = dict(seal.leaves(original))
 
     def significant(path: str, index: int) -> int:
-        mantissa = str(leaves[path]).split("E")[0]
+        mantissa = str(leaves[path]).split("e")[0]
         if index >= len(mantissa):  # a digit of the exponent
             return 1
         return len(mantissa[: index + 1].replace(".", "").lstrip("-0"))

@@ -98,7 +98,7 @@ def _run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
     width = rational("relative-width", options.relative_width or "0.01", least=0, strict=True)
     problem = _problem(options, {name: given[0] for name, given in axes.items()})
     found = optimal_for_queries(problem, int(count), relative_width=float(width))
-    ends = {"lower": str(found.delta.lower), "upper": str(found.delta.upper)}
+    ends = found.delta.to_json()
     if options.json:
         alpha = [*map(str, found.alpha)]
         mechanism = repr(found.mechanism)

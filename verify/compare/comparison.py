@@ -256,7 +256,7 @@ class Comparison(Drawable):
 def _bound_json(found: Calibrated) -> dict[str, Any] | None:
     if found.bound is None:
         return None
-    return {"variance": str(found.bound.lower), "for": found.bound_for}
+    return {"variance": found.bound.to_json()["lower"], "for": found.bound_for}
 
 
 def compare(

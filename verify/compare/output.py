@@ -285,7 +285,7 @@ def to_csv(found: Comparison) -> str:
         cells = [row.candidate.name, repr(row.found.mechanism), row.verdict.value]
         for entry in found.metrics:
             value = row.value(entry.name)
-            cells += ["", ""] if value is None else [str(value.lower), str(value.upper)]
+            cells += ["", ""] if value is None else value.to_json().values()
         simulation = row.simulation
         cells += (
             ["", ""]

@@ -55,5 +55,5 @@ def profile_table(
     for epsilon in epsilons:
         at = exact(epsilon, "epsilon")
         found = profile.delta(mechanism, at, adjacency=adjacency, relative_width=relative_width)
-        writer.writerow([str(at), str(found.lower), str(found.upper)])
+        writer.writerow([str(at), *found.to_json().values()])
     return file.getvalue()

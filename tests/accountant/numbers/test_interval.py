@@ -152,6 +152,16 @@ def test_arithmetic_of_wide_intervals_contains_every_pair(
     assert -high in -wide
 
 
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [("1.75E-8", "1.75e-8"), ("2.0E+9", "2.0e9"), ("0.5", "0.5"), ("Infinity", "Infinity")],
+)
+def test_ends_are_written_as_claims_are(end: str, text: str) -> None:
+    enclosed = Interval(Decimal(end), Decimal(end))
+    assert enclosed.to_json() == {"lower": text, "upper": text}
+    assert Decimal(text) == Decimal(end)
+
+
 def test_arithmetic_without_bounds_and_with_what_is_no_number() -> None:
     above = Interval(Decimal(1), Decimal("Infinity"))
     assert above + 1 == Interval(Decimal(2), Decimal("Infinity"))

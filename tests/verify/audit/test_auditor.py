@@ -71,10 +71,19 @@ def test_false_claims_are_refuted(text: str, claim: Any) -> None:
     result = audit(notation.parse(text), claim, samples=40_000, significance=1e-6, seed=5)
     assert result.refuted, str(result)
     assert result.p_value <= 1e-6
-    assert "at most 1e-06" in result.advice
+    assert "at most 1e-6" in result.advice
     data = json.loads(json.dumps(result.to_json()))
     assert data["verdict"] == "REFUTED"
     assert data["seed"] == "5"
+
+
+def test_an_event_of_numbers_is_a_range_of_them() -> None:
+    result = audit(notation.parse("Laplace(scale=1)"), "1/2", samples=20_000, seed=1)
+    low = re.search(r"event +output\[0\] ≥ (-?[0-9.]+) \(", str(result))
+    high = re.search(r"opposite +output\[0\] < (-?[0-9.]+)\n", str(result))
+    assert low is not None
+    assert high is not None
+    assert float(high[1]) <= float(low[1])
 
 
 def test_an_accusation_at_five_percent_is_called_a_hint() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
@@ -54,13 +55,13 @@ class Partition:
 
     def describe(self, cells: Sequence[int], texts: Mapping[float, str]) -> str:
         """Say which values a set of cells holds, in the words that some of them have."""
-        if self.edges is not None and texts:
+        if self.edges is not None and texts.keys() <= {math.inf}:  # numbers, no codes
+            return " or ".join(_ranges(list(self.edges), sorted(cells), texts.get(math.inf, "")))
+        if self.edges is not None:
             known = self.cell(np.array(list(texts)))
             shown = [
                 text for text, cell in zip(texts.values(), known, strict=True) if cell in cells
             ]
-        elif self.edges is not None:
-            return " or ".join(_ranges(list(self.edges), sorted(cells)))
         else:
             listed = [] if self.values is None else list(self.values)
             shown = [
@@ -77,8 +78,8 @@ class Partition:
         return {"values": [float(v) for v in ([] if self.values is None else self.values)]}
 
 
-def _ranges(edges: list[float], cells: list[int]) -> list[str]:
-    """Return runs of neighbouring cells as inequalities."""
+def _ranges(edges: list[float], cells: list[int], infinite: str = "") -> list[str]:
+    """Return runs of neighbouring cells as inequalities; `infinite` is what ∞ stands for."""
     found = []
     start = previous = cells[0] if cells else 0
     for cell in [*cells[1:], None]:
@@ -87,7 +88,9 @@ def _ranges(edges: list[float], cells: list[int]) -> list[str]:
             continue
         low = _number(edges[start - 1]) if start > 0 else ""
         high = _number(edges[previous]) if previous < len(edges) else ""
-        if low and high:
+        if low == "inf" and infinite:
+            found.append(f"in {{{infinite}}}")
+        elif low and high:
             found.append(f"in [{low}, {high})")
         else:
             found.append(f"≥ {low}" if low else f"< {high}" if high else "anything")
@@ -193,5 +196,5 @@ class Rule:
         cells = [int(i) for i in np.flatnonzero(self.marks == mark)]
         if not cells:
             return "never"
-        of_values = self.feature.discrete or bool(self.texts)
-        return f"{self.name} {'in ' * of_values}{self.partition.describe(cells, self.texts)}"
+        said = self.partition.describe(cells, self.texts)
+        return f"{self.name} {'in ' * said.startswith('{')}{said}"

@@ -81,6 +81,8 @@ def _decide(claim: Claim, scope: Scope) -> Decision:
     except UndecidedError as error:
         return Decision(verdict=Verdict.UNDECIDED, reason=str(error))
     except InvalidInputError as error:
+        if claim.id == claim.kind and not scope.variables:  # of a sentence: it has no name
+            raise
         case = f" (case {scope.to_json()})" if scope.variables else ""
         raise InvalidInputError(f"Claim {claim.id!r}{case}: {error}") from error
 

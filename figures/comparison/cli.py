@@ -23,7 +23,8 @@ Calibrate every mechanism that can release a workload to the least noise that a 
 prove its guarantee, compute its error exactly, and confirm it by simulation.
 
 workloads:
-  Count(sensitivity=1); Counts(dimension=d, sparsity=k), of which a person changes at most k;
+  Count(sensitivity=1);
+  Counts(dimension=d, sparsity=k), of which a person changes at most k;
   Histogram(bins=d), of which a person changes one;
   Mean(lower=0, upper=1, records=n), BoundedSum(bounds=[...]),
   GroupedCounts(groups=m, dimension=d), PrefixSums(steps=n),

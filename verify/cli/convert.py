@@ -77,6 +77,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Convert and print."""
+    from accountant.numbers.exact import in_short
+
     entry, numbers = _given(options)
     rows = _ask(options, entry, numbers)
     others = _others(options, entry, numbers)
@@ -91,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
         for answer in rows:
             say(str(answer.value))
     else:
-        say(f"from {_GIVEN[entry.name][2].format(*numbers)}")
+        say(f"from {_GIVEN[entry.name][2].format(*map(in_short, numbers))}")
         shown = [(f"  epsilon, {name}", f"at delta {delta}", str(v)) for name, delta, v in others]
         say(columns(as_rows(rows) + shown))
     return ExitCode.DONE

@@ -30,6 +30,8 @@ examples:
   dpassay optimal gaussian-shape "FiniteSet(vectors=[[1, 0], [1, 1]])" --weights 1,4 --json
   dpassay optimal gaussian-shape shape.toml --certificate shape.json
 """
+_NOTHING = 1e-8
+"""Of the largest variance: a smaller covariance is printed as 0."""
 _KEYS = ("space", "vertices", "objective", "weights", "solver")
 
 
@@ -168,12 +170,17 @@ def _plain(space: Space) -> dict[str, Any]:
 
 
 def _show(found: GaussianShape) -> None:
+    from accountant.numbers.reading import few
+
     total = "least total variance" if found.problem.objective == "total" else "least worst variance"
     if found.problem.weights is not None:
         total += ", weighted"
     say(f"  {total} at mu = 1   {found.value}")
-    say("  covariance")
-    rows = [[f"{float(entry):.8g}" for entry in row] for row in found.mechanism.covariance.matrix()]
+    say("  covariance (rounded; --json has every digit)")
+    matrix = found.mechanism.covariance.matrix()
+    largest = max(float(row[i]) for i, row in enumerate(matrix))
+    # What the solver leaves of a 0 is none of the answer.
+    rows = [[few(x if abs(x) > _NOTHING * largest else 0) for x in row] for row in matrix]
     say(columns([("   ", *row) for row in rows]))
 
 

@@ -30,7 +30,7 @@ def test_a_twofold_error_of_the_noise_is_found_in_few_pairs() -> None:
     sure = audit_until_refuted(noise, 1, samples=20_000, seed=1, significance=1e-6)
     assert sure.refuted
     assert sure.samples <= 1000
-    assert "at most 1e-06" in sure.advice
+    assert "at most 1e-6" in sure.advice
 
 
 @pytest.mark.parametrize(("seeds", "most"), [(1, 1), pytest.param(60, 22, marks=pytest.mark.slow)])

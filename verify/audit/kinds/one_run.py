@@ -145,7 +145,7 @@ class OneRunResult:
     def __str__(self) -> str:
         """Return the result in a few lines."""
         head = "" if self.outcome is None else f"{self.outcome.value}  {self.claim}\n"
-        p_value = "" if self.p_value is None else f"  p-value      {self.p_value:.3g}\n"
+        p_value = "" if self.p_value is None else f"  p-value      {few(self.p_value, 3)}\n"
         tried = ", ".join(map(str, self.tried))
         return (
             f"{head}  canaries     {self.canaries}, each included by a fair coin of its own\n"

@@ -120,7 +120,7 @@ class AuditResult(Drawable):
         level = max(self.p_value, _LEAST_SHOWN) if so else self.significance
         again = "cannot" if {NOT_REPEATABLE, GIVEN} & set(self.notes) else "can"
         return (
-            f"A private mechanism is accused{so} with probability at most {level:.3g}. The "
+            f"A private mechanism is accused{so} with probability at most {few(level, 3)}. The "
             f"runs {again} be drawn again from the seed."
         )
 
@@ -192,9 +192,9 @@ class AuditResult(Drawable):
             + (f", chosen among {self.pairs} pairs" if self.pairs > 1 else ""),
             *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
             f"  counts       {_counted(self.counts)}",
-            f"  p-value      {self.p_value:.3g}",
+            f"  p-value      {few(self.p_value, 3)}",
             f"  with confidence {1 - self.significance:.7g}: epsilon({few(self.point.delta)}) "
-            f"≥ {self.epsilon:.6g}, delta({few(self.point.epsilon)}) ≥ {self.delta:.4g}"
+            f"≥ {self.epsilon:.6g}, delta({few(self.point.epsilon)}) ≥ {few(self.delta, 4)}"
             + ("" if self.mu is None else f", mu ≥ {self.mu:.6g}"),
             f"  {self.advice}",
             *(f"  note: {note}" for note in self.notes),

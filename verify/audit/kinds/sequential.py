@@ -28,6 +28,7 @@ from typing import Any, final
 
 from accountant.core.adjacency import Adjacency
 from accountant.numbers.exact import floats_in_short
+from accountant.numbers.reading import few
 from verify.audit.kinds.players import DevicePlayer, Learner
 from verify.audit.kinds.result import HINT, Outcome, shown
 from verify.audit.kinds.rounds import Evidence, KeptRounds, Round
@@ -115,8 +116,8 @@ class SequentialResult:
         bets = [entry for entry in self.rounds if entry.stake > 0]
         lines = [
             f"{self.outcome.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
-            f"  evidence     {self.evidence:.4g} (p-value {self.p_value:.3g} at any time), "
-            f"{1 / self.significance:.4g} refutes",
+            f"  evidence     {few(self.evidence, 4)} (p-value {few(self.p_value, 3)} at any time), "
+            f"{few(1 / self.significance, 4)} refutes",
             f"  runs         {self.samples} pairs in {len(self.rounds)} rounds",
         ]
         if bets:

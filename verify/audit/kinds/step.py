@@ -101,7 +101,7 @@ class StepResult:
         lines = [f"{self.outcome.value}  one step of DP-SGD, at significance {self.significance:g}"]
         for each in self.findings:
             mark = "REFUTED" if each.refuted else "ok"
-            lines.append(f"  {each.name:<10} {mark:<8} p = {each.p_value:.3g}  {each.said}")
+            lines.append(f"  {each.name:<10} {mark:<8} p = {few(each.p_value, 3)}  {each.said}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from accountant.errors import InvalidInputError
+from accountant.numbers.reading import few
 from verify.audit.learning.outputs import Alphabet, Matrix
 
 _FEWEST = 20
@@ -149,8 +150,8 @@ def _require_independent(rows: Matrix, name: str) -> None:
         worst = min(worst, float(stats.spearmanr(column[:-1], column[1:]).pvalue))
     if worst * min(_COLUMNS, rows.shape[1]) < _DEPENDENT:
         raise InvalidInputError(
-            f"The rows of {name} depend on the rows before them (p = {worst:.1g}): a chain or a "
-            "sorted file, not independent runs. Shuffling would hide it and not help; give "
+            f"The rows of {name} depend on the rows before them (p = {few(worst, 1)}): a chain or "
+            "a sorted file, not independent runs. Shuffling would hide it and not help; give "
             "independent runs, in the order in which they were made."
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.errors import InvalidInputError
+from accountant.numbers.reading import few
 from verify.audit.learning.rule import Rule
 from verify.audit.runs.blocks import TESTING, Blocks, Prepared, side_sizes, time_limit
 from verify.audit.runs.device.arrays import Device
@@ -111,6 +112,6 @@ def prepare(plan: Plan, name: str, executor: Executor | None) -> Prepared:
     off = sum(own.resolution for own in laws) * len(edges)
     notes = (
         f"drawn by {device.description} from the words of the device {device}",
-        f"the probabilities of the event are those of the mechanism within {off:.1g}",
+        f"the probabilities of the event are those of the mechanism within {few(off, 1)}",
     )
     return Prepared(rule, index, Blocks(whole, plan.samples), 0, notes)

@@ -1,1 +1,1 @@
-"""Sensitivity spaces, covariances, ellipses, worst shifts, workloads."""
+"""Sensitivity spaces, covariances, ellipses, workloads."""

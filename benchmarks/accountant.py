@@ -52,6 +52,7 @@ from accountant.core.adjacency import Direction
 from accountant.errors import DpassayError
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.interval import Interval
+from accountant.numbers.reading import few
 from accountant.questions import estimate, profile
 
 SETTINGS: list[tuple[str, str, int]] = [
@@ -161,7 +162,7 @@ def judge(answer: list[Any], truth: Interval | str) -> str:
         return f"{upper:.6g}"
     away = upper / float(truth.lower) - 1
     below = Fraction(upper) < Fraction(truth.lower)
-    return f"{upper:.7g} ({away:+.0e}{', BELOW' if below else ''})"
+    return f"{upper:.7g} ({few(away, 1, sign='+')}{', BELOW' if below else ''})"
 
 
 def settings(options: argparse.Namespace) -> None:
@@ -185,7 +186,7 @@ def settings(options: argparse.Namespace) -> None:
             finer, _ = certified(mechanism, delta, (FINE, WIDTH))
             if isinstance(finer, Interval):
                 truth = finer
-                off = f"{abs(guess / float(finer.lower) - 1):.0e}"
+                off = few(abs(guess / float(finer.lower) - 1), 1)
         line = [*map(str, part), delta, shown, f"{seconds:.3f}", off, f"{1e3 * fast:.2f}"]
         for name in names:
             found, took = answers[name]
@@ -256,16 +257,17 @@ def speed(options: argparse.Namespace) -> None:
     print("| what | median ms |\n|---|---|")
     for count in (10**3, 10**6, 10**9):
         part = ("1.1", "0.004", count)
-        print(f"| ln δ, count {count:.0e} | {_time([part], 'delta'):.3f} |")
-        print(f"| ε, count {count:.0e} | {_time([part], 'epsilon'):.3f} |")
+        print(f"| ln δ, count {few(count, 1)} | {_time([part], 'delta'):.3f} |")
+        print(f"| ε, count {few(count, 1)} | {_time([part], 'epsilon'):.3f} |")
     many = [(f"{1 + i / 50}", f"{(i + 1) / 1000}", 100 + i) for i in range(100)]
-    print(f"| ε, count 1e+06, each of 1000 δ | {_many():.3f} |")
+    print(f"| ε, count 1e6, each of 1000 δ | {_many():.3f} |")
     print(f"| ln δ, 100 mechanisms | {_time(many, 'delta'):.3f} |")
     for count in (10**3, 10**6, 10**9):
         part = ("1.1", "0.004", count)
         samples = [certified(composed([part]), f"1e-{n}")[1] for n in (5, 6, 7, 8, 9)]
         print(
-            f"| ε certified to 1e-9, count {count:.0e} | {1e3 * statistics.median(samples):.0f} |"
+            f"| ε certified to 1e-9, count {few(count, 1)} "
+            f"| {1e3 * statistics.median(samples):.0f} |"
         )
     print(f"| σ calibrated to 1e-12 | {_calibrated(_least_noise):.0f} |")
     print(f"| q calibrated to 1e-12 | {_calibrated(_largest_rate):.0f} |")
@@ -297,7 +299,7 @@ def ratios(options: argparse.Namespace) -> None:
                 off = abs(found[-1] / float(truth.lower) - 1)
                 width = Fraction(max(off, 1e-9)).limit_denominator(10**12)
                 enclosed_ms = _enclosed(part, delta, width, turn)
-                line[4:] = [f"{off:.0e}", f"{seconds:.2f}", *_beside(seconds, estimate_ms)]
+                line[4:] = [few(off, 1), f"{seconds:.2f}", *_beside(seconds, estimate_ms)]
                 line += _beside(seconds, enclosed_ms)
             print("| " + " | ".join(line) + " |", flush=True)
 
@@ -419,8 +421,8 @@ def gaussian(options: argparse.Namespace) -> None:
 
             value = smooth.hockey_stick(ends(at)[0])
             print(
-                f"| {count:.0e} | {delta} | {closed} | δ = {Interval.of_ball(value)} "
-                f"| {abs(guess / float(closed.lower) - 1):.0e} |"
+                f"| {few(count, 1)} | {delta} | {closed} | δ = {Interval.of_ball(value)} "
+                f"| {few(abs(guess / float(closed.lower) - 1), 1)} |"
             )
 
 

@@ -21,6 +21,7 @@ from scipy import special, stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from accountant.numbers.reading import few
 from verify.audit import guarantee
 from verify.audit.statistics.one_run_bound import bound_of_claim, tail_bound
 
@@ -78,9 +79,9 @@ def main() -> None:
         levels = np.geomspace(1, 1e-8, 120)  # at each the points of the curve that bind there
         own = min(bound_of_claim(v, r, m, claim, float(level)) for level in levels)
         values = (exact, published(m, r, v, epsilon, delta), own, recursion(m, r, v, mu))
-        shown = [f"{value:.2g}" if not math.isclose(value, 1) else "1" for value in values]
+        shown = [few(value, 2) if not math.isclose(value, 1) else "1" for value in values]
         print(
-            f"| {m} | {r} | {v} | {epsilon:g}, {delta:g} | {shown[0]} | {shown[1]} | {mu:g} | "
+            f"| {m} | {r} | {v} | {epsilon:g}, {few(delta)} | {shown[0]} | {shown[1]} | {mu:g} | "
             f"{shown[2]} | {shown[3]} |",
             flush=True,
         )

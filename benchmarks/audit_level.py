@@ -17,6 +17,7 @@ import numpy as np
 from scipy import stats
 
 from accountant import notation
+from accountant.numbers.reading import few
 from benchmarks.audit_pairs import Sampler
 from verify.audit import audit
 from verify.audit.learning import features
@@ -116,7 +117,7 @@ def level(audits: int, kept: Path, processes: int) -> list[dict[str, Any]]:
                 "refuted at 5 %": float(np.mean(values <= LEVEL)),
                 **_beyond(int(np.sum(values <= LEVEL)), len(values)),
                 "refuted at 1e-6": int(np.sum(values <= 1e-6)),
-                "least p": f"{values.min():.1e}",
+                "least p": few(values.min(), 2),
             }
         )
     return rows + _level_of_counts()
@@ -157,7 +158,7 @@ def _level_of_counts() -> list[dict[str, Any]]:
                     "refuted at 5 %": float(np.mean(hits)),
                     **_beyond(sum(hits), len(hits)),
                     "refuted at 1e-6": sum(p <= 1e-6 for p in values.values()),
-                    "least p": f"{min(values.values()):.1e}",
+                    "least p": few(min(values.values()), 2),
                 }
             )
     return rows

@@ -22,6 +22,7 @@ from accountant.mechanisms import BoundedCountNoise, Composed, DiscreteGaussian,
 from accountant.numbers import theta
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, enclose
+from accountant.numbers.reading import few
 from accountant.numbers.solve import bracket, root
 from accountant.questions import profile
 
@@ -99,7 +100,7 @@ def main() -> None:
         for count in COUNTS:
             least = floor(law, count)
             row = [f"{epsilon}, {eta}, {support}", f"{float(spread):.5f}", str(count)]
-            row.append(f"{float(least.lower):.2e}")
+            row.append(few(least.lower, 3))
             for delta in DELTAS:
                 own = cell(law, count, delta, least)
                 row.append(", ".join([own, *(cell(x, count, delta, None) for x in others)]))

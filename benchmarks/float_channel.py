@@ -31,6 +31,7 @@ from accountant.mechanisms import (
     Gaussian,
     Laplace,
 )
+from accountant.numbers.reading import few
 from verify.audit import audit, one_lattice
 
 Draw = Callable[[Any, int, np.random.Generator], Any]
@@ -149,7 +150,7 @@ def line(row: dict[str, Any]) -> str:
     verdict = f"refuted at {row['refuted_at']}" if row["refuted_at"] else f"not at {row['runs']}"
     epsilon, delta = row["epsilon_at_delta"]
     found = f"ε({delta:.3g}) ≥ {epsilon:.2f}"
-    shown = [row["construction"], verdict, f"{row['p_value']:.1e}", found, row["event"]]
+    shown = [row["construction"], verdict, few(row["p_value"], 2), found, row["event"]]
     return "| " + " | ".join(shown) + " |"
 
 

@@ -221,10 +221,12 @@ def certified(count: int | None, epsilon: str, eta: str, support: int) -> Fracti
 
 def shown(result: dict[str, Any], optimum: Fraction) -> str:
     """Return time, memory and error of a cell, or why there are none."""
+    from accountant.numbers.reading import few
+
     if "stopped" in result:
         return str(result["stopped"])
     difference = abs(Fraction(result["value"]) - optimum)
-    error = f"{float(difference / optimum):.0e}" if optimum else f"{float(difference):.0e} abs."
+    error = few(difference / optimum, 1) if optimum else f"{few(difference, 1)} abs."
     seconds = f"{result['build']:.2f}+{result['solve']:.2f} s"
     return f"{seconds}, {result['memory']:.0f} MB, {error}"
 
@@ -235,6 +237,8 @@ def cells(limit: int, output: Path | None) -> None:
     A way that ran out of time or memory is not tried at a larger N of the same D: it says
     "beyond", with the N at which it stopped.
     """
+    from accountant.numbers.reading import few
+
     kept: dict[str, dict[str, Any]] = {}
     print("| D | N | optimum | " + " | ".join(WAYS) + " |")
     print("|---|---|---|" + "---|" * len(WAYS))
@@ -254,7 +258,7 @@ def cells(limit: int, output: Path | None) -> None:
                 row.append(shown(result, optimum))
                 if output is not None:  # an interrupted run keeps its finished cells
                     output.write_text(json.dumps(kept, indent=1), "utf-8")
-            value = f"{float(optimum):.3e}"
+            value = few(optimum, 4)
             print(f"| {support} | {count} | {value} | " + " | ".join(row) + " |", flush=True)
 
 
@@ -262,6 +266,8 @@ def solvers() -> None:
     """Print the true relative error of each solver over ε, η and D, for one law for all n ≥ D."""
     import cvxpy as cp
     import numpy as np
+
+    from accountant.numbers.reading import few
 
     warnings.simplefilter("ignore")
     errors: dict[str, list[tuple[float, str]]] = {solver: [] for solver in SOLVERS}
@@ -292,9 +298,9 @@ def solvers() -> None:
                         continue
                     error = float(abs(Fraction(value) - optimum) / optimum)
                     errors[solver].append((error, cell))
-                    row.append(f"{value:.2e} ({error:.0e})")
+                    row.append(f"{few(value, 3)} ({few(error, 1)})")
                 cells_ = " | ".join(row)
-                print(f"| {epsilon} | {eta} | {support} | {float(optimum):.4e} | {cells_} |")
+                print(f"| {epsilon} | {eta} | {support} | {few(optimum, 5)} | {cells_} |")
     print("\n| solver | cells | no answer | error ≤ 1e-3 | first digit wrong | median | worst |")
     print("|---|---|---|---|---|---|---|")
     for solver in SOLVERS:
@@ -304,12 +310,13 @@ def solvers() -> None:
         median, worst = found[len(found) // 2][0], found[-1]
         print(
             f"| {solver} | {len(found)} | {len(failed[solver])} | {good} | {wrong} "
-            f"| {median:.1e} | {worst[0]:.1e} at {worst[1]} |"
+            f"| {few(median, 2)} | {few(worst[0], 2)} at {worst[1]} |"
         )
 
 
 def goal() -> None:
     """Print the slowest and widest certified answers over N up to 10^6 and D up to 16."""
+    from accountant.numbers.reading import few
     from lp.count_noise import optimal_count_noise
     from lp.problem import CountNoiseProblem
 
@@ -335,7 +342,7 @@ def goal() -> None:
                         least = min(least, Fraction(delta.upper))
         print(
             f"| {support} | {number} | {slowest[0]:.2f} | {slowest[1]} "
-            f"| {float(widest):.0e} | {float(least):.1e} |",
+            f"| {few(widest, 1)} | {few(least, 2)} |",
             flush=True,
         )
 

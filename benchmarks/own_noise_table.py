@@ -20,6 +20,7 @@ from scipy.optimize import brentq, minimize_scalar
 from accountant.density.law import law
 from accountant.mechanisms import AdditiveNoise
 from accountant.numbers.exact import exact
+from accountant.numbers.reading import few
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.questions import profile
 from verify.claims.privacy import worst_at
@@ -143,8 +144,9 @@ def main() -> None:
         best = worst_at(pairs, exact(1, "epsilon"))
         share = float(best.distance) / distance if isinstance(best, OwnDensityPair) else 1.0
         end = f"{float(answer.upper):.9g}" if answer.upper.is_finite() else "∞"
-        print(f"| {name} | {', '.join(shown)} | {end} | {max(widths):.0e} | {max(gaps):.0e} | "
-              f"{max(times):.2f}, {last:.2f} | {share:.4g} |", flush=True)  # fmt: skip
+        print(f"| {name} | {', '.join(shown)} | {end} | {few(max(widths), 1)} "
+              f"| {few(max(gaps), 1)} "
+              f"| {max(times):.2f}, {last:.2f} | {share:.4g} |", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

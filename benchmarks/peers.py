@@ -207,6 +207,8 @@ def ask(python: str, who: str, rows: list[dict[str, Any]], options: Any) -> list
 
 def main() -> None:
     """Print the table."""
+    from accountant.numbers.reading import few
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", default=sys.executable)
     parser.add_argument("--only", default="")
@@ -231,13 +233,13 @@ def main() -> None:
         if isinstance(own["answer"], list):
             low, high = map(float, own["answer"])
             value = high
-            cells += [f"{high:.7g}", f"{(high - low) / low if low > 0 else high - low:.0e}"]
+            cells += [f"{high:.7g}", few((high - low) / low if low > 0 else high - low, 1)]
         else:
             cells += [str(own["answer"]), "–"]
         cells += [f"{own.get('seconds', math.inf):.2f}", f"{own.get('MiB', math.inf):.0f}"]
         if isinstance(other["answer"], list):
             upper = other["answer"][0]
-            cells += [f"{upper:.7g}", f"{upper / value - 1:+.0e}" if value else "–"]
+            cells += [f"{upper:.7g}", few(upper / value - 1, 1, sign="+") if value else "–"]
         else:
             cells += [str(other["answer"]), "–"]
         cells += [f"{other.get('seconds', math.inf):.2f}", f"{other.get('MiB', math.inf):.0f}"]

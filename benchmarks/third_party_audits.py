@@ -205,13 +205,15 @@ def audited(peer: Peer, runs: int) -> dict[str, Any]:
 
 def line(row: dict[str, Any]) -> str:
     """Return one row of a Markdown table."""
+    from accountant.numbers.reading import few
+
     epsilon, delta = row["bound"]
     lattice = row["lattice"].split(":")[0]
     shown = [
         row["case"],
         row["claim"],
         row["verdict"].replace("_", " ").lower(),
-        f"{row['p_value']:.1e}",
+        few(row["p_value"], 2),
         f"ε({delta:.3g}) ≥ {epsilon:.2f}",
         row["event"],
         lattice.lower(),

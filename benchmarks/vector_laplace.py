@@ -23,6 +23,7 @@ from accountant.budget.target import EpsilonDelta
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Gaussian, LaplaceVector
 from accountant.numbers.interval import Interval
+from accountant.numbers.reading import few
 from accountant.questions import profile, tradeoff
 
 WIDTH = Fraction(1, 10**9)
@@ -37,7 +38,7 @@ def timed(ask: Callable[[], Interval]) -> str:
     except UndecidedError as refusal:
         return f"{str(refusal)[:60]}… | | {time.process_time() - started:.2f}"
     seconds = time.process_time() - started
-    return f"{found} | {float(found.relative_width or 0):.0e} | {seconds:.2f}"
+    return f"{found} | {few(found.relative_width or 0, 1)} | {seconds:.2f}"
 
 
 def speed() -> None:
@@ -129,7 +130,7 @@ def theorem() -> None:
             there = profile.delta(mechanism, f"{stated:.12g}", relative_width=WIDTH)
             print(
                 f"| {d} | {second} | {delta} | {stated:.5f} | {least} "
-                f"| {stated / float(least.upper):.3f} | {float(there.upper):.2e} |",
+                f"| {stated / float(least.upper):.3f} | {few(there.upper, 3)} |",
                 flush=True,
             )
 

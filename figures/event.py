@@ -67,10 +67,10 @@ def compute(law: dict[str, Any], loss_above: str) -> Table | None:
 
 def _finite(law: dict[str, Any], epsilon: float) -> Table:
     """Tabulate two lists of masses; integers are themselves, other outcomes have names."""
-    p, q = ([_number(mass) for mass in law[side]] for side in "pq")
-    rows = [row for row in zip(law["outcomes"], p, q, strict=True) if max(row[1:]) > 0]
-    outcomes, above, below = zip(*rows, strict=True)
-    p, q = np.array(above), np.array(below)
+    sides = ([_number(mass) for mass in law[side]] for side in "pq")
+    rows = [row for row in zip(law["outcomes"], *sides, strict=True) if max(row[1:]) > 0]
+    outcomes, *masses = zip(*rows, strict=True)
+    p, q = np.array(masses)
     if all(type(outcome) is int for outcome in outcomes):
         return _on_integers(np.array(outcomes), p, q, epsilon)
     names = tuple(str(outcome) for outcome in outcomes)

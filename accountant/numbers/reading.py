@@ -188,13 +188,15 @@ def undecided(lower: Decimal, upper: Decimal, number: object) -> UndecidedError:
     )
 
 
-def few(value: Decimal | Fraction | float | str, digits: int = 6) -> str:
+def few(value: Decimal | Fraction | float | str, digits: int = 6, *, sign: str = "") -> str:
     """Return a number to the nearest in few digits, its exponent as people write it.
 
-    >>> few(1e-5), few("0.0000014", 2), few(2.5e6, 2)
-    ('1e-5', '1.4e-6', '2.5e6')
+    With the sign "+" what is positive has it.
+
+    >>> few(1e-5), few("0.0000014", 2), few(2.5e6, 2), few(0.25, sign="+")
+    ('1e-5', '1.4e-6', '2.5e6', '+0.25')
     """
-    return re.sub(r"e\+?(-?)0*", r"e\1", f"{float(value):.{digits}g}")
+    return re.sub(r"e\+?(-?)0*", r"e\1", f"{float(value):{sign}.{digits}g}")
 
 
 def ratio(value: Decimal) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant.numbers.interval import Interval
+from accountant.numbers.reading import few
 from accountant.questions import profile
 from verify.claims import ApproximateDP
 from verify.cli import main
@@ -58,7 +59,7 @@ def test_every_value_of_the_page_is_in_the_corpus() -> None:
         true = exact_epsilon(json.dumps(report["event"]), report["delta"])
         excess = float(Fraction(report["epsilon"]) / Fraction(true.upper) - 1)
         said = float(report["epsilon"])
-        expected.append((f"{said:.5g}", f"{excess:+.1e}", excess < 0))
+        expected.append((f"{said:.5g}", few(excess, 2, sign="+"), excess < 0))
     assert printed == sorted(expected)
 
 

@@ -82,8 +82,9 @@ class WithRatio(Description):
     def require_one_ratio(self) -> None:
         """Require exactly one of ε and E."""
         if (self.epsilon is None) == (self.ratio is None):
+            given = "neither" if self.ratio is None else "both"
             raise InvalidInputError(
-                f"Expected one of epsilon={self.epsilon} and ratio={self.ratio}. "
+                f"Expected one of epsilon and ratio, not {given}. "
                 "Give epsilon, or ratio = e^epsilon for exact answers."
             )
         if self.ratio is not None and self.ratio.rational is None:

@@ -80,9 +80,14 @@ def _hanging(line: str, width: int) -> str:
     )
 
 
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Align the cells of rows with spaces."""
+def columns(rows: Sequence[Sequence[str]], *, numbers_from: int | None = None) -> str:
+    """Align the cells of rows with spaces; from the column `numbers_from` on, to the right."""
     widths = _widths(rows)
+    if numbers_from is not None:
+        rows = [
+            [*row[:numbers_from], *map(str.rjust, row[numbers_from:], widths[numbers_from:])]
+            for row in rows
+        ]
     return "\n".join(_line(row, widths) for row in rows)
 
 

@@ -70,7 +70,7 @@ class Training(Drawable):
             f"{float(self.sampling_prob):.6g} of the records in each of {self.steps} steps"
         )
         lines = [head, self.ends] if self.ends else [head]
-        lines += ["if", *(f"  - {text}" for text in self.assumptions)]
+        lines += ["It holds if", *(f"  - {text}" for text in self.assumptions)]
         if self.sampling not in ("shuffle", TRUNCATED) and self.neighbours == self.adjacency.value:
             lines.append(floats_in_short(f"mechanism: {self.mechanism!r}"))
         return "\n".join(lines)

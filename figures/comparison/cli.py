@@ -284,11 +284,7 @@ def _print(
         for name, text in facts:
             say(f"{name:8}  {text}")
         say()
-        widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
-        for line in lines:
-            cells = [cell.ljust(width) for cell, width in zip(line[:3], widths[:3], strict=True)]
-            cells += [cell.rjust(width) for cell, width in zip(line[3:], widths[3:], strict=True)]
-            say("  ".join(cells).rstrip())
+        say(tables.columns(lines, numbers_from=output.NUMBERS_FROM))
         say()
         for text in notes:
             say(text)

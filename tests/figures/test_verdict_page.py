@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from statistics import NormalDist
 
+import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
 
@@ -132,7 +133,7 @@ def test_outcomes_that_are_numbers_stand_on_an_axis_of_numbers_and_no_other_is_d
     drawn = event.draw(table)
     (axes,) = drawn.axes
     assert axes.get_xlabel() == "outcome"
-    points = {line.get_label(): len(line.get_xdata()) for line in axes.lines}
+    points = {line.get_label(): np.size(line.get_xdata()) for line in axes.lines}
     assert (points["P"], points["Q"]) == (2, 2)
     assert not axes.get_legend()  # it stands above, beside no outcome
     assert event._runs(table) == [(4.5, 5.5)]

@@ -144,7 +144,7 @@ def test_infeasible_names_the_least_delta() -> None:
         ({"objective": "delta"}, "Expected no delta with objective='delta'"),
         ({"delta": 0}, r"delta=0 to be rational and in \(0, 1\)"),
         ({"delta": "sqrt(0.5)"}, "to be rational"),
-        ({"epsilon": None}, "one of epsilon=None and ratio=None"),
+        ({"epsilon": None}, "one of epsilon and ratio, not neither"),
         ({"epsilon": -1}, "epsilon=-1 ≥ 0"),
         ({"epsilon": None, "ratio": "sqrt(2)"}, "Give epsilon instead"),
         ({"sensitivity": 0}, "sensitivity=0 ≥ 1"),

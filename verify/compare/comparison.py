@@ -119,12 +119,14 @@ class Comparison(Drawable):
 
     def __str__(self) -> str:
         """Return the decision, and the table that it rests on."""
-        from verify.compare.output import best_lines, facts, headline, left_out, struck_out, table
+        from verify.compare import output
+        from verify.compare.output import best_lines, facts, headline, left_out, struck_out
         from verify.tables import columns
 
         about = [f"{name:8}  {text}" for name, text in facts(self)]
         notes = [*best_lines(self), *struck_out(self), *left_out(self, "left_out says why")]
-        parts = [headline(self), "\n".join(about), columns(table(self)), "\n".join(notes)]
+        judged = columns(output.table(self), numbers_from=output.NUMBERS_FROM)
+        parts = [headline(self), "\n".join(about), judged, "\n".join(notes)]
         return floats_in_short("\n\n".join(filter(None, parts)))
 
     def to_dict(self) -> dict[str, Any]:

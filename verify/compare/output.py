@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _DIGITS = 5
 """Digits of a value in a table; rows that agree to them are said to be the same."""
+NUMBERS_FROM = 3
+"""The columns before are texts."""
 _ALIKE = 1e-3
 """Relative difference of errors that nobody sees."""
 _LONGEST = 120

@@ -12,8 +12,6 @@ from verify.tables import console
 if TYPE_CHECKING:
     from verify.compare.comparison import Comparison
 
-_NUMBERS_FROM = 3
-"""The columns before are texts."""
 _SIMULATED = "simulated rmse"
 
 
@@ -51,7 +49,7 @@ def show(
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for index, name in enumerate(table[0]):
         if shown[index]:
-            number = index >= _NUMBERS_FROM
+            number = index >= output.NUMBERS_FROM
             grid.add_column(name, justify="right" if number else "left", no_wrap=index > 0)
     for line, (row, _) in zip(table[1:], output.collapsed(found), strict=True):
         cells = [Text(cell) for cell in line]

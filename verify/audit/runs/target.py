@@ -232,11 +232,12 @@ def named(text: str, expected: str = "TARGET to be a mechanism or package.module
     module, colon, name = text.partition(":")
     if not colon:
         package, _, last = text.rpartition(".")
-        hint = (
-            f" Did you mean {package}:{last}?"
-            if package and text.replace(".", "").isidentifier()
-            else ""
-        )
+        if last == "py":
+            hint = f" Write {package.replace('/', '.')}:NAME, NAME being the function."
+        elif package and text.replace(".", "").isidentifier():
+            hint = f" Did you mean {package}:{last}?"
+        else:
+            hint = ""
         raise InvalidInputError(f"Expected {expected}, not {text!r}.{hint}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,11 @@ from verify import checker
 from verify.batch import concluded, decide_all
 from verify.checker import Checked
 from verify.document import FIELD, Document, every_paper, read_paper
+from verify.tally import HEAD, cells, tally
 from verify.verdict import Finding, Verdict, distinct_errors
 
 ROOT = Path(__file__).resolve().parent.parent
 PROOF = "proof by "
-_NUMBER = r"[A-Z]?\.?\d+(?:\.\d+)?"
-_NAMED = re.compile(
-    "(Theorem|Lemma|Proposition|Corollary|Corollarie|Claim|Remark|Property|Propertie|Definition|"
-    f"Algorithm|Example)s? ({_NUMBER}(?:(?:, | and | to ){_NUMBER})*)"
-)
-_VERDICTS = [verdict.value for verdict in Verdict if verdict is not Verdict.REFUTED]
-_HEAD = [
-    "numbered statements in the ledger",
-    "claims",
-    "distinct errors (refuted statements)",
-    "refuted only as worded, at finite n, or cited",
-    *_VERDICTS,
-]
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 
 
@@ -56,58 +45,19 @@ def run(document: Document) -> tuple[list[Finding], list[dict[str, Any]]]:
 
 def counts_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     """Return the table of counts, one row for each paper."""
-    counted = [(f"`{document.name}`", counts(document, found)) for document, found in ledgers]
+    counted = [(f"`{document.name}`", tally(document, found)) for document, found in ledgers]
     total = sum((each for _, each in counted), Counter())
-    lines = [_row(["paper", *_HEAD]), "|---|" + "---|" * len(_HEAD)]
-    return "\n".join(lines + [_row([name, *_cells(c)]) for name, c in [*counted, ("all", total)]])
+    lines = [_row(["paper", *HEAD]), "|---|" + "---|" * len(HEAD)]
+    return "\n".join(lines + [_row([name, *cells(c)]) for name, c in [*counted, ("all", total)]])
 
 
 def page_table(document: Document, findings: list[Finding]) -> str:
     """Return the counts of one paper, for its page."""
-    cells = _cells(counts(document, findings))
-    return "\n".join([_row(_HEAD), "|" + "---|" * len(_HEAD), _row(cells)])
+    row = cells(tally(document, findings))
+    return "\n".join([_row(HEAD), "|" + "---|" * len(HEAD), _row(row)])
 
 
-def counts(document: Document, findings: list[Finding]) -> Counter[str]:
-    """Count the statements of a paper, and the claims of its ledger by their verdicts."""
-    found = Counter(finding.verdict.value for finding in findings)
-    errors = distinct_errors(findings)
-    found["claims"], found["errors"] = len(findings), len(errors)
-    found["refuted"] = sum(map(len, errors.values()))
-    named = set().union(*(statements(claim.source) for claim in document.claims))
-    found["numbered"] = len(document.numbered)
-    found["decided"] = len(named & set(document.numbered))
-    return found
-
-
-def statements(source: str) -> set[str]:
-    """Return the numbered statements that a source names.
-
-    >>> sorted(statements("Lemmas 4.12 and 4.14; Definitions 2.1 to 2.3, proof"))
-    ['Definition 2.1', 'Definition 2.2', 'Definition 2.3', 'Lemma 4.12', 'Lemma 4.14']
-    """
-    found = set()
-    for kind, listed in _NAMED.findall(source):
-        name = {"Propertie": "Property", "Corollarie": "Corollary"}.get(kind, kind)
-        ends = re.split(r", | and | to ", listed)
-        if " to " in listed:
-            head, dot, first = ends[0].rpartition(".")
-            last = ends[1].rpartition(".")[2]
-            ends = [f"{head}{dot}{number}" for number in range(int(first), int(last) + 1)]
-        found |= {f"{name} {end}" for end in ends}
-    return found
-
-
-def _cells(counts: Counter[str]) -> list[str]:
-    refuted = counts["refuted"]
-    numbered = f"{counts['decided']} of {counts['numbered']}"
-    errors = f"{counts['errors']} ({refuted})"
-    stricter = counts[Verdict.REFUTED.value] - refuted
-    return [numbered, *map(str, (counts["claims"], errors, stricter)),
-            *(str(counts[name]) for name in _VERDICTS)]  # fmt: skip
-
-
-def _row(cells: list[str]) -> str:
+def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

@@ -13,6 +13,7 @@ import pytest
 import dpassay
 from verify import document
 from verify.exact import verify
+from verify.tally import statements
 from verify.verdict import Finding
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,13 +79,12 @@ def made_tables(name: str = "make_verdicts") -> Any:
 
 
 def test_every_numbered_statement_of_a_paper_is_in_its_ledger() -> None:
-    named = made_tables().statements
-    assert named("Definitions 2.1 to 2.3; Lemma D.1, proof") == {
+    assert statements("Definitions 2.1 to 2.3; Lemma D.1, proof") == {
         "Definition 2.1", "Definition 2.2", "Definition 2.3", "Lemma D.1",
     }  # fmt: skip
     for ledger in document.every_paper():
         assert ledger.numbered
-        assert set(ledger.numbered) <= set().union(*(named(c.source) for c in ledger.claims))
+        assert set(ledger.numbered) <= set().union(*(statements(c.source) for c in ledger.claims))
 
 
 @pytest.mark.slow

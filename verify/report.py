@@ -145,9 +145,11 @@ def _errors(findings: Sequence[Finding]) -> str:
     if not stricter and not any(finding.error for finding in findings):
         return ""
     errors = distinct_errors(findings)
+    fallen = sum(map(len, errors.values()))
     several = "" if len(errors) == 1 else "s"
+    fall = f"{fallen} by {len(errors)} distinct error{several}" if errors else "no distinct error"
     strict = f"; {stricter} only read more strictly than meant, or cited" if stricter else ""
-    return f". REFUTED: {len(errors)} distinct error{several}{strict}"
+    return f". REFUTED: {fall}{strict}"
 
 
 def details(finding: Finding) -> list[tuple[str, str]]:

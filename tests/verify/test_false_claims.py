@@ -280,9 +280,21 @@ def test_statements_that_fall_with_one_error_are_counted_once() -> None:
     errors = {name: [f.id for f in fallen] for name, fallen in distinct_errors(found).items()}
     assert errors == {"one": ["a", "b"], "c": ["c"]}
     assert report.counts(found) == (
-        "7 claims: 1 HOLDS, 5 REFUTED, 1 SLIP. REFUTED: 2 distinct errors; 2 only read more "
-        "strictly than meant, or cited"
+        "7 claims: 1 HOLDS, 5 REFUTED, 1 SLIP. REFUTED: 3 by 2 distinct errors; 2 only read "
+        "more strictly than meant, or cited"
     )
+
+
+def test_the_numbered_statements_of_a_paper_are_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    paper = "elliptical-gaussian"
+    main(["verify", "--paper", paper])
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"{paper}  5 of 5 numbered statements in the ledger"
+    )
+    main(["verify", "--paper", paper, "--only", "theorem-1/smaller"])
+    assert "numbered" not in capsys.readouterr().out
 
 
 def test_one_slip_alone_is_decided_with_its_correction(

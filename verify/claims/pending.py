@@ -10,13 +10,18 @@ from verify.verdict import Rigour, Verdict
 
 @final
 class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
-    """A statement that needs more than one release; `needs` says what, `reason` why."""
+    """A statement that needs more than one release; `needs` says what, `reason` why.
 
-    needs: Literal["lp", "composition", "audit", "stream", "data", "training", "proof"]
+    It needs "nothing" where nothing is to decide: a question, a convention, the literature.
+    """
+
+    needs: Literal["lp", "composition", "audit", "stream", "data", "training", "proof", "nothing"]
     reason: str
 
     def assertion(self) -> str:
         """Say that nothing is."""
+        if self.needs == "nothing":
+            return "there is nothing to decide"
         return f"nothing is decided: it needs {self.needs}"
 
     def decide(self, scope: Scope) -> Decision:
@@ -24,7 +29,7 @@ class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
         return Decision(
             verdict=Verdict.PENDING,
             claimed={},
-            reason=f"Needs {self.needs}: {self.reason}",
+            reason=self.reason if self.needs == "nothing" else f"Needs {self.needs}: {self.reason}",
             route="",
             rigour=Rigour.NONE,
         )

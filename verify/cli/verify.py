@@ -134,7 +134,10 @@ def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
     claims = with_lemmas(everything, wanted)
     outcomes, interrupted = _decide(claims, everything, options)
     shown = [outcome for index, outcome in outcomes.items() if claims[index].id in wanted]
-    _print([outcome.finding for outcome in shown if outcome.finding is not None], options)
+    findings = [outcome.finding for outcome in shown if outcome.finding is not None]
+    _print(findings, options)
+    if len(shown) == len(everything) and not (options.json or options.quiet):
+        _print_tally(findings, options)
     for outcome in shown:
         if outcome.error:
             note(f"{'undecided' if outcome.undecided else 'error'}: {outcome.error}")
@@ -176,8 +179,15 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
         return _reported(options.event)
     if options.target is not None:
         return list(document.read_file(Path(options.target)).claims)
-    names = document.papers() if options.all_papers else options.paper
-    return [claim for name in names for claim in ledger(name)]
+    return [claim for name in _papers(options) for claim in ledger(name)]
+
+
+def _papers(options: argparse.Namespace) -> Sequence[str]:
+    """Return the papers whose ledgers are verified."""
+    from verify import document
+
+    papers: Sequence[str] = document.papers() if options.all_papers else options.paper
+    return papers
 
 
 def _reported(path: Path) -> list[Claim]:
@@ -318,6 +328,20 @@ def _print(findings: Sequence[Finding], options: argparse.Namespace) -> None:
             report.show(finding, sys.stdout)
     if len(findings) > 1 and not (options.json or options.quiet):
         report.show_table(findings, sys.stdout)
+
+
+def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> None:
+    """Say how many of each paper's numbered statements its ledger has."""
+    from verify import document, tally
+    from verify.tables import fitted
+
+    ledgers = [
+        (document.read_paper(name), [f for f in findings if f.id.startswith(f"{name}/")])
+        for name in _papers(options)
+    ]
+    numbered = [each for each in ledgers if each[0].numbered]
+    if numbered:
+        say(fitted("\n".join(["", *tally.lines(numbered)]), sys.stdout))
 
 
 def as_json(findings: Sequence[Finding]) -> dict[str, Any]:

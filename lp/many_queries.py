@@ -15,8 +15,9 @@ the given law against other signs of the changes. So p(±j) = α_j (1 − η)/2,
 M a multinomial coefficient, and δ(p) = 1 − (1 − p(D))^k + Σ_a max(0, P − E Q). Over a box of laws
 it is at least the same sum with the least P and the largest Q. Boxes are halved until none can
 hold a law that is better than the best one found by more than the width that is asked for, or until
-there are too many: then the least of their bounds is the lower one, or the optimum for one query,
-as what is published may be ignored. Both ends are proved; the law that is returned has the upper.
+there are too many: then the lower bound is the largest of the least of theirs, of `lp.query_bound`,
+and of the optimum for one query, as what is published may be ignored. Both ends are proved; the law
+that is returned has the upper.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from lp.count_noise import optimal_count_noise
 from lp.problem import CountNoiseProblem, Value, to_fmpq
+from lp.query_bound import lower_bound
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -115,6 +117,10 @@ def optimal_for_queries(
     )
     with ctx.workprec(_BITS):
         upper = Interval.of_ball(sums.exactly(alpha), _SHOWN).upper
+        most = float(arb(problem.exponential()).upper())
+        if low < float(upper) * (1 - relative_width):
+            ratio = Fraction(math.nextafter(most, math.inf))
+            low = max(low, float(lower_bound(problem.eta, support, ratio, count)) * (1 - _MARGIN))
         lower = max(Interval.of_ball(arb(low), _SHOWN).lower, optimal_count_noise(one).delta.lower)
     return ManyQueries(count, Interval(min(lower, upper), upper), alpha, problem.eta)
 

@@ -13,6 +13,7 @@ import pytest
 from accountant.errors import InvalidInputError
 from accountant.mechanisms import BoundedCountNoise, Composed
 from accountant.questions import profile
+from lp import query_bound
 from lp.count_noise import optimal_count_noise
 from lp.many_queries import optimal_for_queries
 from lp.problem import CountNoiseProblem
@@ -70,7 +71,26 @@ def test_the_law_is_a_mechanism_that_gains_over_a_share_of_epsilon_for_each() ->
 @pytest.mark.slow
 def test_beyond_boxes_a_search_finds_the_law() -> None:
     found = optimal_for_queries(CountNoiseProblem(epsilon=4, eta="1/5", support=5), 4)
-    assert 0 < found.delta.lower < found.delta.upper < Decimal("0.00735")
+    assert Decimal("0.0015") < found.delta.lower < found.delta.upper < Decimal("0.00735")
+
+
+@pytest.mark.parametrize("weights", [None, 0.3, 3.0])
+@pytest.mark.parametrize(("support", "count"), [(2, 1), (2, 4), (3, 3)])
+def test_the_bound_is_one_whatever_the_solver_says(
+    support: int, count: int, weights: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if weights is not None:
+        monkeypatch.setattr(
+            query_bound, "_multipliers", lambda lines, *_: [[weights] * len(lines)] * (2 * support)
+        )
+    monkeypatch.setattr(query_bound, "_PROGRAMS", 60)
+    bound = query_bound.lower_bound(Fraction(2, 5), support, Fraction(6), count)
+    steps = 12
+    cuts = itertools.combinations_with_replacement(range(steps + 1), support - 1)
+    laws = ([b - a for a, b in itertools.pairwise((0, *cut, steps))] for cut in cuts)
+    values = [brute_force([n / steps for n in law], 0.4, 6, count) for law in laws]
+    assert float(bound) <= min(values)
+    assert weights is not None or float(bound) > 0.4 * min(values)
 
 
 @pytest.mark.parametrize(

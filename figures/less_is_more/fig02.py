@@ -19,7 +19,7 @@ DESCRIPTION = Description(
     alt="Four drawings of two answers on a line: arrows from them meet above the line in the first "
     "and the last, and end apart in the second and third. A plot of the probability against ε: it "
     "falls, but is positive for every ε, with no threshold.",
-    claims=("remark-1/triangle", "remark-1/one-over-M"),
+    claims=("remark-1/triangle", "remark-1/triangle/wording", "remark-1/one-over-M"),
     assumptions=("The drawing is not in the text at hand.", "δ = 10⁻⁵ in panel (e)."),
     differs="Panel (e) is added: a Gaussian length is unbounded, so the triangle is possible for "
     "every ε, and Remark 1 gives no bound.",

@@ -44,6 +44,18 @@ def test_a_difference_that_cancels_to_198_digits_is_decided() -> None:
     assert proved(data)
 
 
+def test_a_difference_of_numbers_that_are_alike_is_known_to_30_digits() -> None:
+    quantile = "0.841621233572914205178706121363"  # Phi(quantile) is 0.8 to 30 digits
+    verdict, data = decided(
+        relation(f"abs(beta(Gaussian(standard_deviation=2), 0.2) - Phi({quantile} - 0.5)) < 1e-9")
+    )
+    assert verdict == "HOLDS"
+    assert proved(data)
+    facts = json.loads(json.dumps(data["facts"]))
+    facts[0]["value"] = {"lower": "-1e-10", "upper": "1e-10"}
+    assert problems(forged(data, facts=facts)) == [("facts[0].value", "is not narrow")]
+
+
 @pytest.mark.parametrize(
     ("true", "false", "left"),
     [

@@ -31,6 +31,8 @@ from verify.checker.stated import Stated
 _NARROW, _SLOPE = Fraction(1, 10**5), Fraction(1, 100)
 """Relative width that an enclosure has at most: five digits, two for a probability of an event of a
 composition. The comparison is decided apart."""
+_NEAR_ZERO = Fraction(1, 10**30)
+"""Width that an expression may have in any case: it may be a difference of like numbers."""
 _MALFORMED = (
     SyntaxError,
     ValueError,
@@ -179,6 +181,7 @@ class Steps(Stated):
         """
         fact, path = self.facts[index], f"facts[{index}]"
         self.found[index] = settle(compute)
+        small = isinstance(fact, seal.ExpressionFact)  # a difference of equal numbers, say
         for name, value in self.found[index].items():
             low, high = ends(getattr(fact, name))
             probable = isinstance(fact, (seal.Event, seal.HockeyStick))
@@ -187,9 +190,10 @@ class Steps(Stated):
             if known or (isinstance(fact, seal.Event) and low * high > 0):
                 slope = isinstance(fact, seal.Event) and fact.law.get("law") == "product"
                 wide = (1 if not known else _SLOPE if slope else _NARROW) * abs(low)
-                right = low == high or 0 < high - low <= (wide if low * high > 0 else AGREEMENT**2)
+                wide = wide if low * high > 0 else AGREEMENT**2
+                wide = max(wide, _NEAR_ZERO) if small else wide
+                right = low == high or 0 < high - low <= wide
                 self._expect(right, f"{path}.{name}", "is not narrow")
-            small = isinstance(fact, seal.ExpressionFact)  # a difference of equal numbers, say
             self._meets(f"{path}.{name}", (low, high), value, small=small)
 
     def _meets(self, path: str, ends: tuple[Any, Any], value: Any, *, small: bool) -> None:

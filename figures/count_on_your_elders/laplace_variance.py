@@ -20,7 +20,8 @@ DESCRIPTION = Description(
     "12 for ε = 0.001 there, and grows to millions for large δ; for small δ it falls towards 2.",
     claims=(
         "lemma-5-4", "lemma-5-4/loose", "corollary-5-5/variance", "corollary-5-5/limit",
-        "corollary-5-5/ratio-2", "corollary-5-5/ratio-2/corrected",
+        "corollary-5-5/ratio-2", "corollary-5-5/ratio-2/wording",
+        "corollary-5-5/ratio-2/corrected",
         "abstract/gaussian-replaceable", "abstract/gaussian-replaceable/small-epsilon",
     ),
     assumptions=("ε = 1, 0.1, 0.01 and 0.001.",),

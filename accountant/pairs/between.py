@@ -17,7 +17,7 @@ from accountant.composition.invert import inverse
 from accountant.core.pair import Pair, ProfileOnly
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, within
+from accountant.numbers.interval import RELATIVE_WIDTH, Interval, nonnegative, within
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_ends import narrow_enough
 
@@ -122,7 +122,7 @@ class Between(ProfileOnly):
         most = question(self.most)
         if first == arb.pos_inf():
             return most
-        return (first if first.is_finite() else arb(0)).union(most)
+        return nonnegative((first if first.is_finite() else arb(0)).union(most))
 
     def renyi(self, order: arb) -> arb:
         """Return a ball around both ends."""

@@ -138,7 +138,7 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
     if own is not None:
         return own
     if pair.only_bounded:
-        return enclosed.least_mu(pair, lambda part: bounds([part], width))
+        return enclosed.least_mu(pair, lambda part: bounds([part, part.reverse()], width))
     if isinstance(pair, GaussianMixturePair):
         return mixture.least_mu(pair, floor(pair), width)
     if isinstance(pair, GaussianMaximaPair):

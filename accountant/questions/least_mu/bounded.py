@@ -26,6 +26,7 @@ _ENOUGH = 16
 
 def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
     """Enclose the least μ of pairs with bounded losses, to a relative width."""
+    pairs = list(dict.fromkeys(pairs))  # a symmetric one is asked once
     stop = Fraction(Interval.of_ball(most([pair.max_loss() for pair in pairs]), 30).upper)
     # the same points are asked for at every μ, at one precision
     value = functools.cache(lambda at: hockey_stick(pairs, at))

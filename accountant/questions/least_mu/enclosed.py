@@ -1,10 +1,11 @@
 """The least μ of pairs of which only two bounds of the profile are known: between two ends.
 
 *Above*: the μ of a pair that dominates is enough, and those of several releases add up in squares,
-also of adaptive ones (Dong, Roth and Su 2022, Corollary 3.3). A loss in [−t, t] is t-DP: its
-trade-off function is above the lines through (0, 1), (c, c) and (1, 0), c = 1/(1 + e^t), and the
-convex one of N(μ, 1) is below them where it passes (c, c), for Φ(−μ/2) = c. *Below*: a μ at which
-δ_μ(ε) is less than a lower bound of H(ε) is too small, and so is one with μ² < 2D_1.
+also of adaptive ones (Dong, Roth and Su 2022, Corollary 3.3); few Laplace releases are searched as
+one. A loss in [−t, t] is t-DP: its trade-off function is above the lines through (0, 1), (c, c) and
+(1, 0), c = 1/(1 + e^t), and the convex one of N(μ, 1) is below them where it passes (c, c), for
+Φ(−μ/2) = c. *Below*: a μ at which δ_μ(ε) is less than a lower bound of H(ε) is too small, and so is
+one with μ² < 2D_1. All of it is asked of the pair and of its reverse.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from fractions import Fraction
 
 from flint import arb
 
+from accountant.composition.exact.laplace_product import is_laplace
+from accountant.composition.invert import hockey_stick, most
 from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
+from accountant.numbers.interval import Interval, ball, nonnegative
 from accountant.questions.least_mu.closed import floor
 from accountant.questions.least_mu.curve import needed, tangent
 
@@ -27,6 +30,8 @@ _PLACES = 4
 """Places of ε from 0 up to the largest loss at which a lower bound is looked for."""
 _SHARE = Fraction(10**6 - 1, 10**6)
 """Share of a μ in floats that is shown to be too small."""
+_FEW = 32
+"""Laplace releases that are searched as one: half a second; a thousand take minutes."""
 _LONG = 50
 """Loss from which on Φ(−x) ≤ e^{−x²/2}/2 is near enough."""
 Bounds = Callable[[Pair], Interval]
@@ -35,22 +40,28 @@ Bounds = Callable[[Pair], Interval]
 
 def least_mu(pair: Pair, bounds: Bounds) -> arb:
     """Return a ball around both ends."""
-    largest, high = pair.max_loss(), _above(pair, bounds)
+    sides, high = list(dict.fromkeys((pair, pair.reverse()))), _above(pair, bounds)
     if not high.is_finite():
         raise NotApplicableError("No mu is known to be enough. Ask for delta or epsilon.")
     low = arb(0)
     with contextlib.suppress(NotApplicableError):  # where no divergence is known
         rare = floor(pair).lower()
-        low = low if rare.is_nan() else rare  # the root of a ball around 0
-    reach = largest.upper() if largest.is_finite() else arb(_PLACES)
+        low = low if rare.is_nan() else low.max(rare)  # the root of a ball around 0
+    largest = _largest_loss(pair)
+    reach = largest if largest.is_finite() else arb(_PLACES)
     for i in range(_PLACES):
         epsilon = Fraction(float(reach)) * i / _PLACES
-        shown = pair.hockey_stick(ExactReal.of_rational(epsilon)).lower()
+        shown = hockey_stick(sides, ExactReal.of_rational(epsilon)).lower()
         if shown > 0:
             mu = ball(needed(shown, epsilon) * _SHARE)
             if tangent(mu, ball(epsilon))[0] < shown:
                 low = low.max(mu)
-    return low.union(high)
+    return nonnegative(low.union(high))
+
+
+def _largest_loss(pair: Pair) -> arb:
+    """Return an upper end of it, in both directions."""
+    return most([pair.max_loss(), pair.reverse().max_loss()]).upper()
 
 
 def _above(pair: Pair, bounds: Bounds) -> arb:
@@ -58,12 +69,14 @@ def _above(pair: Pair, bounds: Bounds) -> arb:
     from accountant.pairs.between import Between
     from accountant.pairs.bounded_range import BoundedRangeProduct
 
-    enough = of_loss(pair.max_loss().upper())
+    enough = of_loss(_largest_loss(pair))
     if isinstance(pair, Between):
         return enough.min(_above(pair.most, bounds))
     if isinstance(pair, BoundedRangeProduct):
         return enough.min(arb(pair.count).sqrt() * _above(pair.one, bounds))
     if isinstance(pair, Product) and pair.is_product:
+        if is_laplace(pair) and sum(count for _, count in pair.factors) <= _FEW:
+            return enough.min(bounds(pair).ball().upper())
         squares = (count * _above(part, bounds) ** 2 for part, count in pair.factors)
         return enough.min(sum(squares, start=arb(0)).sqrt())
     return enough if pair.only_bounded else enough.min(bounds(pair).ball().upper())

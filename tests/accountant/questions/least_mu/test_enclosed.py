@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -69,3 +70,31 @@ def test_a_wide_answer_is_given_to_those_who_ask_for_it() -> None:
     shown = dpassay.AboveThreshold(2, 4, variant="noisy-values")
     with pytest.raises(NotApplicableError, match="No mu is known"):
         bounds(profile.worst_pairs(shown, None, None), WIDE)
+
+
+def test_few_laplace_releases_are_searched_as_one() -> None:
+    """The upper end is that of all measured sums together, less than the root of their squares."""
+    outputs, sums = (
+        ends(f"HonakerTree(steps=7, epsilon=1, released='{what}')")
+        for what in ("outputs", "measurements")
+    )
+    assert float(outputs.upper) == pytest.approx(float(sums.upper), rel=1e-8)
+    assert float(outputs.upper) < 3**0.5 * float(ends("Laplace(scale=3)").upper) * 0.9
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_both_directions_count(order: int) -> None:
+    """Of a part whose loss is larger in one direction, whichever comes first."""
+    p, q = (["1/100", "99/100"], ["1/10", "9/10"])[::order]
+    alone = f"Tabulated(p={p}, q={q})"
+    both = ends(f"Composed([PermuteAndFlip(epsilon='1/1000'), {alone}])")
+    least = ends(alone).lower
+    assert least * Decimal("0.98") < both.lower
+    assert least < both.upper
+
+
+def test_no_end_is_negative() -> None:
+    assert dpassay.mu(dpassay.SmoothBinary(1000, epsilon=1)).lower == 0
+    bridged = dpassay.BridgedTree(3, arities=[4, 5], epsilon=1)  # no cell is whole
+    assert dpassay.epsilon(bridged, 0).lower == 0
+    assert dpassay.mu(bridged).lower == 0

@@ -31,16 +31,16 @@ _FINE, _ROUGH = Fraction(1, 10**6), Fraction(1, 100)
 
 
 def _value(pair: Pair, epsilon: ExactReal) -> arb:
-    closed = pair.usual_width <= RELATIVE_WIDTH
-    return _known(pair, epsilon, min(int(ctx.prec), _MOST_BITS) if closed else _BITS)
+    """Return H of one end: in closed form to the precision, else to a width that is reached."""
+    if pair.usual_width <= RELATIVE_WIDTH:
+        return _known(pair, epsilon, min(int(ctx.prec), _MOST_BITS), ())
+    return _known(pair, epsilon, _BITS, _WIDTHS)
 
 
 @lru_cache(maxsize=256)
-def _known(pair: Pair, epsilon: ExactReal, bits: int) -> arb:
+def _known(pair: Pair, epsilon: ExactReal, bits: int, widths: tuple[Fraction, ...]) -> arb:
     with ctx.workprec(bits):
-        if pair.usual_width <= RELATIVE_WIDTH:
-            return pair.hockey_stick(epsilon)
-        for width in _WIDTHS:
+        for width in widths:
             with contextlib.suppress(UndecidedError):
                 return pair.to_width(width).hockey_stick(epsilon)
         return pair.hockey_stick(epsilon)
@@ -55,7 +55,7 @@ def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval
             with contextlib.suppress(UndecidedError):
                 return inverse([pair], delta, max(relative_width, _ROUGH))
         if refusal.interval is None:
-            return inverse([pair], delta, relative_width)
+            raise
         return Interval(refusal.interval.lower, refusal.interval.upper)
 
 

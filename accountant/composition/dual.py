@@ -52,6 +52,8 @@ _DOUBLINGS, _BISECTIONS = 6, 10
 """Times that a range for that ε moves on, and bisections of it: one step by the slope follows."""
 _ASIDE = 1 / 16
 """Distance of the points of that slope, as a share of ε: grids tell H no finer."""
+_ALIKE = 1e-9
+"""Distance of the least from the largest finite loss at which floats tell no slope between them."""
 _ATTEMPTS = 10
 """Times the four points are put elsewhere: the parabola through the last ones tells where."""
 _MOST_POINTS = 1 << 19
@@ -89,8 +91,8 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
     ends = (
-        max(-float(product.reverse().max_finite_loss()), -_LARGEST),
-        min(float(product.max_finite_loss()), _LARGEST),
+        _held(-float(product.reverse().max_finite_loss())),
+        _held(float(product.max_finite_loss())),
     )
     rough = bracket.roughly(product) if _is_on_grid(product) else _estimates(product)
     epsilon, drop = _start(product, rough, float(alpha), ends)
@@ -120,6 +122,8 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
             made, values = epsilon, values_near(epsilon)
         step = min(math.sqrt(wanted * _SHARE / 8 / drop), max(abs(epsilon), _CLOSE))
         points = [epsilon + step * k for k in (-1.5, -0.5, 0.5, 1.5)]
+        if len(set(points)) < len(points):  # floats have no numbers between
+            break
         found = reached_by(points)
         if _is_within(found, width):
             return found
@@ -175,6 +179,8 @@ def _between(
 ) -> tuple[float, float]:
     """Return the same by bisection for Q(L > ε) = α, with differences of H between the ends."""
     least, most = ends
+    if most - least < _ALIKE:  # g has its kink there
+        return most, alpha * math.exp(most)
 
     def log_above(at: float, step: float) -> float:
         low, high = max(at - step, least), min(at + step, most)
@@ -261,6 +267,11 @@ def _estimates(product: Product) -> Values:
         return arb(max(known, -math.expm1(min(epsilon, 0.0))))
 
     return value
+
+
+def _held(epsilon: float) -> float:
+    """Return an ε whose exponential floats hold."""
+    return min(max(epsilon, -_LARGEST), _LARGEST)
 
 
 def _float(value: arb) -> float:

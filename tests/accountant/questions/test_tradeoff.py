@@ -237,3 +237,19 @@ def test_a_beta_that_is_next_to_nothing_is_bounded(count: int) -> None:
     found = tradeoff.beta(Composed(table, count), "0.3", adjacency="add-remove", method="grid")
     assert 0 <= found.lower <= Decimal("1e-100")
     assert found.upper <= Decimal("0.7000001")
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "beta"),
+    [(["1/2", "1/2"], ["0", "1"], "0.124875"), (["1"], ["1"], "0.999")],
+)
+def test_finite_losses_that_are_all_one(p: list[str], q: list[str], beta: str) -> None:
+    """Closed form, on a grid too: β = m(1 − α) of one finite loss of mass m and an infinite one."""
+    found = tradeoff.beta(Composed(Tabulated(p, q), 3), "1/1000", method="grid")
+    assert found.lower <= Decimal(beta) <= found.upper
+
+
+def test_finite_losses_beyond_floats_are_all_one() -> None:
+    """The other direction tells a level of 2^−1000 with certainty."""
+    repeated = Composed(Tabulated(["1/2", "1/2"], ["0", "1"]), 1000)
+    assert tradeoff.power(repeated, "1/10", method="grid") == 1

@@ -21,9 +21,10 @@ to E(W − K)⁺, and the others have masses of L up to T. Of E(K − W)⁺ no L
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, TypeVar, final
@@ -87,6 +88,18 @@ _SETTLED, _NEAR = 1e-12, 1 / 64
 """Shares of ε to which the roots of both bounds are sought, and by which a rough one is off."""
 
 
+@contextlib.contextmanager
+def _in_floats() -> Iterator[None]:
+    """Raise UndecidedError where floats do not hold a likelihood ratio, or e^ε."""
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            yield
+    except (ArithmeticError, ValueError) as error:
+        raise UndecidedError(
+            "Floats do not hold the likelihood ratios of a step. Use more noise, or Gaussian noise."
+        ) from error
+
+
 @final
 @dataclass(frozen=True)
 class AllocatedNoise(ProfileOnly):
@@ -106,9 +119,12 @@ class AllocatedNoise(ProfileOnly):
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds of H(ε), to a width that is asked for if that comes."""
+        if self.max_loss() <= epsilon.ball():
+            return arb(0)
         low, high = self._bounds(epsilon, float(self.relative_width or self.usual_width))[1]
         return low.union(high)
 
+    @_in_floats()
     def _bounds(self, epsilon: ExactReal, wanted: float) -> tuple[_Grid, tuple[arb, arb]]:
         at, near = epsilon.ball(), shortened(float(epsilon), _SHARED)
         ledger.note("grid")
@@ -120,6 +136,7 @@ class AllocatedNoise(ProfileOnly):
 
         return _finer(bounds, wanted)
 
+    @_in_floats()
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return probabilities from slopes: H is convex in e^ε, with the slope −Q(L > ε)."""
         wanted = float(self.relative_width or self.usual_width)
@@ -136,11 +153,12 @@ class AllocatedNoise(ProfileOnly):
             p = (low.union(high) + at.exp() * q).max(arb(0)).min(arb(1))
             return Tails(p, 1 - p, q, 1 - q)
 
+    @_in_floats()
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, if the width is not met."""
         ledger.note("grid")
         target = delta.ball()
-        start = self.estimate_epsilon(float(target.log().mid()))
+        start = self._epsilon(float(target.log().mid()))
         near = shortened(start, _SHARED)
 
         def between(points: int) -> tuple[float, Interval | None]:
@@ -160,8 +178,13 @@ class AllocatedNoise(ProfileOnly):
             raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
         return narrow_enough(found, relative_width, "sums on grids are not finer")
 
-    def estimate_log_delta(self, epsilon: float) -> float:
-        """Return about ln H(ε), by the saddle of the rough law."""
+    def estimate_log_delta(self, epsilon: float) -> float | None:
+        """Return about ln H(ε), by the saddle of the rough law; None beyond floats."""
+        with contextlib.suppress(UndecidedError), _in_floats():
+            return self._log_delta(epsilon)
+        return None
+
+    def _log_delta(self, epsilon: float) -> float:
         law, theta = _sketch(self, shortened(epsilon, _SHARED)), _threshold(self, epsilon)
         s = law.tilt(theta)
         value, mean, variance = law.cumulants(s)
@@ -170,9 +193,15 @@ class AllocatedNoise(ProfileOnly):
         log -= (mean - theta - 1 / s) ** 2 / (2 * curvature)
         return log - math.log(self.steps) + (0.0 if self.mixed_first else epsilon)
 
-    def estimate_epsilon(self, log_delta: float) -> float:
-        """Return about the ε with ln H(ε) = log_delta: that of the rough law, mended on a grid."""
-        shift, low, high = 0.0, 0.0, math.inf
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return about the ε with ln H(ε) = log_delta; None beyond floats."""
+        with contextlib.suppress(UndecidedError), _in_floats():
+            return self._epsilon(log_delta)
+        return None
+
+    def _epsilon(self, log_delta: float) -> float:
+        """Return that of the rough law, mended on a grid."""
+        shift, low, high = 0.0, 0.0, float(self.max_loss().upper())
         for _ in range(_MENDINGS):
             at = self._rough_epsilon(log_delta - shift)
             if not low < at < high:
@@ -181,18 +210,18 @@ class AllocatedNoise(ProfileOnly):
             log = float(grid.bound(arb(at), above=True).log().mid())
             if abs(log - log_delta) < _CLOSE:
                 break
-            shift = log - self.estimate_log_delta(at)
+            shift = log - self._log_delta(at)
             low, high = (at, high) if log > log_delta else (low, at)
         return at
 
     def _rough_epsilon(self, log_delta: float) -> float:
         most = self.max_loss()
         low, high = 0.0, float(most.upper()) if most.is_finite() else 1.0
-        while not most.is_finite() and self.estimate_log_delta(high) > log_delta:
+        while not most.is_finite() and self._log_delta(high) > log_delta:
             low, high = high, 2 * high
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            if self.estimate_log_delta(middle) > log_delta:
+            if self._log_delta(middle) > log_delta:
                 low = middle
             else:
                 high = middle

@@ -97,9 +97,14 @@ class AllocationEvent(ProfileOnly):
                 return found.max(arb(0))
             bits *= 2
 
-    def estimate_epsilon(self, log_delta: float) -> float:
-        """Return the ε with ln H(ε) = log_delta from few bits: ln (P(A) − δ)/Q(A) at the best A."""
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return the ε with ln H(ε) = log_delta from few bits: ln (P(A) − δ)/Q(A) at the best A.
+
+        None where floats do not tell δ from 1.
+        """
         delta = math.exp(log_delta)
+        if not delta < 1:
+            return None
         largest = self.participations * _sum(self.mu, self.steps).largest_epsilon(log_delta)
 
         def gain(p: float, q: float) -> float:

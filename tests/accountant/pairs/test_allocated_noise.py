@@ -200,3 +200,14 @@ def test_bounds_contain_what_is_counted_for_any_scale(seed: int) -> None:
     assert low <= value * (1 + 1e-11)
     assert value <= high * (1 + 1e-11)
     assert high - low <= 0.2 * value
+
+
+def test_beyond_floats_both_ends_are_told() -> None:
+    """Ratios of e^1000, or an ε of 800; and beyond the largest loss δ is 0."""
+    huge, large = (RandomAllocation(Laplace(scale), 10) for scale in ("1/1000", "1/50"))
+    epsilon = profile.epsilon(huge, "1e-3", adjacency=RELATION)
+    assert epsilon.lower < 0
+    assert epsilon.upper == 1000
+    assert profile.delta(huge, 800, adjacency=RELATION).lower >= 0
+    assert profile.delta(large, 800, adjacency=RELATION) == 0
+    assert 40 < profile.epsilon(large, "1e-3", adjacency=RELATION).upper <= 50

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -240,3 +241,10 @@ def test_epochs_have_the_epsilon_of_an_earlier_program() -> None:
         found = profile.epsilon(whole, "1e-5", adjacency=RELATION, direction=direction)
         assert abs(found.lower - Decimal(wanted)) < Decimal("1e-9")
         assert narrow(found, Fraction(1, 10**9))
+
+
+def test_a_delta_that_floats_do_not_tell_from_one() -> None:
+    """H(ε) ≥ 1 − e^ε, which such an ε attains."""
+    allocated = RandomAllocation(Gaussian("1/2"), 3, participations=2)
+    found = profile.epsilon(allocated, 1 - Fraction(1, 10**20), adjacency=RELATION)
+    assert float(found) == pytest.approx(-20 * math.log(10), rel=1e-12)

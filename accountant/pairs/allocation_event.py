@@ -62,6 +62,10 @@ _ROUNDS = 8
 """Events of an estimate after the first, at most: each is that of the ε before."""
 
 
+Gain = Callable[[float, float], float]
+"""What is gained by an event, of P(A) and Q(A)."""
+
+
 class Event(NamedTuple):
     """A, by θ and ln c."""
 
@@ -132,42 +136,24 @@ class AllocationEvent(ProfileOnly):
         """Return the event for one ε."""
         return replace(self, chosen=self.event(epsilon))
 
-    def _best(
-        self, gain: Callable[[float, float], float], losses: tuple[float, float]
-    ) -> tuple[Event, float]:
+    def _best(self, gain: Gain, losses: tuple[float, float]) -> tuple[Event, float]:
         """Return A with nearly the largest gain in P(A) and Q(A), and that, for ε in a range.
 
-        For each θ by a golden section, the gain having one maximum in c, and two parabolas. Where
-        nothing is seen of A the gain is the same everywhere, and A should be larger.
+        Where nothing is seen of A the gain is the same everywhere, and A should be larger.
         """
         best: tuple[Event, float] | None = None
         for power in (Fraction(n, 8) for n in _EIGHTHS[: 1 if self._is_plain else None]):
             theta = ExactReal.of_rational(power)
-            seen: dict[float, float] = {}
 
-            def value(
-                at: float, theta: ExactReal = theta, seen: dict[float, float] = seen
-            ) -> float:
-                seen[at] = gain(*self._rough(self._at(theta, at)))
-                return seen[at]
+            def value(at: float, theta: ExactReal = theta) -> float:
+                return gain(*self._rough(self._at(theta, at)))
 
-            low, high = self._range(float(power), losses)
-            lower, higher = (high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
-            rises = value(lower) < value(higher)
-            while high - low > _NEAR * float(power) * self._deviation:
-                if rises:
-                    low, lower, higher = lower, higher, lower + _GOLDEN * (high - lower)
-                    rises = seen[lower] < value(higher)
-                else:
-                    high, lower, higher = higher, higher - _GOLDEN * (higher - low), lower
-                    rises = value(lower) < seen[higher]
-            for _ in range(2):
-                value(_vertex(seen))
-            at = max(seen, key=lambda at: seen[at])
-            if best is not None and seen[at] < best[1] + _HELPS and best[1] > _NEVER / 2:
+            between = self._range(float(power), losses)
+            at, found = _largest(value, between, _NEAR * float(power) * self._deviation)
+            if best is not None and found < best[1] + _HELPS and best[1] > _NEVER / 2:
                 break
-            if best is None or seen[at] > best[1]:
-                best = self._at(theta, at), seen[at]
+            if best is None or found > best[1]:
+                best = self._at(theta, at), found
         assert best is not None
         return best
 
@@ -251,6 +237,35 @@ class AllocationEvent(ProfileOnly):
         sign, event = ">" if self.mixed_first else "<=", self.event(epsilon)
         mean = f"(1/{self.steps})*sum(exp(m*z_j - m^2/2))"
         return f"the outputs with {mean} {sign} exp({event.log_threshold}), m = {event.power}*mu"
+
+
+def _largest(
+    function: Callable[[float], float], between: tuple[float, float], near: float
+) -> tuple[float, float]:
+    """Return where a function with one maximum is nearly the largest, and its value there.
+
+    By a golden section down to a length, and two parabolas.
+    """
+    seen: dict[float, float] = {}
+
+    def value(at: float) -> float:
+        seen[at] = function(at)
+        return seen[at]
+
+    low, high = between
+    lower, higher = (high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+    rises = value(lower) < value(higher)
+    while high - low > near:
+        if rises:
+            low, lower, higher = lower, higher, lower + _GOLDEN * (high - lower)
+            rises = seen[lower] < value(higher)
+        else:
+            high, lower, higher = higher, higher - _GOLDEN * (higher - low), lower
+            rises = value(lower) < seen[higher]
+    for _ in range(2):
+        value(_vertex(seen))
+    at = max(seen, key=lambda at: seen[at])
+    return at, seen[at]
 
 
 def _vertex(seen: Mapping[float, float]) -> float:

@@ -29,6 +29,7 @@ on a strip of half-width 2π/(hk)).
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -64,6 +65,8 @@ _ABOVE = 1e-4
 """How far above it, in units of 1/t, a tangent is taken that shows that a size is not worst."""
 _TIED = 1 - 1e-9
 """Share of the largest H from which on floats count another one as equal."""
+_MOST_NUMBERS = 1 << 23
+"""Numbers of a table of all sizes of S, of 2400 candidates: one of 10,000 takes gigabytes."""
 _MOST_EPSILON = 700.0
 """Largest ε of which floats know the exponential."""
 _STEPS, _SETTLED = 30, 1e-14
@@ -105,7 +108,10 @@ def difference(k: int, s: int, a: arb, bits: int = _BITS) -> tuple[arb, arb]:
 
 @lru_cache(maxsize=64)
 def _levels(k: int, distance: float, epsilon: float) -> tuple[NDArray[Any], ...]:
-    """Return for every s, in floats, the a with f(a + t) = e^ε f(a), H(ε), and F(a)."""
+    """Return for every s, in floats, the a with f(a + t) = e^ε f(a), H(ε), and F(a).
+
+    Raises UndecidedError for too many candidates.
+    """
     import numpy as np
     from scipy.special import log_ndtr
 
@@ -113,6 +119,10 @@ def _levels(k: int, distance: float, epsilon: float) -> tuple[NDArray[Any], ...]
     step = math.pi * math.sqrt(2 / (k * _BITS / 2))
     reach = _FAR * 3 / 2 + distance
     x = np.arange(-reach, reach, step)
+    if k * len(x) > _MOST_NUMBERS:
+        raise UndecidedError(
+            f"The best event of {k} candidates takes too long to find. Ask about fewer candidates."
+        )
     weight = (size - 1) * log_ndtr(x) - x * x / 2
 
     def log_density(a: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -233,7 +243,10 @@ class GaussianMaximaPair(MirroredPair):
         """Return the ε ≥ 0 with ln H(ε) = log_delta in floats, by steps of Newton."""
         epsilon = 0.0
         for _ in range(_STEPS):
-            _, values, masses = _levels(self.candidates, float(self.distance), epsilon)
+            try:
+                _, values, masses = _levels(self.candidates, float(self.distance), epsilon)
+            except UndecidedError:
+                return None
             best = values.argmax()
             if not (values[best] > 0 and masses[best] > 0 and epsilon < _MOST_EPSILON):
                 return None
@@ -315,8 +328,10 @@ class GaussianMaximaPair(MirroredPair):
             (2 * ball(rho * self.distance.square)).sqrt()
             for rho in (self.limiting_rho, self.joint_rho)
         )
-        total = self.hockey_stick(ExactReal.of_rational(0))
-        return rare.max(arb(8).sqrt() * total.erfinv()).union(all_scores)
+        with contextlib.suppress(UndecidedError):
+            total = self.hockey_stick(ExactReal.of_rational(0))
+            rare = rare.max(arb(8).sqrt() * total.erfinv())
+        return rare.union(all_scores)
 
     def law(self) -> dict[str, object]:
         """Return {"law": "noisy-maxima", "candidates": k, "distance": t, "gaussian": True}."""

@@ -251,3 +251,12 @@ def test_exponential_noise_shows_little_of_a_gap(
     # a kink costs step²/8 at most for each of four factors
     assert after <= math.e * before + 4 * step**2
     assert before <= math.e * after + 4 * step**2
+
+
+def test_of_very_many_candidates_both_ends_are_told() -> None:
+    """A table of the best events takes terabytes; the vector of noisy scores bounds all."""
+    many = ReportNoisyMax("Gaussian", 100, 10**6)
+    found = dpassay.mu(many)
+    assert found.lower < Decimal("0.02") < found.upper < Decimal("10.001")
+    assert 0 < dpassay.epsilon(many, "1e-5").upper < 92
+    assert dpassay.delta(many, 800).upper < Decimal("1e-1000")

@@ -134,6 +134,15 @@ def test_a_pure_guarantee_is_valid(density: str, epsilon: str | None) -> None:
     assert (found.problems, found.taken_as_given) == ([], [])
 
 
+def test_a_smaller_shift_that_refutes_stays_with_the_claim() -> None:
+    """The full shift lays one of two modes on the other: there δ(1) is 1/2, at half of it 1."""
+    noise = "AdditiveNoise(density='exp(-20*(abs(x)-1)**2)', sensitivity=2)"
+    _, data = certify(ApproximateDP(id="c", mechanism=noise, epsilon="1", delta="4/5"))
+    assert data is not None
+    assert Fraction(data["facts"][0]["law"]["distance"]) < 2
+    assert checker.check(json.loads(json.dumps(data))).problems == []
+
+
 def test_a_worst_shift_of_several_modes_is_taken_as_given() -> None:
     claim = ApproximateDP(id="c", mechanism=_noise(SEVERAL[0]), epsilon="1", delta="1/2")
     found = _checked(claim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -332,3 +333,64 @@ def test_an_index_means_what_is_written() -> None:
     assert evaluate("sum(i, 1, n, term)", scope) == 30
     assert evaluate("sum(i, 1, 2, sum(i, 1, 3, i) + i)", scope) == 15
     assert evaluate("term", scope) == 10_000
+
+
+MAXIMUM = "ReportNoisyMax(noise='Gaussian', scale=4, candidates=3)"
+DENSITY = "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)"
+RADIAL = {"law": "radial-noise", "radius": "1"}
+
+
+def _farther(law: Data) -> Data:
+    """Write another distance, in a law within the law as well."""
+    text = json.dumps(law).replace('"0.5"', '"0.3312"').replace('\\"0.5\\"', '\\"0.25\\"')
+    assert text != json.dumps(law)
+    return dict(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        MAXIMUM,
+        "ReportNoisyMax(noise='Gumbel', scale=4, candidates=3)",
+        "Composed(mechanism=[AboveThreshold(threshold_scale=2, query_scale=4)], count=1)",
+        "Composed(mechanism=Laplace(scale=2), count=2)",
+        "Composed(mechanism=[RankOneGaussian(dimension=3, sigma_star=4)], count=1)",
+        f"PoissonSubsampled(mechanism={DENSITY}, sampling_prob='1/10')",
+        "PoissonSubsampled(TruncatedLaplace(scale=2, bound=20), sampling_prob='1/10')",
+    ],
+)
+@pytest.mark.parametrize("change", [lambda _: RADIAL, _farther], ids=["another law", "farther"])
+def test_a_law_of_another_mechanism_is_refused(
+    mechanism: str, change: Callable[[Data], Data]
+) -> None:
+    """It is not taken as given, though nothing is known of its products."""
+    data = certificate(
+        f'kind = "approximate-dp"\nmechanism = "{mechanism}"\nepsilon = "1/8"\n'
+        'delta = "1e-9"\nadjacency = "add-remove"\n'
+    )
+    if change is _farther and "AboveThreshold" in mechanism:
+        data["facts"][0]["law"]["query"] = "5"
+    else:
+        data["facts"][0]["law"] = change(data["facts"][0]["law"])
+    assert ("facts[0]", "cannot be checked: facts[0].law does not follow from the mechanism") in (
+        problems(data)
+    )
+
+
+@pytest.mark.parametrize("first", ["event", "gaussian_delta"])
+def test_the_chosen_event_stays_with_the_claim(first: str) -> None:
+    """The law of the claimed curve chooses none, wherever it stands.
+
+    H(1.4) of 0.3312-GDP is 1.6799e-6. Of this event it is 1.7017e-6, of one that is searched
+    1.6633e-6.
+    """
+    fields = 'adjacency = "add-remove"\nmechanism = "RandomAllocation(Gaussian(1), 100)"\n'
+    data = certificate(f'kind = "gaussian-dp"\n{fields}mu = "0.01"\n')
+    (event,) = certificate(EVENT)["facts"]
+    (curve,) = certificate(GAUSSIAN.replace("=1)", "='1/0.3312')").replace('"1"', '"1.4"'))["facts"]
+    mechanism = "RandomAllocation(Gaussian(1), 100, 2)"
+    data["claim"] |= {"mechanism": mechanism, "mu": "0.3312"}
+    data |= {"mechanism": mechanism, "claimed": {"mu": "0.3312"}}
+    curve["name"] = "gaussian_delta"
+    data["facts"] = [event, curve] if first == "event" else [curve, event]
+    assert problems(data) == []

@@ -17,7 +17,7 @@ from verify import seal
 from verify.checker import optimum
 from verify.checker.arithmetic import AGREEMENT, narrow, settle
 from verify.checker.compositions.composed import alike, intervals
-from verify.checker.declared.own_density import is_shift
+from verify.checker.declared.own_density import OWN_DENSITY, is_shift
 from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
 from verify.checker.kinds import needed, refuting
 from verify.checker.language import Variables, evaluate, holds, number, sides, split
@@ -167,10 +167,12 @@ class Steps(Stated):
             return lambda: given
         if True in parts:
             index = parts.index(True)
-            self.index = self.index if fact.name == "gaussian_delta" else index
-            self.chosen = {key: given[key] for key in _FREE & given.keys()}
-            part = {"distance": given["distance"]} if given["law"] == "own-density" else {}
-            return lambda: {**derived()[index], **self.chosen, **part}
+            chosen = {key: given[key] for key in _FREE & given.keys()}
+            if given["law"] == OWN_DENSITY.name:
+                chosen["distance"] = min(laws[index]["distance"], given["distance"])
+            if fact.name != "gaussian_delta":  # a law of the claimed curve
+                self.index, self.chosen = index, chosen
+            return lambda: {**derived()[index], **chosen}
         raise ValueError(f"{path} does not follow from the mechanism")
 
     def _encloses(self, index: int, compute: Callable[[], dict[str, Any]]) -> None:

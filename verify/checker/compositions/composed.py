@@ -72,6 +72,8 @@ _MOST_TERMS = 4_000_000
 """Most terms of Laplace laws that are added up exactly: about a hundred equal ones."""
 _MOST_PARTS = 200
 """Different parts of a composition: more take too long to add up."""
+_LISTS = ("finite", "discrete-laplace")
+"""Laws of which the masses are listed."""
 _SEVERAL = 2
 """Gaussian releases from which on they are added up."""
 _RENYI_DIGITS = 60
@@ -175,14 +177,14 @@ def largest_loss(law: Law, *, finite: bool = False) -> Any:
 
 @final
 @dataclass(frozen=True)
-class TwoMixtures:
-    """The loss between two mixtures of normal laws, weights and means; products are not known."""
+class Other:
+    """The loss of a law of which no product is known: what it is called, and its numbers."""
 
-    p: tuple[tuple[Any, Any], ...]
-    q: tuple[tuple[Any, Any], ...]
+    words: tuple[Any, ...]
+    numbers: tuple[Any, ...]
 
 
-Parts: TypeAlias = list[tuple[Factor | TwoMixtures, int]]
+Parts: TypeAlias = list[tuple[Factor | Other, int]]
 """Losses, and how often each is released."""
 
 
@@ -191,8 +193,8 @@ def _losses(law: Law) -> Factors:
     with ctx.workprec(max(ctx.prec, BITS)):
         found = parts(law)
         for factor, _ in found:
-            if isinstance(factor, TwoMixtures):
-                raise UnknownError("the law of this mixture")
+            if isinstance(factor, Other):
+                raise UnknownError(f"probabilities of the law {factor.words[0]!r}")
             if not is_known(factor):
                 raise FewDigitsError("the law of a composition with irrational parameters")
         return tuple(found)  # type: ignore[arg-type]  # none is of two mixtures
@@ -259,7 +261,7 @@ def parts(law: Law) -> Parts:
     Parts are equal where all their numbers are the same balls, which enclose both of them: parts
     that are only nearly equal count on their own.
     """
-    counts: dict[Factor | TwoMixtures, int] = {}
+    counts: dict[Factor | Other, int] = {}
     for factor, count in _factors(law):
         counts[factor] = counts.get(factor, 0) + count
         if len(counts) > _MOST_PARTS:
@@ -288,12 +290,14 @@ def alike(one: Law, other: Law) -> bool:
     return not right
 
 
-def _equal(one: Factor | TwoMixtures, other: Factor | TwoMixtures) -> bool:
+def _equal(one: Factor | Other, other: Factor | Other) -> bool:
     def same(left: Any, right: Any) -> bool:
         if isinstance(left, tuple):
             return len(left) == len(right) and all(map(same, left, right))
         return left == right or (isinstance(left, str) and _agree(arb(left), arb(right)))
 
+    if isinstance(one, Other) and isinstance(other, Other):
+        return one.words == other.words and same(one.numbers, other.numbers)
     return type(one) is type(other) and same((*vars(one).values(),), (*vars(other).values(),))
 
 
@@ -319,15 +323,38 @@ def _factors(law: Law) -> Parts:
             v, q, last = law["parameter"], law["scale"], int(law["last_shift"])
             size = [(discrete_normal(v * q * q, last), 1)] if last else []
             return [(discrete_normal(v, int(law["shift"])), int(law["count"])), *size]
-        case "gaussian-mixture":
+        case "gaussian-mixture" if not two_sided(law):
             return [(_mixture(law), 1)]
-        case "subsampled":
+        case "subsampled" if law["pair"]["law"] in ("gaussian", *_LISTS):
             return [(_subsampled(law), 1)]
         case "random-allocation":
             return [(Allocation(text(law["mu"]), int(law["steps"]), law["mixture"] == "P"), 1)]
-        case "finite" | "discrete-laplace":
+        case name if name in _LISTS:
             return [(_listed(masses(law)), 1)]
-    raise UnknownError(f"probabilities of the law {law['law']!r}")
+    return [(_other(law), 1)]
+
+
+def _other(law: Law) -> Other:
+    """Return the loss of any law, by its name and its parameters in the order of their names."""
+    words: list[Any] = [law["law"]]
+
+    def read(value: Any) -> Any:
+        if isinstance(value, dict):
+            inner = _other(value)
+            words.append(inner.words)
+            return inner.numbers
+        if isinstance(value, list):
+            return tuple(map(read, value))
+        if isinstance(value, (Real, Fraction)):
+            return text(value)
+        words.append(value)
+        return ()
+
+    numbers = []
+    for name in sorted(law.keys() - {"law"}):
+        words.append(name)
+        numbers.append(read(law[name]))
+    return Other(tuple(words), tuple(numbers))
 
 
 def _subsampled(law: Law) -> Factor:
@@ -341,11 +368,8 @@ def _subsampled(law: Law) -> Factor:
     return _listed([mixed(a, b, q, first=law["mixture"] == "P") for a, b in masses(inner)])
 
 
-def _mixture(law: Law) -> Factor | TwoMixtures:
-    """Return the loss of a mixture of shifted normal laws and N(0, 1), in either order, or both."""
-    if two_sided(law):
-        sides = (law[side] for side in ("p", "q"))
-        return TwoMixtures(*(tuple((text(w), text(m)) for w, m in side) for side in sides))
+def _mixture(law: Law) -> Factor:
+    """Return the loss of a mixture of shifted normal laws and N(0, 1), in either order."""
     first = len(law["q"]) == 1
     shifted, plain = (law["p"], law["q"]) if first else (law["q"], law["p"])
     sign = -1 if any(mean < 0 for _, mean in shifted) else 1  # x → −x changes nothing

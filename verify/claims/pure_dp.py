@@ -89,7 +89,19 @@ def _excess(pair: Pair, epsilon: ExactReal) -> arb:
 
 
 def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
-    if truth is None and value.lower.is_finite() and exact(value.lower) > claimed:
+    """Say what is known of the largest loss: a number, or the two ends that it lies between."""
+    shown = f"{value:.6g}"
+    above = value.lower.is_finite() and exact(value.lower) > claimed
+    if shown.startswith("["):
+        known = {
+            True: "does not exceed the claimed epsilon.",
+            False: "exceeds the claimed epsilon.",
+            None: "exceeds the claimed epsilon, but no event is known that shows it."
+            if above
+            else "may be on either side of the claimed epsilon.",
+        }[truth]
+        return f"The largest privacy loss lies in {shown} and {known}"
+    if truth is None and above:
         return (
             f"The privacy loss comes as near to {value} as you like, but no event is known that "
             "shows more than the claimed epsilon."

@@ -10,16 +10,19 @@ import pytest
 from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 
 from accountant.notation import parse
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
-from verify import functions
+from tests.verify.forge import decided
+from verify import checker, functions
 from verify.checker import laws
 from verify.checker.arithmetic import narrow, settle
 from verify.checker.facts import mechanism
 from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
 from verify.checker.language import Variables, evaluate, split
+from verify.checker.laws import hockey_stick
 from verify.checker.masses import binomial_mass, binomial_tail
 from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import INFINITE, Real, UnknownError, apply, compare, hull, sqrt
@@ -217,3 +220,51 @@ def test_skellam_noise_of_a_large_variance_is_nearly_normal() -> None:
     normal = laws.hockey_stick({"law": "gaussian", "mu": 3 / sqrt(Fraction(10))}, Fraction(1, 2))
     assert narrow(found)
     assert abs(float(found) - float(normal)) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("scale", "candidates", "epsilon", "delta", "conditional"),
+    [
+        ("6", 5, "1/3 - 10**-20", "1e-10", False),  # floats of ε and of the largest loss are equal
+        ("6", 2, "1/3 - 10**-20", "1e-20", True),
+        ("1e-3", 5, "1000", "0.1", False),  # e^1000 is no float
+        ("1e400", 2, "0", "1e-310", True),  # and 1e-400 is 0
+    ],
+)
+def test_noisy_maxima_of_losses_that_are_no_floats(
+    scale: str, candidates: int, epsilon: str, delta: str, conditional: bool
+) -> None:
+    noise = f"ReportNoisyMax('Laplace', '{scale}', {candidates})"
+    text = f'kind = "approximate-dp"\nmechanism = "{noise}"\nepsilon = "{epsilon}"\n'
+    found = checker.check(decided(f'{text}delta = "{delta}"')[1])
+    outcome = checker.Outcome.CONDITIONAL if conditional else checker.Outcome.VALID
+    assert found.outcome is outcome, found
+
+
+def test_two_noisy_scores_that_are_far_apart() -> None:
+    """P(Y − X ≤ x) = (2 − x)e^x/4 for x ≤ 0, of Laplace noise; t = 2000 here, and ε = 1995."""
+    with mp.workdps(50):
+        t, epsilon = 2000, 1995
+
+        def tail(x: mpf) -> mpf:
+            return (2 - x) * mp.exp(x) / 4
+
+        def gap(a: mpf) -> mpf:
+            return mp.log1p(-a - t) + t - epsilon - mp.log1p(-a)
+
+        a = mp.findroot(gap, (-2010, -2020))
+        expected = tail(a + t) - mp.exp(epsilon) * tail(a)
+        law = pairs(mechanism("ReportNoisyMax('Laplace', '1e-3', 2)"))[0]
+        found = hockey_stick(law, Fraction(epsilon)).ball
+        assert abs(expected - mpf(str(found.mid().str(30, radius=False)))) < expected / 10**9
+        assert found.rel_accuracy_bits() > 30
+
+
+@pytest.mark.parametrize(
+    ("scale", "epsilon"), [("1", 60), ("1", 800), ("1e300", 0), ("1e400", 0), ("1e300", "1e-10")]
+)
+def test_the_largest_of_normal_scores_beyond_floats_is_bounded(
+    scale: str, epsilon: int | str
+) -> None:
+    law = pairs(mechanism(f"ReportNoisyMax('Gaussian', '{scale}', 3)"))[0]
+    assert hockey_stick(law, Fraction(epsilon)) <= 1

@@ -58,8 +58,10 @@ _MOST_TERMS = 6000
 """Of it: more take minutes."""
 _CUTS = 8
 """Parts of a move in which a score may stand behind."""
-_TIED = 1 - 1e-9
-"""Share of the largest value from which on another one counts as equal: the first is taken."""
+_TIED = 1e-9
+"""Share of the largest value by which an equal one may be smaller: the first of them is taken."""
+_PLACES = 60
+"""Digits of a distance and a loss: that these differ counts, however little it is."""
 _ASIDE = (2e-13, 1e-9, 1e-5)
 """How far on both sides of that the best a is shown to lie."""
 
@@ -218,7 +220,7 @@ def _laplace(k: int, s: int, a: arb) -> tuple[arb, arb]:
                 ends = primitive(high, whole) - primitive(low, whole)
                 each = rate * c * d * (also * a).exp() * ends
                 mass, slope = mass + each, slope + also * each
-    off = arb(0, 4 * k * k * a.rad())  # of where the second formula changes
+    off = arb(0, 4 * k * k * a.rad()) * (-abs(a)).exp()  # of where the second formula changes
     return mass + off, slope + off
 
 
@@ -284,40 +286,42 @@ def _unequal(k: int, s: int, a: arb) -> tuple[arb, arb]:
 _LAWS = {"noisy-maxima": _normal, "laplace-maxima": _laplace, "unequal-maxima": _unequal}
 
 
-def _slope(law: str, k: int, s: int, a: float) -> float:
-    """Return f(a) in floats."""
+def _log_slope(law: str, k: int, s: int, a: arb) -> arb:
+    """Return about ln f(a), or no finite number: the sum over normal laws is in floats."""
     if law != "noisy-maxima":
-        return float(_LAWS[law](k, s, arb(a))[1].mid())
-    found, x = 0.0, -_REACH - abs(a)
-    while x < _REACH + abs(a):
-        one, other = math.erfc(-x / math.sqrt(2)) / 2, math.erfc(-(x + a) / math.sqrt(2)) / 2
-        found += math.exp(-(x * x + (x + a) ** 2) / 2) * one ** (s - 1) * other ** (k - s - 1)
-        x += _STEP
-    return found
+        return arb(_LAWS[law](k, s, a)[1].mid().log())
+    found, y, half = 0.0, -_REACH, float(a) / 2
+    while y < _REACH:  # about -a/2, where the product of both densities is e^{-a^2/4}/(2 pi)
+        one, other = (math.erfc(-(y + side) / math.sqrt(2)) / 2 for side in (-half, half))
+        found += math.exp(-y * y) * one ** (s - 1) * other ** (k - s - 1)
+        y += _STEP
+    return arb(arb(found).log() - a * a / 4)
 
 
 @lru_cache(maxsize=64)
-def _near(law: str, k: int, s: int, t: float, epsilon: float) -> float:
-    """Return about the a with f(a + t) = e^ε f(a)."""
-    rare = t * t / (t - abs(epsilon)) if law != "noisy-maxima" else t  # |a|e^a is about F there
-    low, high = -min(_REACH + rare, _FARTHEST), _REACH
+def _near(law: str, k: int, s: int, distance: str, epsilon: str) -> float:
+    """Return about the a with f(a + t) = e^ε f(a), or the end of where it is looked for."""
+    t, level = arb(distance), arb(epsilon)
+    rare = t * t / (t - abs(level)) if law != "noisy-maxima" else t  # |a|e^a is about F there
+    low, high = -float((_REACH + rare).min(_FARTHEST + t)), _REACH
     for _ in range(_HALVINGS):
         a = (low + high) / 2
-        above = _slope(law, k, s, a + t) > math.exp(epsilon) * _slope(law, k, s, a)
+        above = _log_slope(law, k, s, a + t) > level + _log_slope(law, k, s, arb(a))
         low, high = (a, high) if above else (low, a)
     return low
 
 
-def _best(pair: Pair, s: int, epsilon: Any) -> tuple[Any, Any, Any]:
-    """Return F(a + t), F(a) and the largest F(a + t) − e^ε F(a).
+def _best(pair: Pair, s: int, epsilon: Any) -> tuple[arb, arb, arb, bool]:
+    """Return F(a + t), F(a), the largest F(a + t) − e^ε F(a), and whether a is known to be best.
 
     As a function of F(a) that is concave, with the slope f(a + t)/f(a) − e^ε: it is at most its
-    tangent at the lower end.
+    tangent, at the lower end or wherever a is. F(a + t) bounds it too where lower ones are better.
     """
     t, factor, k = ball(pair["distance"]), ball(exp(epsilon)), int(pair["candidates"])
     law = _LAWS[pair["law"]]
     k = 2 * s if law is _unequal and k > _EACH else k + int(pair.get("others", 0))
-    near = _near(pair["law"], k, s, float(t), float(ball(epsilon)))
+    asked = (str(x.mid().str(_PLACES, radius=False)) for x in (t, ball(epsilon)))
+    near = _near(pair["law"], k, s, *asked)
     for aside in _ASIDE:
         ends = [arb(near - aside), arb(near + aside)]
         (q, q_low), (q_end, q_high) = (law(k, s, a) for a in ends)
@@ -325,10 +329,12 @@ def _best(pair: Pair, s: int, epsilon: Any) -> tuple[Any, Any, Any]:
         value, rise = p - factor * q, p_low / q_low - factor
         if p_low >= factor * q_low and p_high <= factor * q_high:
             above = value + rise * (q_end - q)
-            return Real(p.union(p_end)), Real(q.union(q_end)), Real(value.union(above))
-    if law is _unequal:  # of which a bound is asked: q is between 0 and 1
-        return Real(p), Real(q), Real(value.union(value + (rise * (1 - q)).max(-rise * q)))
-    raise FewDigitsError("a level of the difference of two maxima")
+            return p.union(p_end), q.union(q_end), value.union(above), True
+    above = value + (rise * (1 - q)).max(-rise * q)
+    if not above.is_finite():
+        raise FewDigitsError("a level of the difference of two maxima")
+    above = above.upper().min(p.upper() if rise < 0 else arb(1))
+    return p, q, value.lower().max(arb(0)).union(above), False
 
 
 def _sizes(pair: Pair) -> range:
@@ -347,13 +353,16 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
     if pair["law"] != "noisy-maxima" and not -pair["distance"] < epsilon < pair["distance"]:
         return Fraction(0) if epsilon > 0 else 1 - exp(epsilon)
     with ctx.workprec(128):
-        return largest([_best(pair, s, epsilon)[2] for s in _sizes(pair)])
+        return largest([Real(_best(pair, s, epsilon)[2]) for s in _sizes(pair)])
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     found = [_best(pair, s, epsilon) for s in _sizes(pair)]
-    most = max(float(value.ball) for _, _, value in found)
-    return next((p, q) for p, q, value in found if float(value.ball) >= most * _TIED)
+    if not all(sure for *_, sure in found):
+        raise FewDigitsError("a level of the difference of two maxima")
+    most = reduce(arb.max, [value.mid() for _, _, value, _ in found])
+    least = most - abs(most) * _TIED
+    return next((Real(p), Real(q)) for p, q, value, _ in found if value.mid() >= least)
 
 
 def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
@@ -423,9 +432,9 @@ LAPLACE_MAXIMA = DeclaredLaw(
 def _levels(s: int, r: int, rate: str, precision: int) -> tuple[list[arb], int, arb]:
     """Return F at the levels from −2N on, where 0 stands in this list, and what is beyond N."""
     step, bits = arb(rate), _SUM_BITS + precision // 2
-    terms = math.ceil(bits * math.log(2) / float(step)) + 1
-    if terms > _MOST_TERMS:
+    if not bits < step * _MOST_TERMS:
         raise UnknownError("the maximum of discrete noise of so large a scale")
+    terms = math.ceil(bits * math.log(2) / float(step)) + 1
     q = (-step).exp()
     cdf = [
         (step * x).exp() / (1 + q) if x < 0 else 1 - (-step * (x + 1)).exp() / (1 + q)

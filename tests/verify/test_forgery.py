@@ -394,3 +394,9 @@ def test_the_chosen_event_stays_with_the_claim(first: str) -> None:
     curve["name"] = "gaussian_delta"
     data["facts"] = [event, curve] if first == "event" else [curve, event]
     assert problems(data) == []
+
+
+def test_a_composition_within_many_others_ends() -> None:
+    """The work does not double with each of them: there are 2^40 releases."""
+    (law,) = pairs(mechanism("Composed(" * 40 + "Gaussian(1)" + ", 2)" * 40))
+    assert law == {"law": "gaussian", "mu": 2**20}

@@ -142,6 +142,12 @@ def test_a_law_has_the_fields_of_its_kind(mechanism: str, delta: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["\ud800", "verdict\x00", "\u202everdict"])
+def test_a_field_of_a_name_that_is_no_text_is_refused(name: str) -> None:
+    checked = checker.check(sealed({**certified("relation/equal"), name: 1}))
+    assert checked.problems == [("", "has a field with a name that cannot be printed")]
+
+
 def test_a_field_that_stands_twice_is_named(tmp_path: Path) -> None:
     data = certified("relation/equal")
     text = json.dumps(data)

@@ -447,6 +447,9 @@ def excess(data: Mapping[str, Any]) -> tuple[list[tuple[str, str]], str]:
         if isinstance(value, dict):
             if any(len(key) > _LONGEST_NAME for key in value):
                 return problems, f"{path or 'it'} has a field with a name of endless length"
+            if not all(map(str.isprintable, value)):  # half of a character, say
+                problems.append((path, "has a field with a name that cannot be printed"))
+                continue
             stack += [(f"{path}.{k}" if path else k, v, depth + 1) for k, v in value.items()]
         elif isinstance(value, list):
             stack += [(f"{path}[{i}]", entry, depth + 1) for i, entry in enumerate(value)]

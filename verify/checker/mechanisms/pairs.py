@@ -76,9 +76,11 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         raise ValueError(f"{noise.name} under {noise.adjacency or 'no relation'}")
     match noise.name:
         case "Composed":
-            if noise.adjacency != "add-remove" and any(map(_one_way, releases(noise))):
+            ways = [_directions(release) for release in releases(noise)]
+            known = noise.adjacency == "add-remove"
+            if not known and any(map(_one_way, releases(noise), ways)):
                 raise UnknownError("the law of a composition of releases whose directions differ")
-            return _composition(noise)
+            return _composition(noise, ways)
         case "PoissonSubsampled" | "SampledWithoutReplacement":
             return _sample(noise)
         case "MixtureOfGaussians":
@@ -370,10 +372,12 @@ def _sampled_columns(noise: Noise) -> tuple[list[Law], list[Law]]:
     return both
 
 
-def _composition(noise: Noise) -> tuple[list[Law], list[Law]]:
+def _composition(
+    noise: Noise, ways: list[tuple[list[Law], list[Law]]] | None = None
+) -> tuple[list[Law], list[Law]]:
     """Multiply the pairs of all releases, in each direction."""
     count = int(noise["count"])
-    ways = [_directions(release) for release in releases(noise)]
+    ways = ways or [_directions(release) for release in releases(noise)]
     if len(ways) == count == 1:
         return ways[0]
     if only_enclosed(noise):
@@ -467,12 +471,12 @@ def _plain_gaussian(noise: Noise) -> bool:
     return noise.name == "Gaussian"
 
 
-def _one_way(noise: Noise) -> bool:
+def _one_way(noise: Noise, way: tuple[list[Law], list[Law]]) -> bool:
     """Whether the worst pairs for adding a record are others than for removing it."""
     if noise.name == "Tabulated":
         return False
     try:
-        remove, add = _directions(noise)
+        remove, add = way
         return len(remove) != len(add) or not all(map(alike, remove, add))
     except UnknownError:
         return False

@@ -21,6 +21,14 @@ or c/r. So both together are dominated by that noise and by a pair of the loss u
 and (e^{−u}, 1 − e^{−u}): H(ε) ≤ H_Laplace(ε − u). That is less than what a loss of at most t allows
 where ε is near t, by half.
 
+*A stream of m answers.* Of an output with n answers below and c above, n + c ≤ m, the loss is at
+most (n + c)/r if the threshold stays where it is, 1/s + 2c/r if it is moved by 1, and 1/s + 2n/r if
+it is moved by −1; or n/r and 1/s + c/r where all answers rise, c/r and 1/s + n/r where they fall.
+The least of these is come near to: as a grows and b falls, n answers at a below and c at b above
+are exponentials between b and a, where the integrand is e^{−|z|/s + (n − c)z/r} up to a factor.
+Its mass is near 0 if |n − c| < r/s; else it is near a or b, as above. One answer is X − Y, noise of
+both scales, added to it: a log-concave density, of which half-lines are the best events.
+
 With a fresh threshold after each answer above the parts between them are independent, and the loss
 is c times that for c = 1. If the noisy value of an answer above is shown, a value v ≤ 0 says that
 the noisy threshold is below v, where F((z − a)/r) is an exponential for a ≥ 0: m answers below, at
@@ -105,7 +113,7 @@ class AboveThresholdPair(MirroredPair):
     """All pairs of streams: their largest loss, and outputs that bound H(ε) from below.
 
     The scales are in units of the sensitivity; `variant` is "standard", "fresh-threshold" or
-    "noisy-values".
+    "noisy-values"; `steps` is the number of answers of the standard one, None for any.
     Neighbours change places.
     """
 
@@ -114,6 +122,7 @@ class AboveThresholdPair(MirroredPair):
     count: int
     monotone: bool
     variant: str
+    steps: int | None = None
 
     only_bounded: ClassVar = True
     """Which streams are worst is not known."""
@@ -125,7 +134,34 @@ class AboveThresholdPair(MirroredPair):
         part = (1 if self.monotone else 2) / self.query
         if self.variant == "fresh-threshold":
             return ExactReal.of_rational(self.count * (1 / self.threshold + part))
-        return ExactReal.of_rational(1 / self.threshold + self.count * part)
+        if self.steps is not None:
+            return ExactReal.of_rational(self._most_of(*self._numbers))
+        return ExactReal.of_rational(1 / self.threshold + self._above * part)
+
+    @property
+    def _above(self) -> int:
+        """The most answers above."""
+        return self.count if self.steps is None else min(self.count, self.steps)
+
+    def _most_of(self, n: int, c: int) -> Fraction:
+        """Return the largest loss of outputs with n answers below and c above."""
+        s, r = 1 / self.threshold, 1 / self.query
+        if self.monotone:
+            return max(min(n * r, s + c * r), min(c * r, s + n * r))
+        return min((n + c) * r, s + 2 * min(n, c) * r)
+
+    @property
+    def _numbers(self) -> tuple[int, int]:
+        """How many answers are below and above in the output of a short stream that loses most.
+
+        The loss grows with both, so that no answer is missing; of m answers it is largest where
+        both sides are as equal as may be, or, where monotone, near where two lines cross.
+        """
+        assert self.steps is not None
+        m, ratio = self.steps, self.query / self.threshold
+        near = {math.floor((m + side * ratio) / 2) + off for side in (-1, 0, 1) for off in (0, 1)}
+        tried = sorted({min(max(c, 0), self._above) for c in near})
+        return max(((m - c, c) for c in tried), key=lambda pair: self._most_of(*pair))
 
     @property
     def one_answer(self) -> TwoCandidates:
@@ -148,20 +184,30 @@ class AboveThresholdPair(MirroredPair):
         for i, pair in enumerate(self.one_answer.pairs):
             (p, _), (q, _) = pair.source.masses(pair.index)
             yield p, q, f"one answer, {i}/8 lower than the threshold under Q, is above"
-        fresh = self.variant == "fresh-threshold"
-        c, times = (1, self.count) if fresh else (min(self.count, _MOST_ABOVE), 1)
+        fresh, most = self.variant == "fresh-threshold", min(self._above, _MOST_ABOVE)
+        times = self.count if fresh else 1
+        for c in (1,) if fresh else dict.fromkeys((1, most)):
+            yield from self._of_streams(c, times)
+
+    def _of_streams(self, c: int, times: int) -> Iterator[tuple[arb, arb, str]]:
+        """Yield those of answers that are below, and then c above."""
         m = c + math.floor(self.query / self.threshold) + 2
+        if self.steps is not None:
+            c = min(c, self.steps // 2)
+            m = min(m, self.steps - c)
         scales, raised = (self.threshold, self.query), Fraction(0 if self.monotone else 1)
+        again = f", {times} times" if times > 1 else ""
         for place in _PLACES:
             a = place * self.query
-            p = _chance(scales, (m, a), (c, raised))
-            q = _chance(scales, (m, a + 1), (c, Fraction(0)))
-            yield (
-                p**times,
-                q**times,
-                f"{m} answers at {a} under P, {a + 1} under Q, are below, and then {c} at {raised} "
-                f"under P, 0 under Q, above{f', {times} times' if times > 1 else ''}",
-            )
+            for b in dict.fromkeys((Fraction(0), -a)) if self.steps else (Fraction(0),):
+                p = _chance(scales, (m, a), (c, b + raised))
+                q = _chance(scales, (m, a + 1), (c, b))
+                yield (
+                    p**times,
+                    q**times,
+                    f"{m} answers at {a} under P, {a + 1} under Q, are below, and then {c} at "
+                    f"{b + raised} under P, {b} under Q, above{again}",
+                )
 
     def _best(self, epsilon: ExactReal) -> tuple[arb, arb, str]:
         """Return P and Q of the output that shows the largest H(ε), and which it is."""
@@ -181,12 +227,8 @@ class AboveThresholdPair(MirroredPair):
         if largest is None:
             return low.union(arb(1))
         with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
-            t = largest.ball()
-            return low.union(
-                self._of_threshold(t - epsilon.ball()).min(
-                    (t.exp() - epsilon.ball().exp()) / (t.exp() + 1)
-                )
-            )
+            t, e = largest.ball(), epsilon.ball()
+            return low.union(self._of_threshold(e).min((t.exp() - e.exp()) / (t.exp() + 1)))
 
     def _lower(self, epsilon: ExactReal) -> arb:
         """Return what the best output shows, or all of them."""
@@ -194,14 +236,17 @@ class AboveThresholdPair(MirroredPair):
             factor, (p, q, _) = epsilon.ball().exp(), self._best(epsilon)
             return (p - factor * q).max(-epsilon.ball().expm1()).max(arb(0))
 
-    def _of_threshold(self, left: arb) -> arb:
-        """Return H_Laplace(ε − u) at left = t − ε; 1 for several thresholds.
+    def _of_threshold(self, epsilon: arb) -> arb:
+        """Return H_Laplace(ε − u), 0 from 1/s on; 1 for several thresholds.
 
-        At distance d = 1/s it is 1 − e^{−left/2} for left ≤ 2d, and 1 − e^{d − left} beyond.
+        At d = 1/s it is 1 − e^{−x/2}, x = d + u − ε, for 0 ≤ x ≤ 2d, and 1 − e^{d − x} beyond.
         """
         if self.variant != "standard" and self.count > 1:
             return arb(1)
-        return -(-(left / 2).max(left - ball(1 / self.threshold))).expm1()
+        distance = ball(1 / self.threshold)
+        paid = ball(self._above * (1 if self.monotone else 2) / self.query)
+        left = (distance + paid - epsilon).max(arb(0))
+        return -(-(left / 2).max(left - distance)).expm1()
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
@@ -236,16 +281,18 @@ class AboveThresholdPair(MirroredPair):
         return self.max_loss() ** 2 / 2
 
     def law(self) -> dict[str, object]:
-        """Return the scales, the count and the variant."""
-        return {
-            "law": "above-threshold",
+        """Return the scales, the count, and the variant or the steps."""
+        found: dict[str, object] = {
+            "law": "above-threshold" if self.steps is None else "short-stream",
             "threshold": str(ExactReal.of_rational(self.threshold)),
             "query": str(ExactReal.of_rational(self.query)),
             "count": self.count,
             "monotone": self.monotone,
-            "fresh": self.variant == "fresh-threshold",
-            "values": self.variant == "noisy-values",
         }
+        if self.steps is not None:
+            return {**found, "steps": self.steps}
+        fresh, values = self.variant == "fresh-threshold", self.variant == "noisy-values"
+        return {**found, "fresh": fresh, "values": values}
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the streams and the output that show most."""

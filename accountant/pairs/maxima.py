@@ -100,6 +100,8 @@ class MaximaPair(Pair):
         The same as an integer, for discrete noise; None for Laplace noise.
     equal
         Whether scores are equal; else both maxima have the laws of envelopes.
+    ratio
+        Of one candidate against one: the scale of the other noise, a threshold's, in that unit.
     """
 
     candidates: int
@@ -107,6 +109,7 @@ class MaximaPair(Pair):
     distance: ExactReal
     shift: int | None = None
     equal: bool = True
+    ratio: Fraction = Fraction(1)
 
     usual_width: ClassVar = Fraction(1, 10**12)
     """A level that is no integer is found to that and less."""
@@ -115,11 +118,17 @@ class MaximaPair(Pair):
         return self.distance.ball() if self.shift is None else self.shift
 
     def _rate(self) -> arb:
-        """Return −ln q, 1 for continuous noise."""
-        return arb(1) if self.shift is None else self.distance.ball() / self.shift
+        """Return −ln q; for continuous noise what both rates are multiples of."""
+        return (
+            arb(1) / self.ratio.numerator
+            if self.shift is None
+            else self.distance.ball() / self.shift
+        )
 
     def chance(self, a: arb | int) -> arb:
         """Return F(a)."""
+        if self.ratio != 1:
+            return self._sum(self._single(self.ratio.numerator), self._single_below(), a)
         return self._sum(self._largest(self.candidates), self._below(self.others), a)
 
     def rest(self, a: arb | int) -> arb:
@@ -128,6 +137,9 @@ class MaximaPair(Pair):
 
     def density(self, a: arb | int) -> arb:
         """Return f(a)."""
+        if self.ratio != 1:
+            rates = self.ratio.as_integer_ratio()
+            return self._sum(self._single(rates[0]), self._single(rates[1]), a)
         return self._sum(self._largest(self.candidates), self._largest(self.others), a)
 
     def _largest(self, s: int) -> Law:
@@ -151,6 +163,16 @@ class MaximaPair(Pair):
         half, start = self._half(), 0 if self.shift is None else -1
         right = [(math.comb(r, i) * (-half) ** i, -i, 0) for i in range(r + 1)]
         return [(None, [((1 - half) ** r, r, 0)]), (start, right)]
+
+    def _single(self, rate: int) -> Law:
+        """Return the density of one noise of so many units of the rate."""
+        half = rate * self._rate() / 2
+        return [(None, [(half, rate, 0)]), (0, [(half, -rate, 0)])]
+
+    def _single_below(self) -> Law:
+        """Return the distribution function of the noise of the threshold."""
+        half, rate = arb("0.5"), self.ratio.denominator
+        return [(None, [(half, rate, 0)]), (0, [(arb(1), 0, 0), (-half, -rate, 0)])]
 
     def _half(self) -> arb:
         """Return P(Z > 0)."""
@@ -242,11 +264,11 @@ class MaximaPair(Pair):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return the largest F(a + t) − e^ε F(a); with continuous noise it is below a tangent."""
         least = (-epsilon.ball().expm1()).max(arb(0))
-        if not -self.distance < epsilon < self.distance:
+        if not -self.exact_max_loss() < epsilon < self.exact_max_loss():
             return arb(0) if epsilon.sign > 0 else -epsilon.ball().expm1()
         levels, t, factor = self._levels(epsilon), self._move(), epsilon.ball().exp()
         if not levels:  # what a loss of at most t allows
-            t = self.distance.ball()
+            t = self.max_loss()
             return least.union(-(epsilon.ball() - t).expm1() / (1 + (-t).exp()))
         at = [(self.chance(a + t), self.chance(a)) for a in levels]
         found = reduce(arb.max, (p - factor * q for p, q in at), least)
@@ -258,7 +280,7 @@ class MaximaPair(Pair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of Y − X ≤ a moved by t, for the best a."""
-        if not -self.distance < epsilon < self.distance:
+        if not -self.exact_max_loss() < epsilon < self.exact_max_loss():
             p = q = arb(int(epsilon.sign < 0))
             return Tails(p, 1 - p, q, 1 - q)
         levels, t = self._levels(epsilon), self._move()
@@ -300,23 +322,28 @@ class MaximaPair(Pair):
     def rho_bound(self) -> arb:
         """Return that of the noise of one score, t²/2 for discrete noise: a loss in [−t, t]."""
         if self.shift is None:
-            return LaplacePair(self.distance).rho_bound()
+            return LaplacePair(self.exact_max_loss()).rho_bound()
         return self.distance.ball() ** 2 / 2
 
     def max_loss(self) -> arb:
         """Return t."""
-        return self.distance.ball()
+        return self.exact_max_loss().ball()
 
     def exact_max_loss(self) -> ExactReal:
-        """Return t, which rare events come near."""
-        return self.distance
+        """Return t in units of the larger noise, which rare events come near."""
+        return self.distance / ExactReal.of_rational(max(self.ratio, Fraction(1)))
 
     def reverse(self) -> MaximaPair:
         """Return the pair of the others: where one set loses the other one wins."""
+        if self.ratio != 1:  # the difference of both noises is symmetric
+            return self
         return MaximaPair(self.others, self.candidates, self.distance, self.shift, self.equal)
 
     def law(self) -> dict[str, object]:
         """Return {"law": "discrete-maxima", …} with the shift, or "laplace-maxima"."""
+        if self.ratio != 1:
+            ratio = str(ExactReal.of_rational(self.ratio))
+            return {"law": "one-answer", "distance": str(self.distance), "ratio": ratio}
         found: dict[str, object] = {
             "law": "laplace-maxima" if self.shift is None else "discrete-maxima",
             "candidates": self.candidates,

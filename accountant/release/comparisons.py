@@ -78,6 +78,7 @@ def stream(
     count: int | None,
     *,
     fresh: bool,
+    law: str,
     rng: Randomness,
 ) -> list[int]:
     """Return 1 where answer + r·noise ≥ s·noise of the threshold, 0 elsewhere, −1 after the end.
@@ -92,15 +93,18 @@ def stream(
         After how many answers above the stream ends; None for never.
     fresh
         Whether the noise of the threshold is drawn anew after each answer above.
+    law
+        "laplace" or "normal".
     rng
         Draws the noise.
     """
-    threshold, found, above = lazy_reals.laplace(1, rng=rng), [], 0
+    draw = getattr(lazy_reals, law)
+    threshold, found, above = draw(1, rng=rng), [], 0
     for answer in answers:
         if count is not None and above >= count:
             found.append(-1)
             continue
-        noise = lazy_reals.laplace(1, rng=rng)
+        noise = draw(1, rng=rng)
         while True:
             places = max(noise.digits(0)[1], threshold.digits(0)[1])
             with ctx.workprec(2 * places + _SPARE_BITS):
@@ -113,5 +117,5 @@ def stream(
         found.append(int(gap > 0))
         above += found[-1]
         if fresh and found[-1]:
-            threshold = lazy_reals.laplace(1, rng=rng)
+            threshold = draw(1, rng=rng)
     return found

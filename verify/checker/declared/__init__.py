@@ -4,7 +4,7 @@ What is declared here is derived a second time, and shares nothing with the acco
 is to add its file, and its name to the list below.
 """
 
-from verify.checker.declared.above_threshold import ABOVE_THRESHOLD
+from verify.checker.declared.above_threshold import ABOVE_THRESHOLD, SHORT_STREAM
 from verify.checker.declared.exponential import BOUNDED_RANGE, EXPONENTIAL
 from verify.checker.declared.k_norm import K_NORM
 from verify.checker.declared.law import DeclaredLaw
@@ -17,6 +17,7 @@ from verify.checker.declared.report_noisy_max import (
     REPORT_NOISY_MAX,
     UNEQUAL_MAXIMA,
 )
+from verify.checker.declared.short_stream import ONE_ANSWER
 from verify.checker.declared.skellam import SKELLAM
 from verify.checker.declared.tested_release import TESTED_RELEASE
 from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
@@ -35,5 +36,13 @@ _ALL: tuple[DeclaredLaw, ...] = (
     TRUNCATED_LAPLACE,
 )
 BY_MECHANISM = {law.mechanism: law for law in _ALL}
-_LAWS = (BOUNDED_RANGE, DISCRETE_MAXIMA, LAPLACE_MAXIMA, TESTED_RELEASE, UNEQUAL_MAXIMA)
+_LAWS = (
+    BOUNDED_RANGE,
+    DISCRETE_MAXIMA,
+    LAPLACE_MAXIMA,
+    ONE_ANSWER,
+    SHORT_STREAM,
+    TESTED_RELEASE,
+    UNEQUAL_MAXIMA,
+)
 BY_LAW = {law.name: law for law in (*_ALL, *_LAWS)}

@@ -13,6 +13,15 @@ v ≤ 0 says that the threshold is lower, where each of m answers, at 0 or at 1,
 probabilities of the ratio e^{1/r}. An endless stream, or one without noise on its answers, tells
 neighbours apart: of many answers at one place the shares that are above tell which half has moved;
 and of answers that rise slowly, which half is above first.
+
+Of m answers an output with n below and c above costs at most (n + c)/r if the threshold stays, and
+1/s + 2c/r or 1/s + 2n/r if it is moved by 1 or −1; n/r and 1/s + c/r, or c/r and 1/s + n/r, where
+answers move in one direction. The least is come near to, with answers far on both sides. One answer
+is a choice between two scores, of noises with the scales 1 and s/r, a log-concave difference.
+
+Normal noise has no largest loss. Of m answers its laws are, below, one answer, and events of
+several at one place; above, those of all noisy answers against the noisy threshold, which stays or
+is moved.
 """
 
 from __future__ import annotations
@@ -26,6 +35,7 @@ from typing import Any
 from flint import acb, arb
 
 from verify.checker.arithmetic import largest, least
+from verify.checker.declared import short_stream
 from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
 from verify.checker.notation import (
     Argument,
@@ -34,6 +44,7 @@ from verify.checker.notation import (
     integer,
     name_of,
     not_negative,
+    optional,
     positive,
     rational,
     switch,
@@ -50,25 +61,53 @@ _MOST_ABOVE = 16
 
 def _pair(noise: Noise) -> Pair:
     """Return the scales in units of the sensitivity; certainty where nothing is hidden."""
-    if noise["variant"] == "endless" or noise["query_scale"] == 0:
+    endless = noise["noise"] == "Gaussian" and noise["steps"] is None
+    if endless or noise["variant"] == "endless" or noise["query_scale"] == 0:
         one, none = Fraction(1), Fraction(0)
         return {"law": "finite", "p": [one, none], "q": [none, one]}
+    s = noise["threshold_scale"] / noise["sensitivity"]
+    r = noise["query_scale"] / noise["sensitivity"]
+    steps, normal = noise["steps"], noise["noise"] == "Gaussian"
+    if (normal or steps is not None) and noise["variant"] != "standard":
+        raise ValueError("Gaussian noise or a number of steps of another variant")
+    if normal:
+        return short_stream.laws(s, r, steps, monotone=noise["monotone"])
+    if steps == 1:
+        return {"law": "one-answer", "distance": 1 / r, "ratio": s / r} if s != r else {
+            "law": "laplace-maxima", "candidates": Fraction(1), "others": Fraction(1),
+            "distance": 1 / r,
+        }  # fmt: skip
+    found = {"threshold": s, "query": r, "count": noise["count"], "monotone": noise["monotone"]}
+    if steps is not None:
+        return {"law": "short-stream", **found, "steps": steps}
     return {
         "law": "above-threshold",
-        "threshold": noise["threshold_scale"] / noise["sensitivity"],
-        "query": noise["query_scale"] / noise["sensitivity"],
-        "count": noise["count"],
-        "monotone": noise["monotone"],
+        **found,
         "fresh": noise["variant"] == "fresh-threshold",
         "values": noise["variant"] == "noisy-values",
     }
 
 
 def _largest_loss(pair: Pair) -> Any:
-    if pair["values"]:
+    if pair.get("values"):
         return INFINITE
     first, part = 1 / pair["threshold"], (1 if pair["monotone"] else 2) / pair["query"]
+    if "steps" in pair:
+        m, each, found = int(pair["steps"]), 1 / pair["query"], Fraction(0)
+        for c in range(_above(pair) + 1):
+            n = m - c
+            if pair["monotone"]:
+                costs = min(n * each, first + c * each), min(c * each, first + n * each)
+                found = max(found, *costs)
+            else:
+                found = max(found, min(m * each, first + 2 * c * each, first + 2 * n * each))
+        return found
     return pair["count"] * (first + part) if pair["fresh"] else first + pair["count"] * part
+
+
+def _above(pair: Pair) -> int:
+    """Return the most answers above."""
+    return int(min(pair["count"], pair.get("steps", pair["count"])))
 
 
 def _chance(pair: Pair, m: int, a: Fraction, c: int, b: Fraction) -> arb:
@@ -116,7 +155,7 @@ def _one_answer(pair: Pair) -> list[Pair]:
 def _outputs(pair: Pair, epsilon: Any) -> Iterator[tuple[arb, arb]]:
     """Yield the probabilities under P and Q of outputs that are tried."""
     count, r = int(pair["count"]), pair["query"]
-    if pair["values"]:
+    if pair.get("values"):
         # with S = 1/s and R = 1/r: ∫ (R/2)e^{Rv} ∫ (S/2)e^{Sz} (e^{Rz}/2)^m dz dv, z < v < 0
         first, each = 1 / pair["threshold"], 1 / r
         m = max(1, math.floor(float(ball(epsilon)) / float(each)) + 1)
@@ -126,13 +165,25 @@ def _outputs(pair: Pair, epsilon: Any) -> Iterator[tuple[arb, arb]]:
         return
     for one in _one_answer(pair):
         yield ball(one["p"][0]), ball(one["q"][0])
-    c, times = (1, count) if pair["fresh"] else (min(count, _MOST_ABOVE), 1)
-    m = c + math.floor(r / pair["threshold"]) + 2
-    raised = Fraction(0 if pair["monotone"] else 1)
+    if pair.get("fresh"):
+        found = _of_streams(pair, 1)
+        yield from ((p**count, q**count) for p, q in found)
+        return
+    for c in dict.fromkeys((1, min(_above(pair), _MOST_ABOVE))):
+        yield from _of_streams(pair, c)
+
+
+def _of_streams(pair: Pair, c: int) -> Iterator[tuple[arb, arb]]:
+    """Yield those of answers that are below, and then c above."""
+    r, steps = pair["query"], pair.get("steps")
+    m, raised = c + math.floor(r / pair["threshold"]) + 2, Fraction(0 if pair["monotone"] else 1)
+    if steps is not None:
+        c = min(c, int(steps) // 2)
+        m = min(m, int(steps) - c)
     for place in _PLACES:
-        p = _chance(pair, m, place * r, c, raised)
-        q = _chance(pair, m, place * r + 1, c, Fraction(0))
-        yield p**times, q**times
+        a = place * r
+        for b in (Fraction(0),) if steps is None else dict.fromkeys((Fraction(0), -a)):
+            yield _chance(pair, m, a, c, b + raised), _chance(pair, m, a + 1, c, b)
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
@@ -142,33 +193,35 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     return Real(p), Real(q)
 
 
-def _of_threshold(pair: Pair, left: Any) -> Any:
-    """Return what the threshold allows at t − left, all that answers above may cost being paid.
+def _of_threshold(pair: Pair, epsilon: Any) -> Any:
+    """Return what the threshold allows, all that answers above may cost being paid.
 
-    Then left is what is missing to 1/s: 1 − e^{−left/2} of Laplace noise at that distance, for all
-    left up to 2/s, and 1 − e^{1/s − left} beyond.
+    Let x be what is missing to 1/s then: 1 − e^{−x/2} of Laplace noise at that distance, for all x
+    up to 2/s, and 1 − e^{1/s − x} beyond.
     """
-    return 1 - exp(-largest([left / 2, left - 1 / pair["threshold"]]))
+    first, each = 1 / pair["threshold"], (1 if pair["monotone"] else 2) / pair["query"]
+    left = largest([first + _above(pair) * each - epsilon, Fraction(0)])
+    return 1 - exp(-largest([left / 2, left - first]))
 
 
 def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
     """Return what lies between the best output and what a loss of at most t allows."""
-    t = _largest_loss(pair)
-    if not pair["values"] and epsilon >= t:
+    t, values = _largest_loss(pair), pair.get("values")
+    if not values and epsilon >= t:
         return Fraction(0)
-    if not pair["values"] and epsilon <= -t:
+    if not values and epsilon <= -t:
         return 1 - exp(epsilon)
     p, q = _tails(pair, epsilon)
-    high = Fraction(1) if pair["values"] else (exp(t) - exp(epsilon)) / (exp(t) + 1)
-    if not pair["values"] and (not pair["fresh"] or pair["count"] == 1):
-        high = least([high, _of_threshold(pair, t - epsilon)])
+    high = Fraction(1) if values else (exp(t) - exp(epsilon)) / (exp(t) + 1)
+    if not values and (not pair.get("fresh") or pair["count"] == 1):
+        high = least([high, _of_threshold(pair, epsilon)])
     return hull(largest([p - exp(epsilon) * q, 1 - exp(epsilon), Fraction(0)]), high)
 
 
 def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
     """Return one answer that passes or not, and what dominates all losses in [−t, t]."""
     certain = {"law": "finite", "p": [Fraction(1), Fraction(0)], "q": [Fraction(0), Fraction(1)]}
-    return _one_answer(pair), certain if pair["values"] else pure(_largest_loss(pair))
+    return _one_answer(pair), certain if pair.get("values") else pure(_largest_loss(pair))
 
 
 ABOVE_THRESHOLD = DeclaredLaw(
@@ -182,10 +235,23 @@ ABOVE_THRESHOLD = DeclaredLaw(
         "variant": Argument(
             name_of(("standard", "fresh-threshold", "noisy-values", "endless")), "standard"
         ),
+        "noise": Argument(name_of(("Laplace", "Gaussian")), "Laplace"),
+        "steps": Argument(optional(integer(1)), None),
     },
     name="above-threshold",
     parameters=("threshold", "query", "count", "monotone", "fresh", "values"),
     pair=_pair,
+    tails=_tails,
+    largest_loss=_largest_loss,
+    only_alone=True,
+    ends=_ends,
+    only_bounded=True,
+    hockey_stick=_hockey_stick,
+)
+
+SHORT_STREAM = DeclaredLaw(
+    name="short-stream",
+    parameters=("threshold", "query", "count", "monotone", "steps"),
     tails=_tails,
     largest_loss=_largest_loss,
     only_alone=True,

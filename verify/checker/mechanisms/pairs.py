@@ -41,6 +41,7 @@ BY_PARTS = (
     *(name for name in WRAPPERS if name != "RandomAllocation"),
     *KEYS,
     *COUNTERS,
+    "AboveThreshold",
     "DiscreteCorrelatedGaussian",
     "DiscreteKaryTree",
     "MatrixMechanism",

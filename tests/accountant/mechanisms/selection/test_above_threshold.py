@@ -9,15 +9,18 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, laplace
+from scipy.stats import chisquare, laplace, norm
 
 import dpassay
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import AboveThreshold, Composed
 from accountant.questions import profile
+from verify.certificate import certify
+from verify.checker import Outcome, check
 from verify.checker.facts import mechanism
 from verify.checker.laws import least_epsilon
 from verify.checker.mechanisms.pairs import pairs
+from verify.claims import ApproximateDP
 from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
@@ -149,3 +152,150 @@ def test_bad_arguments_are_named() -> None:
 def test_the_checker_knows_its_largest_loss_exactly() -> None:
     noise = mechanism("AboveThreshold(threshold_scale=4, query_scale='4/3', count=3)")
     assert least_epsilon(pairs(noise), Fraction(0)) == Fraction(19, 4)
+
+
+@pytest.mark.parametrize(("s", "r"), [(2, 5), (5, 2), (3, 3)])
+def test_one_answer_is_exact(s: int, r: int) -> None:
+    """A half-line of the difference of both noises, at every level."""
+    x, step = np.linspace(-60, 60, 6001, retstep=True)
+    cdf = np.array([np.sum(laplace.pdf(x, scale=s) * laplace.cdf(x + a, scale=r)) for a in x[::5]])
+    cdf *= step
+    moved = int(1 / (5 * step))
+    for epsilon in (0, 0.1, 0.15):
+        found = dpassay.delta(AboveThreshold(s, r, steps=1), epsilon)
+        best = np.max(cdf[moved:] - math.exp(epsilon) * cdf[:-moved])
+        assert float(found.lower) == pytest.approx(best, abs=SPARE)
+        assert found.upper - found.lower < Decimal("1e-9")
+    assert Fraction(1, max(s, r)) in profile.epsilon(AboveThreshold(s, r, steps=1), 0)
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize(("count", "steps"), [(1, 2), (1, 4), (2, 4), (3, 3)])
+def test_a_short_stream_comes_near_its_largest_loss(count: int, steps: int, monotone: bool) -> None:
+    """Answers that are far below or above the threshold, in any number."""
+    about = AboveThreshold("3/2", 2, count, monotone=monotone, steps=steps)
+    largest = float(profile.epsilon(about, 0).upper)
+    found = 0.0
+    for above in range(min(count, steps) + 1):
+        output = (0,) * (steps - above) + (1,) * above
+        for low, high in ((40, 0), (20, 20), (0, 40)):
+            before = (low,) * (steps - above) + (-high,) * above
+            for down, up in ((1, 0), (0, 1)) if monotone else ((1, -1), (-1, 1)):
+                moved = tuple(u + (up if o else down) for u, o in zip(before, output, strict=True))
+                p, q = (law(1.5, 2, count, answers)[output] for answers in (before, moved))
+                found = max(found, abs(math.log(p / q)))
+    assert found == pytest.approx(largest, abs=0.02)
+
+
+def gaussian_law(s: float, r: float, answers: tuple[float, ...]) -> dict[Output, float]:
+    """Return the chance of every output of a stream that ends at the first answer above."""
+    z, step = np.linspace(-8 * s, 8 * s, 2001, retstep=True)
+    below = [norm.cdf((z - answer) / r) for answer in answers]
+    found, left = {}, norm.pdf(z, scale=s) * step
+    for place, chance in enumerate(below):
+        found[(0,) * place + (1,)] = float(np.sum(left * (1 - chance)))
+        left = left * chance
+    found[(0,) * len(answers)] = float(np.sum(left))
+    return found
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_short_streams_with_gaussian_noise_lie_between_two_ends(monotone: bool) -> None:
+    s, r, m, epsilon = 2, 3, 6, 0.25
+    about = AboveThreshold(s, r, monotone=monotone, noise="Gaussian", steps=m)
+    found = dpassay.delta(about, epsilon)
+    rng, best = np.random.default_rng(7), 0.0
+    low, high = (0, 1) if monotone else (-1, 1)
+    half: list[tuple[float, ...]] = [
+        (0.5, low / 2) * 3,
+        (-0.5, high / 2 if not monotone else 0.0) * 3,
+    ]
+    pairs: list[list[tuple[float, ...]]] = [half, [(0.0,) * m, (1.0,) * m]]
+    for _ in range(5):
+        moves = rng.uniform(low, high, m).round()
+        pairs.append([tuple(moves), (0.0,) * m])
+    for place in np.arange(-8, 5):
+        for moved in pairs:
+            p, q = (gaussian_law(s, r, tuple(place + u for u in each)) for each in moved)
+            for one, other in ((p, q), (q, p)):
+                excess = sum(max(one[o] - math.exp(epsilon) * other[o], 0) for o in one)
+                assert excess <= float(found.upper) + SPARE
+                best = max(best, excess)
+    assert float(found.lower) <= best + SPARE
+    assert float(found.lower) > best / 3
+
+
+def test_a_stream_with_gaussian_noise_and_no_end_tells_all() -> None:
+    """However much noise: the first of many answers above is one of those that rise."""
+    assert dpassay.delta(AboveThreshold(9, 9, noise="Gaussian"), 50) == 1
+    least = [
+        dpassay.delta(AboveThreshold("1/2", "1/2", noise="Gaussian", steps=m), 1).lower
+        for m in (1, 2, 8)
+    ]
+    assert least == sorted(least)
+
+
+def test_gaussian_streams_are_released_exactly() -> None:
+    about = AboveThreshold(2, 3, noise="Gaussian", steps=3)
+    drawn = about.release([0, 1, 2], 1000, rng=np.random.default_rng(5))
+    expected = gaussian_law(2, 3, (0, 1, 2))
+    counts = [
+        np.sum((drawn[:, : len(o)] == o).all(axis=1) & (drawn[:, len(o) :] == -1).all(axis=1))
+        for o in expected
+    ]
+    assert sum(counts) == len(drawn)
+    chances = np.array(list(expected.values())) / sum(expected.values())
+    assert chisquare(counts, len(drawn) * chances).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"noise": "Gaussian", "variant": "fresh-threshold"}, "variant='fresh-threshold'"),
+        ({"steps": 3, "variant": "noisy-values"}, "variant='noisy-values'"),
+        ({"steps": 0}, "steps=0"),
+        ({"steps": 10**6}, "steps=1000000"),
+        ({"noise": "normal"}, "noise='normal'"),
+        ({"steps": 2, "query_scale": 0}, "query_scale=0"),
+    ],
+)
+def test_what_is_not_known_of_short_streams_is_refused(
+    arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        AboveThreshold(**{"threshold_scale": 2, "query_scale": 4, **arguments})  # type: ignore[arg-type]  # wrong ones too
+    with pytest.raises(InvalidInputError, match="at most 2 answers"):
+        AboveThreshold(2, 4, steps=2).release([1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("notation", "epsilon", "delta", "verdict"),
+    [
+        ("threshold_scale=2, query_scale=4, steps=1", "1/4", "0", "HOLDS"),
+        ("threshold_scale=2, query_scale=4, steps=1", "1/5", "0.005", "REFUTED"),
+        ("threshold_scale=3, query_scale=3, steps=1", "1/5", "0.02", "HOLDS"),
+        ("threshold_scale=2, query_scale=4, steps=3", "3/4", "0", "HOLDS"),
+        ("threshold_scale=2, query_scale=4, steps=3", "1/2", "0.01", "REFUTED"),
+        ("threshold_scale=4, query_scale=8, noise='Gaussian', steps=1", "1/10", "0.02", "HOLDS"),
+        ("threshold_scale=4, query_scale=8, noise='Gaussian', steps=5", "1/2", "0.02", "HOLDS"),
+        ("threshold_scale=4, query_scale=8, noise='Gaussian', steps=9", "1/2", "1e-5", "REFUTED"),
+        ("threshold_scale=4, query_scale=8, noise='Gaussian'", "5", "0.9", "REFUTED"),
+    ],
+)
+def test_the_checker_derives_short_streams(
+    notation: str, epsilon: str, delta: str, verdict: str
+) -> None:
+    found, certificate = certify(
+        ApproximateDP(
+            id="short",
+            source="the test",
+            statement="a short stream",
+            mechanism=f"AboveThreshold({notation})",
+            adjacency=None,
+            epsilon=epsilon,
+            delta=delta,
+        )
+    )
+    assert found.verdict is Verdict[verdict]
+    assert certificate is not None
+    assert check(certificate).outcome is Outcome.VALID

@@ -138,8 +138,8 @@ class MaximaPair(Pair):
     def density(self, a: arb | int) -> arb:
         """Return f(a)."""
         if self.ratio != 1:
-            rates = self.ratio.as_integer_ratio()
-            return self._sum(self._single(rates[0]), self._single(rates[1]), a)
+            one, other = map(self._single, self.ratio.as_integer_ratio())
+            return self._sum(one, other, a)
         return self._sum(self._largest(self.candidates), self._largest(self.others), a)
 
     def _largest(self, s: int) -> Law:
@@ -170,7 +170,6 @@ class MaximaPair(Pair):
         return [(None, [(half, rate, 0)]), (0, [(half, -rate, 0)])]
 
     def _single_below(self) -> Law:
-        """Return the distribution function of the noise of the threshold."""
         half, rate = arb("0.5"), self.ratio.denominator
         return [(None, [(half, rate, 0)]), (0, [(arb(1), 0, 0), (-half, -rate, 0)])]
 

@@ -40,6 +40,7 @@ REFUTED = {
     "sparse-vector/chen",
     "gdp/noise-1.06",
     "gdp/noise-0.638",
+    "diffprivlib/snapping",
 }
 QUICK = [
     "permute-and-flip/rho",
@@ -70,6 +71,10 @@ QUICK = [
     "noisy-max/exponential",
     "propose-test-release/half",
     "subset-selection/pure",
+    "odometer/pure",
+    "odometer/filter",
+    "snapping/mironov",
+    "diffprivlib/snapping",
 ]
 """Claims of the default suite: every kind of error that is not about training runs."""
 

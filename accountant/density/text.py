@@ -10,6 +10,8 @@ they are 0 outside.
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -31,11 +33,13 @@ from accountant.density.tree import (
     num,
     power,
 )
-from accountant.errors import InvalidInputError, suggestion
+from accountant.errors import InvalidInputError, expected, suggestion
 from accountant.numbers.exact import exact
 
 LONGEST = 2000
 """Characters: a longer text makes trees that take minutes."""
+_PARAMETERS = "abcd"
+"""Names of parameters, in their order."""
 _MOST_NODES = 400
 """Operations of the text, for the same reason."""
 _LARGEST_EXPONENT = 1000
@@ -262,3 +266,16 @@ def _between(name: str, start: tuple[Fraction, Fraction], stop: tuple[Fraction, 
         return add(num(f - rise * a), mul(num(rise), X))
     share = mul(num(1 / (b - a)), less(X, num(a)))
     return exp(add(log(num(f)), mul(log(num(g / f)), share)))
+
+
+def with_parameters(text: str, values: Sequence[Fraction]) -> str:
+    """Write numbers in the place of the names a, b, c, d; all have to occur, and no others."""
+    if len(values) > len(_PARAMETERS):
+        raise expected(
+            "parameters", [str(v) for v in values], f"to be at most {len(_PARAMETERS)} numbers"
+        )
+    for name, value in zip(_PARAMETERS, values, strict=False):
+        text, found = re.subn(rf"\b{name}\b", f"({value})", text)
+        if not found:
+            raise InvalidInputError(f"The formula does not have the name {name!r} of a parameter.")
+    return text

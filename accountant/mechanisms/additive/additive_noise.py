@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,16 +14,17 @@ from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness, SecureIntegers
-from accountant.core.validate import Positive, Read
+from accountant.core.validate import Maybe, Positive, Rationals, Read
 from accountant.density import accuracy, integers
 from accountant.density.distribution import density_of
 from accountant.density.integers import IntegerLaw, integer_law
 from accountant.density.law import Law, law
 from accountant.density.pieces import second_rise
+from accountant.density.text import with_parameters
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.additive.all_shifts import AllShifts
 from accountant.mechanisms.additive.integer_quantile import integer_quantile
-from accountant.numbers.exact import ExactReal
+from accountant.numbers.exact import ExactReal, Number
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property
 from accountant.pairs.finite import FinitePair
@@ -36,26 +37,10 @@ _MOST_SHIFTS = 1000
 """Sensitivity of masses: a pair for each where there are several modes."""
 
 
-def _formula(proved: Callable[[str, str], object]) -> Callable[[str, str], str]:
-    """Return a reader of formulas, "" for none, that are proved to be what they should be."""
-
-    def read(name: str, value: str) -> str:
-        if _is_given(name, value):
-            proved(value, name)
-        return value.strip()
-
-    return read
-
-
-def _derivative(name: str, value: str) -> str:
-    """Return the density of a formula of a distribution function."""
-    return density_of(value, name) if _is_given(name, value) else ""
-
-
-def _is_given(name: str, value: object) -> bool:
-    if not isinstance(value, str):
+def _text(name: str, value: str) -> str:
+    if not isinstance(value, str) or value.isspace():
         raise expected(name, value, "to be a text such as 'exp(-abs(x)**3)'")
-    return value != ""
+    return value.strip()
 
 
 @declared
@@ -75,6 +60,8 @@ class AdditiveNoise(Mechanism):
         rational, and an integer for masses.
     mass
         Instead of the density, the masses at the integers x, in the same grammar.
+    parameters
+        Numbers that the formula calls a, b, c, d in this order; they are written into it.
     cdf
         Instead of the density, the distribution function, in the same grammar: it is read, and
         shown, as the density that is its derivative (`accountant.density.distribution`).
@@ -98,11 +85,12 @@ class AdditiveNoise(Mechanism):
     example = "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)"
     noise_argument = "scale"
 
-    density: Read[str, str] = Read(_formula(law), "")
+    density: Read[str, str] = Read(_text, "")
     scale: Positive = Positive(1)
     sensitivity: Positive = Positive(1)
-    mass: Read[str, str] = Read(_formula(lambda text, _: integer_law(text)), "")
-    cdf: Read[str, str] = Read(_derivative, "")
+    mass: Read[str, str] = Read(_text, "")
+    cdf: Read[str, str] = Read(_text, "")
+    parameters: Maybe[tuple[Fraction, ...], Sequence[Number]] = Maybe(Rationals())
 
     def __post_init__(self) -> None:
         """Require one law, and a rational distance; keep the derivative of a `cdf` as density."""
@@ -111,10 +99,19 @@ class AdditiveNoise(Mechanism):
                 "Expected AdditiveNoise with either density='…' or cdf='…', a formula in x on the "
                 "reals, or mass='…', one on the integers."
             )
+        if self.parameters is not None:
+            for name in ("density", "mass", "cdf"):
+                if written := getattr(self, name):
+                    written = with_parameters(written, self.parameters)
+                    object.__setattr__(self, name, written)
+            object.__setattr__(self, "parameters", None)
         if self.cdf:
-            object.__setattr__(self, "density", self.cdf)
+            object.__setattr__(self, "density", density_of(self.cdf, "cdf"))
             object.__setattr__(self, "cdf", "")
-        if self.mass:
+        if not self.mass:
+            law(self.density, "density")
+        else:
+            integer_law(self.mass)  # what is no formula is named first
             shift = self.sensitivity.rational
             if self.scale != ExactReal.of_rational(1):
                 raise expected("scale", self.scale, "to be 1 for mass", "Write it into the mass.")

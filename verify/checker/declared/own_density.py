@@ -8,6 +8,7 @@ taken as given, so that a certificate is CONDITIONAL. Numbers are integrals over
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -22,7 +23,7 @@ from verify.checker.declared.formula import mirrored as turned
 from verify.checker.declared.law import DeclaredLaw, Pair, unknown
 from verify.checker.kernel.expressions import ZERO, Name
 from verify.checker.kernel.ranges import fraction
-from verify.checker.notation import Argument, Noise, positive
+from verify.checker.notation import Argument, Noise, each, optional, positive, rational
 from verify.checker.reals import INFINITE, Real, UnknownError, ball, exp, log
 
 
@@ -40,6 +41,21 @@ def _pair(noise: Noise) -> Pair:
         "distance": noise["sensitivity"] / noise["scale"],
         "mirrored": False,
     }
+
+
+def written_out(noise: Noise) -> Noise:
+    """Return the same noise with the numbers of its parameters a, b, c, d in its formula."""
+    values, found = noise["parameters"], dict(noise.arguments)
+    if values is None:
+        return noise
+    if len(values) > len(_PARAMETERS):
+        raise ValueError("more parameters than names of them")
+    for law in ("density", "mass", "cdf"):
+        text = str(noise[law])
+        for name, value in zip(_PARAMETERS, values, strict=False):
+            text = re.sub(rf"\b{name}\b", f"({value})", text)
+        found[law] = text
+    return Noise(noise.name, {**found, "parameters": None}, noise.adjacency)
 
 
 def both_sides(noise: Noise) -> list[Pair]:
@@ -78,6 +94,7 @@ def is_worst(noise: Noise) -> bool:
         return False
 
 
+_PARAMETERS = "abcd"
 _Sides = tuple[tuple[Piece, ...], tuple[Piece, ...], arb]
 _Shape = Callable[[acb, acb], acb]
 
@@ -197,6 +214,7 @@ OWN_DENSITY = DeclaredLaw(
         "sensitivity": Argument(positive, Fraction(1)),
         "mass": Argument(_text, ""),
         "cdf": Argument(_text, ""),
+        "parameters": Argument(optional(each(rational)), None),
     },
     name="own-density",
     parameters=("density", "distance", "mirrored"),

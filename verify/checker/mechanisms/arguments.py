@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from verify.checker.declared import BY_MECHANISM
+from verify.checker.declared.own_density import written_out
 from verify.checker.mechanisms import local, matrices
 from verify.checker.mechanisms.keys import KEYS
 from verify.checker.mechanisms.quadratic import pivots
@@ -290,6 +291,8 @@ def build(name: str, unnamed: list[Any], named: Iterable[tuple[str | None, Any]]
         raise ValueError(f"{name} needs {missing[0]}")
     read = {key: _read(name, key, table[key], given) for key in table}
     noise = Noise(name, read)
+    if name == "AdditiveNoise":
+        noise = written_out(noise)
     if name in _JOINT and (wrong := _JOINT[name](noise)):
         raise ValueError(f"{name} with {wrong}")
     return noise

@@ -35,6 +35,10 @@ from accountant.pairs.own_density import OwnDensityPair
 from accountant.questions import accuracy, profile, utility
 from tests.near import narrow
 from tests.quick import quick
+from verify.certificate import certify
+from verify.checker import Outcome, check
+from verify.claims import ApproximateDP
+from verify.verdict import Verdict
 
 WIDTH = Fraction(1, 10**12)
 FALSE_ALARM = 1e-6
@@ -493,3 +497,45 @@ def test_compositions_of_known_laws_have_their_answers(own: Mechanism, known: Me
     assert narrow(found, Fraction(1, 1000))  # atoms of the loss lie between grid points
     assert found.overlaps(profile.delta(known, "1"))
     assert profile.delta(own, profile.epsilon(known, "1e-5").lower).upper >= Decimal("1e-5")
+
+
+def test_parameters_are_written_into_the_formula() -> None:
+    given = AdditiveNoise("exp(-abs(x)**a) if x < b else 0", parameters=["3/2", -1])
+    assert given == AdditiveNoise("exp(-abs(x)**(3/2)) if x < (-1) else 0")
+    assert AdditiveNoise(mass="exp(-abs(x)/a)", parameters=[3]).mass == "exp(-abs(x)/(3))"
+    assert notation.parse(repr(given)) == given
+
+
+@pytest.mark.parametrize(
+    ("density", "parameters", "said"),
+    [
+        ("exp(-abs(x)**a)", None, "without the name 'a'"),
+        ("exp(-abs(x)**a)", [2, 3], "does not have the name 'b'"),
+        ("exp(-abs(x)**a)", ["p"], r"parameters\[0\]='p' to be a number"),
+        ("exp(-abs(x)**a)", [1, 2, 3, 4, 5], "at most 4 numbers"),
+        ("exp(-abs(x)**a)", [0], "integrable"),
+    ],
+)
+def test_bad_parameters_are_refused_in_one_line(
+    density: str, parameters: list[str | int] | None, said: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=said) as refusal:
+        AdditiveNoise(density, parameters=parameters)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_claim_about_parameters_has_a_certificate() -> None:
+    claim = ApproximateDP(
+        id="parameters",
+        source="the test",
+        statement="noise with a parameter",
+        mechanism="AdditiveNoise(density='exp(-abs(x)**a)', scale=2, parameters=[p])",
+        adjacency=None,
+        epsilon="1",
+        delta="0.4",
+        where={"p": ["3/2", "3"]},
+    )
+    found, certificate = certify(claim)
+    assert found.verdict is Verdict.HOLDS
+    assert certificate is not None
+    assert check(certificate).outcome is Outcome.VALID

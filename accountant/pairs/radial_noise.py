@@ -43,6 +43,8 @@ _LOOKED = 24
 """Distances from both ends at which the size of an integral is estimated: a small one decides."""
 _NEAR = arb("0.0625")
 """Relative distance from the mean up to which a series is used: it gains 4 bits with each term."""
+_SQUARE = 2
+"""The power up to which a largest D_a/a may be finite."""
 _HALF = arb("0.5")
 """Share from which on a logarithm is narrower than products."""
 
@@ -92,7 +94,14 @@ class RadialNoisePair(MirroredPair):
         return self.renyi(arb(1))
 
     def closed_rho(self) -> arb:
-        """Return a ball without an upper end."""
+        """Return ∞ for p > 2, else a ball without an upper end.
+
+        The loss is above ptX^{p−1} or so with a chance of about e^{−X^p}, and by that event
+        D_a ≥ ptX^{p−1} − X^p/(a − 1). With X = Ka^{1/(p−1)} that is more than a·K^{p−1} in the end,
+        for every K.
+        """
+        if self.power > _SQUARE:
+            return arb.pos_inf()
         return arb(0).union(arb.pos_inf())
 
     def _roots(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import dpassay
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import AdditiveNoise, Composed, Gaussian, KNorm
 from accountant.numbers.exact import exact
@@ -124,3 +125,17 @@ def test_what_is_not_known_is_refused() -> None:
         KNorm(1, 3, "l1", power="1/2")
     with pytest.raises(NotApplicableError, match="alone"):
         Composed(KNorm(1, 3, "l1", power=2), 2)
+
+
+def test_no_rho_bounds_a_loss_that_grows_faster_than_that_of_gaussian_noise() -> None:
+    """One coordinate: D_a/a of e^{−|x|³} by quadrature, in logarithms, grows with a."""
+    assert dpassay.rho(KNorm(2, 5, "l1", power=3)).lower.is_infinite()
+    x = np.linspace(-40, 400, 1_000_001)
+    weight = np.log(x[1] - x[0]) - np.log(2 * math.gamma(4 / 3))
+
+    def divergence(a: float) -> float:
+        inside = -a * np.abs(x - 1) ** 3 + (a - 1) * np.abs(x) ** 3
+        return float(np.logaddexp.reduce(inside) + weight) / (a - 1)
+
+    ratios = [divergence(a) / a for a in (2, 8, 32)]
+    assert ratios[0] < ratios[1] / 2 < ratios[2] / 4

@@ -29,6 +29,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.pairs import gaussian_maxima, maxima
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from accountant.pairs.gumbel_value import GumbelValuePair
 from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
 from accountant.pairs.two_candidates import TwoCandidates
 from accountant.release.comparisons import places_of_largest
@@ -92,8 +93,10 @@ class ReportNoisyMax(Choice):
     parts ∂h/∂u_j = g_j(x) − A_j, which is so between −A_j and A_j. Where every u_j moves by at most
     dt, h moves by at most dt ΣA_j = h dt.
 
-    *Value.* Below, the index, and one candidate far above the others, which shows its noisy score;
-    above, all noisy scores, each moved by Δ.
+    *Value.* With Gumbel noise its profile is exact, and larger than that of the index: see
+    `gumbel_value`. Else, below, the index, and one candidate far above the others, which shows its
+    noisy score; above, all noisy scores, each moved by Δ. The value with exponential noise is
+    refused: it is never below the largest score, and no bound for many candidates is known.
     """
 
     example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
@@ -110,9 +113,9 @@ class ReportNoisyMax(Choice):
         """Require noise of which the number is known to reveal little, on integers if discrete."""
         if self._is_discrete and not _is_integer(self.sensitivity):
             raise expected("sensitivity", self.sensitivity, "to be an integer for this noise")
-        remedy = "Use Laplace, DiscreteLaplace or Gaussian noise."
-        if self.returns == "value" and self.noise in ("Exponential", "Gumbel"):
-            raise expected("noise", self.noise, "to be Laplace or Gaussian for a value", remedy)
+        remedy = "Use Gumbel, Laplace, DiscreteLaplace or Gaussian noise."
+        if self.returns == "value" and self.noise == "Exponential":
+            raise expected("noise", self.noise, "to be another noise for a value", remedy)
 
     @property
     def _is_one_noise(self) -> bool:
@@ -135,8 +138,26 @@ class ReportNoisyMax(Choice):
         return self._moved / self.scale
 
     @property
-    def dominated_by(self) -> Mechanism:
+    def _is_gumbel_value(self) -> bool:
+        return self.returns == "value" and self.noise == "Gumbel"
+
+    @property
+    def only_alone(self) -> str:
+        """Also of the value with Gumbel noise, whose worst scores depend on ε."""
+        if self._is_gumbel_value:
+            return (
+                "Which scores are worst depends on epsilon, and no one noise bounds several "
+                "releases. Ask about one, or about returns='index' or 'gap'."
+            )
+        return str(Choice.only_alone.__get__(self))
+
+    @property
+    def dominated_by(self) -> Mechanism | None:
         """Noise whose trade-off function is below every one of this: of several releases too."""
+        return None if self._is_gumbel_value else self._bounding
+
+    @property
+    def _bounding(self) -> Mechanism:
         one = ExactReal.of_rational(1)
         if self.returns == "value":
             return Composed(self._of_one_score, self.candidates)
@@ -160,7 +181,7 @@ class ReportNoisyMax(Choice):
     def attained(self) -> tuple[Pair, ...]:
         """Return those of two candidates, the others far below."""
         if self._is_one_noise:
-            return self.dominated_by.worst_case(None).remove
+            return self._bounding.worst_case(None).remove
         if self._is_discrete:
             return TwoDiscreteCandidates(self.distance, math.floor(self._moved)).pairs
         return TwoCandidates(self.noise, self.distance).pairs
@@ -175,7 +196,13 @@ class ReportNoisyMax(Choice):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return all pairs of scores at once."""
         if self._is_one_noise:
-            return self.dominated_by.worst_case(adjacency)
+            return self._bounding.worst_case(adjacency)
+        if self._is_gumbel_value:
+            return WorstCase.symmetric(
+                GumbelValuePair(self.sensitivity / self.scale, self.monotone),
+                "Index and value are the first of independent clocks, whose rates change by "
+                "factors; the worst ones are the largest and the least, which two candidates have.",
+            )
         if self.returns == "value" or (self.returns == "gap" and self.candidates > _LEAST):
             return self._with_a_number(adjacency)
         same = self.same()
@@ -201,7 +228,7 @@ class ReportNoisyMax(Choice):
         )
         most: Pair = UnequalMaximaPair(self.candidates, self.distance)
         if self._is_discrete:
-            (most,) = self.dominated_by.worst_case(adjacency).remove
+            (most,) = self._bounding.worst_case(adjacency).remove
         return WorstCase.symmetric(
             Between(least, most, "which scores of several candidates are worst"),
             "Below: a few equal scores rise, a few others fall. Above: what the largest of several "
@@ -210,7 +237,7 @@ class ReportNoisyMax(Choice):
         )
 
     def _with_a_number(self, adjacency: Adjacency | None) -> WorstCase:
-        known = [dataclasses.replace(self, returns="index"), self.dominated_by]
+        known = [dataclasses.replace(self, returns="index"), self._bounding]
         if self.returns == "value":
             known.insert(1, self._of_one_score)
         alone = ", and one score far above the others" if self.returns == "value" else ""
@@ -278,7 +305,7 @@ class ReportNoisyMax(Choice):
     def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return t²(k − 1)/(2k) of Gaussian noise for two and three candidates."""
         if self._is_one_noise:
-            return self.dominated_by.exact_rho(adjacency)
+            return self._bounding.exact_rho(adjacency)
         if self.returns != "index":
             return None
         if self.noise != "Gaussian" or self.candidates > _KNOWN:

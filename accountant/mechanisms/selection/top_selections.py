@@ -104,10 +104,12 @@ class TopSelections(Choice):
         """As many exponential mechanisms' bound, or whatever is kε-DP."""
         from accountant.mechanisms.wrappers.composed import Composed
 
+        one = self._one.dominated_by
+        assert one is not None
         if self.noise == "Gumbel":
-            return Composed(self._one.dominated_by, self.selected)
+            return Composed(one, self.selected)
         if self.selected == 1:
-            return self._one.dominated_by
+            return one
         return Guaranteed(self.epsilon * ExactReal.of_rational(self.selected))
 
     def attained(self) -> tuple[Pair, ...]:

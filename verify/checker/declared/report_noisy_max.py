@@ -132,6 +132,8 @@ def _with_a_number(noise: Noise, t: Any) -> Pair:
     below, law = _pair(index), noise["noise"]
     if noise["returns"] == "value":
         each, sides = noise["sensitivity"] / noise["scale"], Fraction(k)
+        if law == "Gumbel":
+            return {"law": "gumbel-value", "distance": each, "monotone": noise["monotone"]}
         if law == "Gaussian":
             laws = [{"law": "gaussian", "mu": each * sqrt(n)} for n in (Fraction(1), sides)]
         elif law == "Laplace":

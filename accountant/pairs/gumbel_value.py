@@ -1,0 +1,194 @@
+"""The largest score with Gumbel noise, and which it is: index and value, exactly.
+
+In units of the noise, let S = Σ e^{u_i}. The index i and w = e^{−value} are independent, and their
+density is e^{u_i} e^{−Sw}: the first event of independent clocks, of rates e^{u_i}. Between
+neighbours r_i = e^{u_i − u′_i} lies in [e^l, e^h], where h − l is how far two scores move against
+each other. With S = 1 (a shift of all scores) and S′ = Σ e^{u′_i} given, q_i = e^{u′_i}/S′ are
+weights with Σ q_i r_i = 1/S′, and
+
+    H(ε) = Σ q_i ∫ S′ (r_i e^{−w} − e^ε e^{−S′w})⁺ dw
+
+is a mean of a convex function of r_i. So it is largest where each r_i is e^l or e^h: a share p of
+the first law rises against the second, S′ = pe^{−h} + (1 − p)e^{−l}, and two candidates attain it.
+With A = e^{ε − r} and w₀ = ln A/(S′ − 1) the integral of (e^{−w} − A e^{−S′w})⁺ is
+
+    e^{−w₀}(1 − 1/S′) for S′ > 1, A > 1;  1 − A/S′ for S′ > 1, A ≤ 1;
+    0 for S′ < 1, A ≥ 1;  1 − A/S′ − e^{−w₀}(1 − 1/S′) for S′ < 1, A < 1.
+
+It grows with S′, which falls as p grows: over p in [p₀, p₁] H is at most that of p₁ and 1 − p₀
+with the S′ of p₀. The loss ln r + (S′ − 1)w has no end, and neither has D_a for large a.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from typing import ClassVar, final
+
+from flint import arb
+
+from accountant.core.pair import MirroredPair, Tails
+from accountant.errors import NotApplicableError
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import Interval, ball
+from accountant.numbers.precision import ctx
+from accountant.pairs.two_ends import inverse_between
+
+_ODDS = tuple(Fraction(2) ** i * (1 + Fraction(j, 8)) for i in range(-40, 41) for j in range(8))
+"""Odds of p that are tried: a certificate names the best of them."""
+_NEAR, _MOST_CELLS = 1e-4, 1500
+"""Relative distance of both ends, and cells after which they stay farther apart."""
+_BITS = 96
+"""Of every number."""
+_ASIDE = arb(2) ** -60
+"""How far S′ is moved where it may be 1."""
+
+Range = tuple[arb, arb]
+"""l and h."""
+
+
+def _integral(log_a: arb, s: arb) -> arb:
+    """Return the integral of (e^{−w} − A e^{−S′w})⁺, S′ different from 1."""
+    moved = (-(log_a / (s - 1)).max(arb(0))).exp() * (1 - 1 / s)
+    plain = 1 - log_a.exp() / s
+    if s > 1:
+        return moved if log_a > 0 else plain if log_a <= 0 else moved.union(plain)
+    return arb(0) if log_a >= 0 else (plain - moved).max(arb(0))
+
+
+@final
+@dataclass(frozen=True)
+class GumbelValuePair(MirroredPair):
+    """The largest of the profiles of all pairs of scores that move by at most t, in that unit."""
+
+    law_name = "gumbel-value"
+
+    distance: ExactReal
+    monotone: bool
+
+    only_bounded: ClassVar = True
+
+    def _ranges(self) -> Iterator[Range]:
+        t = self.distance.ball()
+        if self.monotone:
+            yield arb(0), t
+            yield -t, arb(0)
+        else:
+            yield -t, t
+
+    def _sum(self, ends: Range, p: Fraction) -> arb:
+        """Return S′."""
+        low, high = ends
+        s = ball(p) * (-high).exp() + ball(1 - p) * (-low).exp()
+        return s if s > 1 or s < 1 else (s + _ASIDE).upper()
+
+    def _at(self, ends: Range, epsilon: arb, cell: tuple[Fraction, Fraction]) -> arb:
+        """Return an upper bound over a cell, or H at a point."""
+        s = self._sum(ends, cell[0])
+        if cell[0] == cell[1] and s.is_exact():  # moved aside: no bound from below
+            return arb(0)
+        each = [_integral(epsilon - moved, s) for moved in ends]
+        return ball(1 - cell[0]) * each[0] + ball(cell[1]) * each[1]
+
+    @lru_cache(maxsize=256)  # noqa: B019  # pairs are small
+    def _best(self, epsilon: ExactReal) -> tuple[arb, int, Fraction]:
+        """Return the largest H at a place that is tried, the range, and p."""
+        found = (arb(-1), 0, Fraction(1, 2))
+        e = float(epsilon)
+        for which, ends in enumerate(self._ranges()):
+            low, high = map(float, ends)
+
+            def value(p: float, low: float = low, high: float = high) -> float:
+                s = p * math.exp(-high) + (1 - p) * math.exp(-low)
+                found = 0.0
+                for share, moved in ((1 - p, low), (p, high)):
+                    a = e - moved
+                    bent = math.exp(-max(a / (s - 1), 0)) * (1 - 1 / s) if s != 1 else 0.0
+                    if s > 1:
+                        found += share * (bent if a > 0 else 1 - math.exp(a) / s)
+                    elif a < 0:
+                        found += share * (1 - math.exp(a) / s - bent)
+                return found
+
+            p = max((odds / (1 + odds) for odds in _ODDS), key=lambda p: value(float(p)))
+            here = self._at(ends, epsilon.ball(), (p, p))
+            found = max(found, (here, which, p), key=lambda each: float(each[0]))
+        return found
+
+    def _lower(self, epsilon: ExactReal) -> arb:
+        with ctx.workprec(_BITS):
+            return self._best(epsilon)[0].lower().max(-epsilon.ball().expm1()).max(arb(0))
+
+    def _upper(self, epsilon: ExactReal) -> arb:
+        """Return the largest bound of all cells, halved until it is near the lower end."""
+        with ctx.workprec(_BITS):
+            most = enough = self._lower(epsilon) * (1 + _NEAR)
+            e, shares = epsilon.ball(), [odds / (1 + odds) for odds in _ODDS]
+            for ends in self._ranges():
+                cells = pairwise([Fraction(0), *shares, Fraction(1)])
+                heap = [(-float(self._at(ends, e, cell).upper()), cell) for cell in cells]
+                heapq.heapify(heap)
+                for _ in range(_MOST_CELLS):
+                    if -heap[0][0] <= float(enough):
+                        break
+                    _, (low, high) = heapq.heappop(heap)
+                    middle = (low + high) / 2
+                    for cell in ((low, middle), (middle, high)):
+                        heapq.heappush(heap, (-float(self._at(ends, e, cell).upper()), cell))
+                most = most.max(self._at(ends, e, heap[0][1]).upper())
+            return most
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around both ends."""
+        return self._lower(epsilon).union(self._upper(epsilon))
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
+        step = Fraction(float(self.distance)) / 4
+        why = "the worst scores are found to few digits"
+        return inverse_between((self._lower, self._upper), delta, step, relative_width, why)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of the event of the place that shows most."""
+        _, which, p = self._best(epsilon)
+        ends = [*self._ranges()][which]
+        s, e = self._sum(ends, p), epsilon.ball()
+        above, below = [arb(0)] * 2, [arb(0)] * 2
+        for share, moved in zip((ball(1 - p), ball(p)), ends, strict=True):
+            start = ((e - moved) / (s - 1)).max(arb(0))
+            sides = (-start).exp(), (-s * start).exp()
+            rest = -(-start).expm1(), -(-s * start).expm1()
+            if s < 1:
+                sides, rest = rest, sides
+            scale = share, share * (-moved).exp() / s
+            above = [x + c * y for x, c, y in zip(above, scale, sides, strict=True)]
+            below = [x + c * y for x, c, y in zip(below, scale, rest, strict=True)]
+        return Tails(above[0], below[0], above[1], below[1])
+
+    def renyi(self, order: arb) -> arb:
+        """Raise NotApplicableError: orders from some one on have none."""
+        raise NotApplicableError("The divergence of some orders is infinite. Ask for delta.")
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError."""
+        return self.renyi(arb(1))
+
+    def closed_rho(self) -> arb:
+        """Return ∞."""
+        return arb.pos_inf()
+
+    def max_loss(self) -> arb:
+        """Return ∞."""
+        return arb.pos_inf()
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the candidates that rise."""
+        return (
+            f"a candidate that has a share of {float(self._best(epsilon)[2]):.6g} under P rises "
+            "against the others, and the value is on the side where P is the larger one"
+        )

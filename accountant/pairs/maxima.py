@@ -119,11 +119,9 @@ class MaximaPair(Pair):
 
     def _rate(self) -> arb:
         """Return −ln q; for continuous noise what both rates are multiples of."""
-        return (
-            arb(1) / self.ratio.numerator
-            if self.shift is None
-            else self.distance.ball() / self.shift
-        )
+        if self.shift is None:
+            return arb(1) / self.ratio.numerator
+        return self.distance.ball() / self.shift
 
     def chance(self, a: arb | int) -> arb:
         """Return F(a)."""
@@ -138,8 +136,8 @@ class MaximaPair(Pair):
     def density(self, a: arb | int) -> arb:
         """Return f(a)."""
         if self.ratio != 1:
-            one, other = map(self._single, self.ratio.as_integer_ratio())
-            return self._sum(one, other, a)
+            top, bottom = self.ratio.as_integer_ratio()
+            return self._sum(self._single(top), self._single(bottom), a)
         return self._sum(self._largest(self.candidates), self._largest(self.others), a)
 
     def _largest(self, s: int) -> Law:

@@ -274,13 +274,21 @@ def _workers(options: argparse.Namespace) -> Iterator[Executor | None]:
         return
     from concurrent.futures import ProcessPoolExecutor
 
-    from verify.workers import end_with
-
-    executor = ProcessPoolExecutor(count, initializer=end_with, initargs=(os.getpid(),))
+    executor = ProcessPoolExecutor(count, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield executor
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+def _begin(parent: int) -> None:
+    """Let a worker end with its parent, and draw other numbers: a forked one has its generators."""
+    from verify.workers import end_with
+
+    end_with(parent)
+    sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].seed()
 
 
 COMMAND = Command("audit", "run a mechanism against a claim", _DESCRIPTION, _EPILOG, configure, run)

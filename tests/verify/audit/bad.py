@@ -74,3 +74,31 @@ def returns_too_few(dataset: float, size: int, rng: Generator) -> Any:
 
 def returns_one_number(dataset: float, size: int, rng: Generator) -> Any:
     return 1.0
+
+
+class HasGenerator:
+    """Private in one process; a copy that is sent to others draws the same noise again."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(3)
+
+    def __call__(self, dataset: float, size: int) -> Any:
+        return dataset + np.rint(self.rng.laplace(size=size))
+
+
+def uses_global_state(dataset: float, size: int) -> Any:
+    """Private in one process; forked ones begin with the state of their parent."""
+    return dataset + np.rint(np.random.laplace(size=size))  # noqa: NPY002 (as people write it)
+
+
+def is_rarely_one(dataset: float, size: int, rng: Generator) -> Any:
+    """Blocks of it often begin alike, which tells nothing."""
+    return rng.random(size) < 0.01
+
+
+class SeedsSometimes:
+    """Independent blocks while the auditor looks, and the same seed in all of the test."""
+
+    def __call__(self, dataset: float, size: int, rng: Generator) -> Any:
+        own = np.random.default_rng(1) if size in _TESTED else rng
+        return dataset + np.rint(own.laplace(size=size))

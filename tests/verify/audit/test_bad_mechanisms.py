@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
@@ -171,6 +172,26 @@ def test_odd_mechanisms_are_bet_against_with_a_note(name: str, note: str) -> Non
 def test_what_gives_no_independent_outputs_is_refused(name: str, message: str) -> None:
     with pytest.raises(MechanismError, match=f"{name} {message}"):
         run(getattr(bad, name))
+
+
+@pytest.mark.parametrize("name", ["HasGenerator", "uses_global_state"])
+def test_copies_of_a_generator_in_other_processes_are_refused(name: str) -> None:
+    """Counted as independent runs they refuted a private mechanism at 3e-11."""
+    found = getattr(bad, name)
+    mechanism = found() if isinstance(found, type) else found
+    assert not run(mechanism).refuted
+    forked = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork"))
+    with forked as executor, pytest.raises(MechanismError, match="the same outputs in two blocks"):
+        run(mechanism, executor)
+
+
+def test_blocks_that_are_seeded_alike_in_the_test_alone_are_refused() -> None:
+    with pytest.raises(MechanismError, match="the same outputs in two blocks of runs"):
+        run(bad.SeedsSometimes())
+
+
+def test_blocks_that_begin_alike_by_chance_are_counted() -> None:
+    assert not run(bad.is_rarely_one).refuted
 
 
 def program(tmp_path: Path, body: str) -> Command:

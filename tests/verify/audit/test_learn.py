@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -145,3 +147,21 @@ def test_a_ratio_that_jumps_is_not_smoothed() -> None:
     ):
         first = rng.binomial(total, shares)
         assert smoothed(values, first, total - first) is None
+
+
+def test_trees_use_one_thread_though_they_are_loaded_late() -> None:
+    """On two busy cores the threads of the trees spent 15 times as long waiting for each other."""
+    pytest.importorskip("threadpoolctl")
+    pytest.importorskip("sklearn")
+    text = """
+from verify.audit.learning.threads import one_thread
+with one_thread():
+    import sklearn.ensemble
+with one_thread():
+    import threadpoolctl
+    print(max(each["num_threads"] for each in threadpoolctl.threadpool_info()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert int(done.stdout) == 1

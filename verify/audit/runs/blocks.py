@@ -31,6 +31,7 @@ from accountant.errors import InvalidInputError
 from verify.audit.learning.outputs import Alphabet, Matrix, stacked
 from verify.audit.learning.rule import Rule
 from verify.audit.runs import disk
+from verify.audit.runs.copies import Beginnings, Watched
 from verify.audit.runs.target import MechanismError, Target, require_one_each
 from verify.audit.statistics.exact_test import Design
 
@@ -280,17 +281,24 @@ def run(
     Only a few blocks are waiting at any time, and only their counts come back, so that memory does
     not grow with the number of runs.
 
-    Raises MechanismError where a block raises, a worker dies, or no block ends in time.
+    Raises MechanismError where a block raises, a worker dies, no block ends in time, or two blocks
+    begin with the same outputs.
     """
     waiting = (index for index in range(len(blocks)) if index not in tally.done)
+    beginnings = Beginnings(getattr(getattr(blocks.whole, "target", None), "name", ""))
+
+    def add(index: int, counted: tuple[NDArray[np.int64], bytes]) -> None:
+        beginnings.add(counted[1])
+        tally.add(index, counted[0])
+
     if executor is None:
         for index in waiting:
-            tally.add(index, blocks[index].count())
+            add(index, _count(blocks[index]))
             if progress is not None:
                 progress(len(tally.done), len(blocks))
         return
     _require_sendable(blocks, executor)
-    running: dict[Future[NDArray[np.int64]], int] = {}
+    running: dict[Future[tuple[NDArray[np.int64], bytes]], int] = {}
     most = _WAITING_PER_WORKER * _workers(executor)
     # a block may have to wait for those before it at the same worker, and the worker to start
     patience = None if timeout is None else (_WAITING_PER_WORKER + 1) * timeout + _GRACE
@@ -310,7 +318,7 @@ def run(
                 )
             for future in sorted(finished, key=lambda one: one.exception() is not None):
                 index = running.pop(future)  # those that raised come last: the others are kept
-                tally.add(index, future.result())
+                add(index, future.result())
                 if progress is not None:
                     progress(len(tally.done), len(blocks))
     except BrokenExecutor as error:
@@ -327,9 +335,12 @@ def run(
                 executor.submit(int)
 
 
-def _count(block: Block) -> NDArray[np.int64]:
-    """Count one block, wherever this runs."""
-    return block.count()
+def _count(block: Block) -> tuple[NDArray[np.int64], bytes]:
+    """Count one block, wherever this runs, and note how its outputs begin."""
+    if not isinstance(block, Task):  # of a device, which follows its seed
+        return block.count(), b""
+    watched = Watched(block.target)
+    return replace(block, target=watched).count(), watched.beginning
 
 
 def _workers(executor: Executor) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from fractions import Fraction
 from typing import Any
@@ -12,9 +13,15 @@ import pytest
 from accountant import notation
 from accountant.errors import InvalidInputError
 from verify.audit import Command, MechanismError, audit, guarantee, target
+from verify.audit.learning import bit_features, features
 from verify.audit.learning.outputs import Alphabet, numeric
+from verify.audit.learning.rule import Partition, Rule
+from verify.audit.learning.wording import worded
 from verify.audit.runs.laws import neighbours
+from verify.audit.statistics.exact_test import Design
+from verify.audit.statistics.guarantee import Point
 
+ANY = Point.read("1", "0")
 MECHANISMS = [
     "Gaussian(standard_deviation=3)",
     "DiscreteLaplace(scale=1)",
@@ -161,6 +168,35 @@ def test_rare_failures_are_an_event_in_words() -> None:
     found = audit(failing, 1, pairs=[(0, 1)], samples=5000, seed=1, errors_are_outputs=True)
     assert found.refuted
     assert "output[0] in {inf, NaN or no number}" in str(found)
+
+
+def test_events_of_plain_numbers_are_ranges() -> None:
+    marks = np.array([0, 1, -1], np.int8)
+    partition = Partition(np.array([1.0, math.inf]))
+    rule = Rule(features.Coordinate(0), partition, marks, Design.GUESSES, 0, ANY, 1.0)
+    event = worded(rule, (np.zeros((1, 1)), np.ones((1, 1))), None, {}).event()
+    assert event["description"] == "output[0] in [1, inf)"
+    assert event["opposite"] == "output[0] is inf, NaN or no number"
+
+
+@pytest.mark.parametrize(
+    ("proposed", "said"),
+    [
+        (bit_features.BitCell(bit_features.View(0), np.empty(0)), "in {2^0, zero}"),
+        (
+            bit_features.BitCell(bit_features.View(0), np.array([0.5])),
+            "in {zero in [-inf, 0.5), 2^0 in [0.5, inf)}",
+        ),
+        (bit_features.Atoms(bit_features.View(0), np.array([0.0, 1.0])), "in {0.0, 1.0}"),
+    ],
+)
+def test_events_of_bits_are_in_words(proposed: Any, said: str) -> None:
+    values = np.unique(proposed(np.array([[0.0], [1.0]])))
+    partition = Partition(None, values)
+    marks = np.array([1] * len(values) + [0], np.int8)
+    rule = Rule(proposed, partition, marks, Design.SIDES, 0, ANY, 1.0)
+    runs = np.array([[0.0]]), np.array([[1.0]])
+    assert said in worded(rule, runs, None, {}).event()["description"]
 
 
 def test_failures_of_a_block_are_not_told_apart() -> None:

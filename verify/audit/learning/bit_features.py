@@ -141,7 +141,7 @@ class BitCell:
     @property
     def name(self) -> str:
         """Of what."""
-        what = "cell and lowest set bit" if len(self.edges) else "exponent of the lowest set bit"
+        what = "value and lowest set bit" if len(self.edges) else "lowest set bit"
         return f"{what} of {_named(self.view)}"
 
     def __call__(self, outputs: Matrix) -> Values:
@@ -151,6 +151,17 @@ class BitCell:
         if len(self.edges):
             codes += np.searchsorted(self.edges, values, side="right") * CODES - LEAST
         return codes.astype(np.float64)
+
+    def words(self, code: float) -> str:
+        """Say what a value of the feature stands for."""
+        cell, above = divmod(int(code), CODES) if len(self.edges) else (0, int(code) - LEAST)
+        lowest = above + LEAST
+        odd = {OF_ZERO: "zero", OF_INFINITY: "infinite", OF_NAN: "NaN"}
+        said = odd.get(lowest, f"2^{lowest}")
+        if not len(self.edges):
+            return said
+        ends = (-np.inf, *self.edges.tolist(), np.inf)
+        return f"{said} in [{ends[cell]:g}, {ends[cell + 1]:g})"
 
     def to_json(self) -> Mapping[str, Any]:
         """Return plain data."""
@@ -169,13 +180,17 @@ class Atoms:
     @property
     def name(self) -> str:
         """Of what."""
-        return f"which repeated value {_named(self.view)} has"
+        return f"{_named(self.view)}, of the values that repeat,"
 
     def __call__(self, outputs: Matrix) -> Values:
         """Return the place of the value in the list, −1 for any other one."""
         found = look(outputs, self.view)
         place = np.minimum(np.searchsorted(self.values, found), len(self.values) - 1)
         return np.where(self.values[place] == found, place, -1).astype(np.float64)
+
+    def words(self, code: float) -> str:
+        """Say what a value of the feature stands for."""
+        return "none of them" if code < 0 else repr(float(self.values[int(code)]))
 
     def to_json(self) -> Mapping[str, Any]:
         """Return plain data."""

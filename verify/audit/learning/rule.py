@@ -23,6 +23,8 @@ from verify.audit.statistics.guarantee import Point
 
 Histogram: TypeAlias = NDArray[np.int64]
 """Shape (2, cells): runs on the first and on the second dataset."""
+_INFINITE = "inf, NaN or no number"
+"""What features take for infinite."""
 
 
 @final
@@ -65,7 +67,9 @@ class Partition:
         else:
             listed = [] if self.values is None else list(self.values)
             shown = [
-                texts.get(float(listed[i]), _number(listed[i])) if i < len(listed) else "any other"
+                texts.get(float(listed[i]), _category(listed[i]))
+                if i < len(listed)
+                else "any other"
                 for i in sorted(cells)
             ]
         rest = f" and {len(shown) - 12} more" if len(shown) > 12 else ""
@@ -92,11 +96,17 @@ def _ranges(edges: list[float], cells: list[int], infinite: str = "") -> list[st
             found.append(f"in {{{infinite}}}")
         elif low and high:
             found.append(f"in [{low}, {high})")
+        elif low == "inf":
+            found.append(f"is {_INFINITE}")
         else:
             found.append(f"≥ {low}" if low else f"< {high}" if high else "anything")
         if cell is not None:
             start = previous = cell
     return found
+
+
+def _category(value: float) -> str:
+    return _INFINITE if value == np.inf else _number(value)
 
 
 def _number(value: float) -> str:

@@ -6,7 +6,6 @@ training runs, once, for the report; what is counted does not change.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ import numpy as np
 
 from accountant.errors import shortened
 from verify.audit.learning import features
+from verify.audit.learning.bit_features import Atoms, BitCell
 from verify.audit.learning.features import Feature
 from verify.audit.learning.outputs import Matrix
 from verify.audit.learning.rule import Rule
@@ -38,7 +38,9 @@ def worded(
     texts
         The text that a code stands for.
     """
-    known = _rows(rule.feature, runs, width, texts) or _codes(rule.feature, width, texts)
+    known = (
+        _rows(rule.feature, runs, width, texts) or _codes(rule.feature, width, texts) or _bits(rule)
+    )
     hedges = tuple(worded(each, runs, width, texts) for each in rule.hedges)
     label = "" if width is None else _label(rule.feature.name, width)
     return replace(rule, hedges=hedges, texts=known, label=label)
@@ -57,13 +59,20 @@ def _label(name: str, width: int) -> str:
 
 
 def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dict[float, str]:
-    """Return what the codes of an entry stand for, and what counts as infinite among numbers."""
-    if not isinstance(feature, features.Coordinate):
+    """Return what the codes of an entry stand for."""
+    is_code = isinstance(feature, features.Coordinate) and 0 < feature.index <= (width or 0)
+    if not is_code:
         return {}
-    if not 0 < feature.index <= (width or 0):
-        return {math.inf: "inf, NaN or no number"}
     shown = {float(code): shortened(repr(text)) for code, text in texts.items()}
     return {0.0: "a number", -1.0: "none", **shown}
+
+
+def _bits(rule: Rule) -> dict[float, str]:
+    """Return what the codes of bits stand for, and the places of values that repeat."""
+    codes = rule.partition.values
+    if codes is None or not isinstance(rule.feature, (BitCell, Atoms)):
+        return {}
+    return {float(code): rule.feature.words(code) for code in codes}
 
 
 def _rows(

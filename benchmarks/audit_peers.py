@@ -48,7 +48,7 @@ def row(mu: float, seed: int, peer: Any) -> dict[str, float]:
         max(formula(least, CANARIES, r, v, level, DELTA) for r, v, level in asked)
         for formula, least in ((peer._epsilon_one_run, 0.0), (peer._epsilon_one_run_fdp, 1e-3))
     ]
-    split = {"threshold_strategy": peer.Split()}
+    split = {"threshold_strategy": peer.Split(seed=seed)}
     return {
         "runs: ours": audit_scores(
             scores[included], scores[~included], delta=DELTA, seed=seed

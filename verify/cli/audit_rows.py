@@ -221,7 +221,12 @@ def _read(path: Path) -> NDArray[Any]:
     except InvalidInputError:
         raise
     except (ValueError, EOFError) as error:
-        raise InvalidInputError(f"{path}: expected numbers, one run a line: {error}") from None
+        why = f"expected numbers, one run a line and no header: {error}"
+        if path.suffix in (".npy", ".npz"):
+            why = (
+                "expected an array of numbers (arrays of objects are not read: they are programs)."
+            )
+        raise InvalidInputError(f"{path}: {why}") from None
     raise InvalidInputError(
         f"{path}: expected a file that ends in .npy, .npz, .csv, .txt or .parquet."
     )

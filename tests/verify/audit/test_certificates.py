@@ -16,7 +16,17 @@ from accountant.questions import profile
 from tests.quick import quick
 from tests.verify.forge import sealed
 from verify import checker, seal
-from verify.audit import AuditResult, Counts, Design, audit, epsilon_lower_bound, p_value
+from verify.audit import (
+    AuditResult,
+    Counts,
+    Design,
+    audit,
+    audit_until_refuted,
+    epsilon_lower_bound,
+    p_value,
+)
+from verify.audit.kinds.replay import replay
+from verify.audit.runs.target import NOT_REPEATABLE
 from verify.checker import audits
 from verify.checker.masses import binomial_tail
 
@@ -44,6 +54,20 @@ def test_certificates_of_both_designs_are_valid(
         assert found.outcome is checker.Outcome.CONDITIONAL, found.problems
         assert found.verdict == "REFUTED"
         assert "on neighbours" in found.taken_as_given[0]
+
+
+def test_runs_that_cannot_be_drawn_again_are_not_said_to_be() -> None:
+    """A replay of an honest certificate called it INVALID."""
+
+    def own(dataset: int, size: int) -> Any:
+        return dataset + np.random.default_rng().integers(0, 3, size)
+
+    how = {"target": "somewhere:own", "samples": 2000}
+    data = audit(own, 1, pairs=[(0, 1)], samples=2000, seed=1).certificate(how)
+    assert "replay" not in data
+    betted = audit_until_refuted(own, 1, pairs=[(0, 1)], samples=2000, seed=1).certificate(how)
+    assert "replay" not in betted
+    assert replay(({**data, "replay": how}, True)).not_replayed == NOT_REPEATABLE
 
 
 def test_a_claimed_curve_is_checked() -> None:

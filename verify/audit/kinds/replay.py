@@ -17,7 +17,7 @@ from verify import seal
 from verify.audit.kinds.auditor import audit
 from verify.audit.kinds.sequential import audit_until_refuted
 from verify.audit.runs.neighbours import neighbours
-from verify.audit.runs.target import is_notation, named
+from verify.audit.runs.target import NOT_REPEATABLE, is_notation, named
 
 _MOST_RUNS = 10**8
 """Runs a side that are drawn again: beyond, whoever checks waits for minutes."""
@@ -46,6 +46,8 @@ def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:
     """Draw the runs of a checked certificate again; the flag allows to import what it names."""
     data, code = request
     how = data.get("replay")
+    if NOT_REPEATABLE in data.get("notes", ()):
+        return Replayed([], not_replayed=NOT_REPEATABLE)
     if how is None:
         return Replayed([], not_replayed="the certificate does not say how they were drawn")
     foreign = not is_notation(how["target"])

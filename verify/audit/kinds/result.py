@@ -172,7 +172,7 @@ class AuditResult(Drawable):
             "spared": self.spared,
             "share": self.rule.share,
             "histogram": self.histogram.tolist(),
-            **({} if replay is None else {"replay": replay}),
+            **({} if replay is None or NOT_REPEATABLE in self.notes else {"replay": replay}),
         }
         data["event"] = {
             **self.rule.event(),

@@ -37,7 +37,7 @@ from verify.audit.learning.learn import DEFAULT_PROPOSERS
 from verify.audit.runs import disk
 from verify.audit.runs.blocks import Datasets
 from verify.audit.runs.plan import Plan
-from verify.audit.runs.target import MechanismError
+from verify.audit.runs.target import NOT_REPEATABLE, MechanismError
 from verify.audit.statistics.guarantee import Claim, Guarantee, guarantee
 from verify.seal import seal
 
@@ -107,7 +107,7 @@ class SequentialResult:
 
         `replay` says how the runs were drawn: see `kinds.replay`.
         """
-        how = {} if replay is None else {"replay": replay}
+        how = {} if replay is None or NOT_REPEATABLE in self.notes else {"replay": replay}
         data = json.loads(json.dumps({**self.to_json(), **how, "kind": "sequential-audit"}))
         return {**data, "seal": seal(data)}
 

@@ -102,3 +102,25 @@ class SeedsSometimes:
     def __call__(self, dataset: float, size: int, rng: Generator) -> Any:
         own = np.random.default_rng(1) if size in _TESTED else rng
         return dataset + np.rint(own.laplace(size=size))
+
+
+_BUFFER = np.zeros(1)
+
+
+def reuses_its_output(dataset: float, rng: Generator) -> Any:
+    """Every run is written over the one before."""
+    _BUFFER[:] = dataset + np.rint(rng.laplace())
+    return _BUFFER
+
+
+def adds_in_place(dataset: Any, rng: Generator) -> Any:
+    """Noise piles up in the dataset."""
+    dataset += np.rint(rng.laplace(size=len(dataset)))
+    return dataset.copy()
+
+
+def takes_a_record(dataset: list[float], rng: Generator) -> Any:
+    count = len(dataset)
+    if dataset:
+        dataset.pop()
+    return count + np.rint(rng.laplace())

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from accountant.errors import InvalidInputError
@@ -188,6 +189,29 @@ def test_copies_of_a_generator_in_other_processes_are_refused(name: str) -> None
 def test_blocks_that_are_seeded_alike_in_the_test_alone_are_refused() -> None:
     with pytest.raises(MechanismError, match="the same outputs in two blocks of runs"):
         run(bad.SeedsSometimes())
+
+
+def test_outputs_that_are_written_over_are_kept() -> None:
+    """All runs of a block were the last one: 40 runs, counted as 9000."""
+    for method in (audit, audit_until_refuted):
+        found = method(
+            bad.reuses_its_output, 1, pairs=[(0, 1)], samples=10_000, significance=1e-6, seed=1
+        )
+        assert not found.refuted
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("adds_in_place", (np.zeros(1), np.ones(1))),
+        ("takes_a_record", ([0.0] * 20, [0.0] * 21)),
+    ],
+)
+def test_a_changed_dataset_is_refused(name: str, pair: Any) -> None:
+    """Noise that was added in place was refuted at 3e-11, though each run is private."""
+    for method in (audit, audit_until_refuted):
+        with pytest.raises(MechanismError, match=f"{name} changes the dataset .* Give it a copy"):
+            method(getattr(bad, name), 1, pairs=[pair], samples=10_000, seed=1)
 
 
 def test_blocks_that_begin_alike_by_chance_are_counted() -> None:

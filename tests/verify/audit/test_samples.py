@@ -256,7 +256,10 @@ def test_the_picture_of_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["audit-samples", "a.xls", "a.csv", "--claim", "1"], ".npy, .npz, .csv, .txt or .parquet"),
         (["audit-samples", "a.parquet", "n.csv", "--claim", "1"], "a.parquet: "),
         (["audit-samples", "text.csv", "text.csv", "--claim", "1"], "expected numbers, one run a"),
-        (["audit-samples", "pickle.npy", "pickle.npy", "--claim", "1"], "expected an array of numbers"),
+        (
+            ["audit-samples", "pickle.npy", "pickle.npy", "--claim", "1"],
+            "expected an array of numbers",
+        ),
         (
             ["audit-samples", "words.npy", "n.csv", "--claim", "1"],
             "those of words.npy are texts, those of n.csv are numbers",

@@ -31,7 +31,7 @@ from accountant.errors import InvalidInputError
 from verify.audit.learning.outputs import Alphabet, Matrix, stacked
 from verify.audit.learning.rule import Rule
 from verify.audit.runs import disk
-from verify.audit.runs.copies import Beginnings, Watched
+from verify.audit.runs.copies import Beginnings, Watched, require_unchanged, state
 from verify.audit.runs.target import MechanismError, Target, require_one_each
 from verify.audit.statistics.exact_test import Design
 
@@ -75,9 +75,11 @@ def draw(
     A row is a function of its own output alone: one that does not fit the width becomes NaN, and
     its neighbours in the block stay what they are (else runs would depend on each other).
 
-    Raises MechanismError where what comes back is not one output per run.
+    Raises MechanismError where what comes back is not one output per run, or the dataset changed.
     """
+    before = state(dataset)
     outputs = target.sample(dataset, size, rng)
+    require_unchanged(target.name, before, dataset)
     require_one_each(target.name, outputs, size)
     rows = alphabet.matrix(outputs)
     if width is None or rows.shape[1] == width:

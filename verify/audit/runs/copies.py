@@ -1,16 +1,21 @@
-"""Blocks of runs that are copies of each other, which no count may take for independent ones.
+"""Runs that depend on each other, which no count may take for independent ones.
 
-A mechanism with a generator of its own is copied with it to every process, a forked process begins
-with the state of its parent, and a generator that is seeded by the time is the same for a while:
-each makes blocks that begin alike. Let p̂ be the frequencies of the first n outputs of a block. If
-runs are independent with any law p, another block begins with the same n outputs with probability
-∏ p(output) ≤ ∏ p̂(output) = exp(−n·entropy of p̂): where this is small, equal beginnings are copies.
+*Changed datasets.* A mechanism that adds noise to its dataset in place begins each run where the
+one before ended.
+
+*Copies.* A mechanism with a generator of its own is copied with it to every process, a forked
+process begins with the state of its parent, and a generator that is seeded by the time is the same
+for a while: each makes blocks that begin alike. Let p̂ be the frequencies of the first n outputs of
+a block. If runs are independent with any law p, another block begins with the same n outputs with
+probability ∏ p(output) ≤ ∏ p̂(output) = exp(−n·entropy of p̂): where this is small, equal beginnings
+are copies.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import pickle
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -66,6 +71,26 @@ class Beginnings:
                 "of one? Use the rng that the audit gives it, or executor=None (--workers 1)."
             )
         self.seen.add(beginning)
+
+
+def state(dataset: Any) -> Any:
+    """Return what is in a dataset that a mechanism could change; None where that is not known."""
+    if hasattr(dataset, "__array__"):  # tensors and frames too
+        array = np.asarray(dataset)
+        return pickle.dumps(array.tolist()) if array.dtype == object else array.tobytes()
+    try:
+        return pickle.dumps(dataset) if isinstance(dataset, (list, dict, set)) else None
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
+
+
+def require_unchanged(name: str, before: Any, dataset: Any) -> None:
+    """Raise MechanismError where a dataset is not what it was."""
+    if state(dataset) != before:
+        raise MechanismError(
+            f"{name} changes the dataset that it is given: its runs are not independent. Give it a "
+            "copy, such as lambda dataset, rng: mechanism(copy.deepcopy(dataset), rng)."
+        )
 
 
 def _beginning(outputs: Any) -> bytes:

@@ -184,7 +184,10 @@ def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[
         )
     found = ""
     if constant and again and other:
-        found = "64 runs gave one output: the mechanism may be deterministic on this dataset"
+        found = (
+            "64 runs gave one output: the mechanism may be deterministic on this dataset (if it "
+            "keeps its answer or its seed, runs are not independent and no refutation holds)"
+        )
     elif not again:
         found = NOT_REPEATABLE
     notes += [found] * (bool(found) and found not in notes)

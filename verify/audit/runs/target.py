@@ -86,7 +86,7 @@ class PerRun:
         """Call it `size` times."""
         call = self._seen if self.errors_are_outputs else self.binding.call
         try:
-            return [call(self.mechanism, dataset, 1, rng) for _ in range(size)]
+            return [_kept(call(self.mechanism, dataset, 1, rng)) for _ in range(size)]
         except MechanismError:  # of the time limit
             raise
         except Exception as error:  # a foreign program may raise anything
@@ -257,6 +257,12 @@ def _of_callable(function: Callable[..., Any], name: str) -> Target:
     """Return a callable with the arguments that it wants."""
     found = binding(function, name)
     return (PerBlock if found.takes_size else PerRun)(function, name, found)
+
+
+def _kept(output: Any) -> Any:
+    """Return an output that stays what it is, though the next run may be written over it."""
+    copied = getattr(output, "copy", None) or getattr(output, "clone", None)
+    return copied() if callable(copied) else output
 
 
 def _raised(name: str, error: Exception, dataset: Any) -> str:

@@ -89,6 +89,35 @@ def test_what_is_out_of_range_is_named(argument: dict[str, Any], said: str) -> N
         audit_step(correct, **{**given, **argument})
 
 
+def test_an_update_that_is_written_over_is_kept() -> None:
+    """All runs were the last one, and a correct step was refuted."""
+    kept = np.zeros(SIZE)
+
+    def again(gradients: Any, rng: np.random.Generator) -> Any:
+        kept[:] = correct(gradients, rng)
+        return kept
+
+    assert not audited(again).refuted
+
+
+def test_weights_in_place_of_updates_are_refused() -> None:
+    weights = np.zeros(SIZE)
+
+    def trained(gradients: Any, rng: np.random.Generator) -> Any:
+        nonlocal weights
+        weights = weights - correct(gradients, rng)
+        return weights
+
+    with pytest.raises(InvalidInputError, match="Return the update alone"):
+        audited(trained)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 3.0])
+def test_a_learning_rate_is_named(rate: float) -> None:
+    with pytest.raises(InvalidInputError, match="no learning rate, no sign"):
+        audited(lambda gradients, rng: rate * correct(gradients, rng))
+
+
 def test_an_update_of_another_shape_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="10 finite numbers"):
         audited(lambda gradients, rng: 0.0)

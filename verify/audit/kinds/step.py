@@ -53,6 +53,8 @@ _LARGE = 1000.0
 """Norm of the gradients over the clipping norm."""
 _ROUNDING = 1e-5
 """Relative, of means and variances: single precision passes."""
+_NOT_CENTRED = 1e-9
+"""Chance at which updates of an empty batch are taken for more than noise."""
 _FEWEST = 40
 """Steps of a batch: the audit of the leak needs as many."""
 
@@ -140,7 +142,8 @@ def audit_step(
     Raises
     ------
     InvalidInputError
-        If an argument is out of range, or an update has another shape or is not finite.
+        If an argument is out of range, an update has another shape or is not finite, those of an
+        empty batch are more than noise, or all updates are multiples of what they should be.
     """
     norm, sigma = exact(clip, "clip"), exact(noise_multiplier, "noise_multiplier")
     for name, number in (("clip", norm), ("noise_multiplier", sigma)):
@@ -161,12 +164,14 @@ def audit_step(
         k: _updates(step, np.full((k, dimension), each), runs, fixed) * (batch / c)
         for k in (0, 1, 2, 5)
     }  # in units of the clipping norm
+    _require_centred(updates[0])
     deviation, level = spread / c, significance / _TESTS
     along = {k: rows.sum(axis=1) / np.sqrt(dimension) for k, rows in updates.items()}
     excess = {k: float(scores.mean()) - k for k, scores in along.items()}
     z = {k: _beyond(off, k) / (deviation / np.sqrt(runs)) for k, off in excess.items()}
     squares = float((updates[0] ** 2).sum()) / deviation**2
     degrees = runs * dimension
+    _require_unscaled(excess, np.sqrt(squares / degrees), 4 * deviation / np.sqrt(runs))
     pairs = updates[1][1 : runs // 2 * 2 : 2] - updates[1][0 : runs // 2 * 2 : 2]
     apart = float((pairs**2).mean()) / (2 * deviation**2 * squares / degrees) if squares else 1.0
     found = [
@@ -209,7 +214,7 @@ def _updates(step: Step, gradients: Floats, runs: int, seed: int) -> Floats:
     k, dimension = gradients.shape
     rows = []
     for run in range(runs):
-        update = np.asarray(step(gradients.copy(), generator(seed, _STEP, k, run)), np.float64)
+        update = np.array(step(gradients.copy(), generator(seed, _STEP, k, run)), np.float64)
         if update.shape != (dimension,) or not np.isfinite(update).all():
             raise InvalidInputError(
                 f"Expected {dimension} finite numbers from step for a batch of {k}, not an array "
@@ -218,6 +223,31 @@ def _updates(step: Step, gradients: Floats, runs: int, seed: int) -> Floats:
             )
         rows.append(update)
     return np.array(rows)
+
+
+def _require_centred(empty: Floats) -> None:
+    """Raise where the updates of an empty batch are no noise around 0: no test holds for others."""
+    if (empty == empty[0]).all():  # noise that is used twice, which its own test says
+        return
+    with np.errstate(invalid="ignore", divide="ignore"):
+        least = np.nanmin(stats.ttest_1samp(empty, 0.0).pvalue)
+    if least * empty.shape[1] < _NOT_CENTRED:
+        raise InvalidInputError(
+            f"Expected updates of a batch of 0 to be noise around 0 (p = {least:.1g} that they "
+            "are). Return the update alone, of a fresh state: not the weights, no momentum, no "
+            "weight decay."
+        )
+
+
+def _require_unscaled(excess: dict[int, float], noise: float, close: float) -> None:
+    """Raise where means and noise are the same multiple of what they should be: as private."""
+    times = excess[5] / 5 + 1
+    alike = all(abs(excess[k] + k - times * k) < abs(times) * close for k in (1, 2, 5))
+    if alike and abs(noise - abs(times)) < abs(times) / 10 and abs(times - 1) > close:
+        raise InvalidInputError(
+            f"The updates are {times:.3g} times what clip and batch say, their noise too. Return "
+            "the noisy mean itself, or divide batch by that number: no learning rate, no sign."
+        )
 
 
 def _beyond(excess: float, k: int) -> float:

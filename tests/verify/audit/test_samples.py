@@ -84,6 +84,7 @@ RECORDED = RNG.normal(size=300)
         (np.cumsum(GOOD), GOOD, "depend on the rows before"),
         (GOOD, GOOD, "2000 rows of first are rows of second too"),
         (GOOD.reshape(-1, 2), GOOD.reshape(-1, 2)[::-1], "1000 rows of first are rows of second"),
+        (GOOD < 0, GOOD >= 0, "first and of second go together .* the same seed"),
         (GOOD[:10], GOOD, "at least 20 rows of first, not 10"),
         (GOOD, [], "at least 20 rows of second, not 0"),
         (3, GOOD, "first to be an array or a list of outputs, one for each run, not int"),

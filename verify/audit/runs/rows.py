@@ -45,7 +45,8 @@ def matrices(
     ------
     InvalidInputError
         For what is no list of outputs, too few of them, outputs of another kind or shape on the
-        other side, rows that are all the same, copies, and rows that depend on their order.
+        other side, rows that are all the same, copies, and rows that depend on the ones before or
+        on those of the other side.
     """
     sides = [_listed(rows, name) for rows, name in zip((first, second), names, strict=True)]
     kinds = [_kinds(rows) for rows in sides]
@@ -74,6 +75,7 @@ def matrices(
             f"{shared} rows of {names[0]} are rows of {names[1]} too, though no law repeats such "
             "numbers by chance. Give two files of runs that were made independently."
         )
+    _require_unpaired(one, other, names)
     return (one, other), alphabet
 
 
@@ -143,17 +145,34 @@ def _require_independent(rows: Matrix, name: str) -> None:
             "such numbers by chance. Give every run once: drawing rows again from recorded "
             "ones makes runs that are not independent."
         )
-    worst = 1.0
-    for column in rows.T[:_COLUMNS]:
-        if not np.isfinite(column).all() or (column == column[0]).all():
-            continue
-        worst = min(worst, float(stats.spearmanr(column[:-1], column[1:]).pvalue))
-    if worst * min(_COLUMNS, rows.shape[1]) < _DEPENDENT:
+    worst = _dependence(rows[:-1], rows[1:])
+    if worst < _DEPENDENT:
         raise InvalidInputError(
             f"The rows of {name} depend on the rows before them (p = {few(worst, 1)}): a chain or "
             "a sorted file, not independent runs. Shuffling would hide it and not help; give "
             "independent runs, in the order in which they were made."
         )
+
+
+def _require_unpaired(first: Matrix, second: Matrix, names: tuple[str, str]) -> None:
+    """Raise for runs of the second dataset that follow from those of the first."""
+    rows = min(len(first), len(second))
+    chance = _dependence(first[:rows], second[:rows])
+    if chance < _DEPENDENT:
+        raise InvalidInputError(
+            f"Rows of {names[0]} and of {names[1]} go together (p = {chance:.1g}), as runs with "
+            "the same seed do. Shuffling would hide it and not help; give runs of either side "
+            "seeds of their own."
+        )
+
+
+def _dependence(before: Matrix, after: Matrix) -> float:
+    """Return a bound of the chance that ranks of independent rows go together as much as these."""
+    worst = 1.0
+    for x, y in zip(before.T[:_COLUMNS], after.T[:_COLUMNS], strict=False):
+        if all(np.isfinite(column).all() and (column != column[0]).any() for column in (x, y)):
+            worst = min(worst, float(stats.spearmanr(x, y).pvalue))
+    return worst * min(_COLUMNS, before.shape[1])
 
 
 def _copies(rows: Matrix) -> tuple[int, int]:

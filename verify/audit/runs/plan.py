@@ -180,7 +180,8 @@ def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[
     if other and not constant:
         raise MechanismError(
             f"{plan.target.name} returned the same outputs for different random generators: its "
-            "runs are not independent. Does it seed a generator of its own?"
+            "runs are not independent. Does it seed a generator of its own, or write over the "
+            "array that it returned before?"
         )
     found = ""
     if constant and again and other:

@@ -172,7 +172,7 @@ def _dependence(before: Matrix, after: Matrix) -> float:
     for x, y in zip(before.T[:_COLUMNS], after.T[:_COLUMNS], strict=False):
         if all(np.isfinite(column).all() and (column != column[0]).any() for column in (x, y)):
             worst = min(worst, float(stats.spearmanr(x, y).pvalue))
-    return worst * min(_COLUMNS, before.shape[1])
+    return float(worst * min(_COLUMNS, before.shape[1]))
 
 
 def _copies(rows: Matrix) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
@@ -57,8 +56,8 @@ class Partition:
 
     def describe(self, cells: Sequence[int], texts: Mapping[float, str]) -> str:
         """Say which values a set of cells holds, in the words that some of them have."""
-        if self.edges is not None and texts.keys() <= {math.inf}:  # numbers, no codes
-            return " or ".join(_ranges(list(self.edges), sorted(cells), texts.get(math.inf, "")))
+        if self.edges is not None and not texts:
+            return " or ".join(_ranges(list(self.edges), sorted(cells)))
         if self.edges is not None:
             known = self.cell(np.array(list(texts)))
             shown = [
@@ -82,8 +81,8 @@ class Partition:
         return {"values": [float(v) for v in ([] if self.values is None else self.values)]}
 
 
-def _ranges(edges: list[float], cells: list[int], infinite: str = "") -> list[str]:
-    """Return runs of neighbouring cells as inequalities; `infinite` is what ∞ stands for."""
+def _ranges(edges: list[float], cells: list[int]) -> list[str]:
+    """Return runs of neighbouring cells as inequalities."""
     found = []
     start = previous = cells[0] if cells else 0
     for cell in [*cells[1:], None]:
@@ -92,9 +91,7 @@ def _ranges(edges: list[float], cells: list[int], infinite: str = "") -> list[st
             continue
         low = _number(edges[start - 1]) if start > 0 else ""
         high = _number(edges[previous]) if previous < len(edges) else ""
-        if low == "inf" and infinite:
-            found.append(f"in {{{infinite}}}")
-        elif low and high:
+        if low and high:
             found.append(f"in [{low}, {high})")
         elif low == "inf":
             found.append(f"is {_INFINITE}")

@@ -1,7 +1,8 @@
 """dpassay: is this differential-privacy guarantee true, and how good is it?
 
 The public face. `import dpassay` loads none of the parts: a name is imported when it is first
-used (PEP 562), so the import costs milliseconds and a question pays for what it asks.
+used (PEP 562), so the import costs milliseconds and a question pays for what it asks. Accountants
+for other libraries are in `dpassay.integrations.opacus`, `.dp_accounting` and `.jax_privacy`.
 
 >>> import dpassay
 >>> noise = dpassay.Gaussian(standard_deviation=1)
@@ -13,10 +14,13 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from os import path
 from typing import Any
 
 from accountant.core.drawing import Drawable
 
+__path__ = [path.join(path.dirname(__file__), "verify", "foreign", "face")]
+"""So that there is `dpassay.integrations.opacus`, though this is one file."""
 _WHOLE = ("accountant.ask", "accountant.mechanisms", "verify.claims")
 """Modules of which all that they list is public here."""
 _PUBLIC = {

@@ -126,7 +126,7 @@ def test_wheel_is_complete(wheel: zipfile.ZipFile) -> None:
 def test_wheel_works_alone(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     program = (
-        "import dpassay, accountant, lp, verify, figures\n"
+        "import dpassay, accountant, lp, verify, figures, dpassay.integrations.opacus\n"
         "print(dpassay.__file__, accountant.__file__)\n"
         "print(dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1))"
     )

@@ -3,6 +3,8 @@
 Neither library is imported: what is asked of an accountant is done by its methods. A number is the
 upper end of an enclosure, rounded up to a float, under what `assumption` says. With Opacus,
 
+    from dpassay.integrations.opacus import OpacusAccountant
+
     engine = PrivacyEngine()
     engine.accountant = OpacusAccountant()
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, final
 
 from accountant.core.adjacency import Adjacency
@@ -117,6 +120,7 @@ class EventAccountant:
         """Begin with nothing, for one of its relations, or the name of one."""
         self._given, self._relation = neighboring_relation, events.neighbours(neighboring_relation)
         self._parts: list[Mechanism | TruncatedBatches] = []
+        self._events: list[tuple[object, int]] = []
 
     @property
     def assumption(self) -> str:
@@ -154,7 +158,16 @@ class EventAccountant:
             release = read if times <= 1 else Composed(read, times)
         if times and release != events.NOTHING:
             self._parts.append(release)
+        self._events.append((event, times))
         return self
+
+    @property
+    def ledger(self) -> Any:
+        """All that was composed as one event of dp-accounting, which must be installed."""
+        builder = import_module("dp_accounting.dp_event_builder").DpEventBuilder()
+        for event, times in self._events:
+            builder.compose(event, times)
+        return builder.build()
 
     def _is_truncated(self, event: object) -> bool:
         """Whether an event is a batch that is cut, about an added or removed record."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,9 +122,31 @@ class TestEvents:
             accountant.compose(TruncatedSubsampledGaussianDpEvent(1000, 0.1, 0, 1.0))
 
 
+class TestTheirNames:
+    """`dpassay.integrations`: by the library, with what it asks of an accountant of its own."""
+
+    def test_opacus_and_jax_privacy(self) -> None:
+        opacus = import_module("dpassay.integrations.opacus")
+        assert opacus.OpacusAccountant is OpacusAccountant
+        jax = import_module("dpassay.integrations.jax_privacy")
+        assert jax.JaxPrivacyConfig is JaxPrivacyConfig
+
+    def test_dp_accounting_takes_it_for_one_of_its_accountants(self) -> None:
+        """Its search for the noise asks for a ledger without events, and composes one."""
+        theirs = import_module("dp_accounting")
+        ours = import_module("dpassay.integrations.dp_accounting").EventAccountant
+        assert issubclass(ours, theirs.PrivacyAccountant)
+        noise = theirs.calibrate_dp_mechanism(ours, theirs.GaussianDpEvent, 1.0, DELTA)
+        at = (dpassay.Gaussian(noise + step) for step in (-2e-6, 2e-6))  # their tolerance is 1e-6
+        more, less = (dpassay.epsilon(each, DELTA) for each in at)
+        assert less.upper < 1 < more.lower
+        composed = ours().compose(theirs.GaussianDpEvent(2.0), 3)
+        assert composed.ledger == theirs.SelfComposedDpEvent(theirs.GaussianDpEvent(2.0), 3)
+
+
 def test_neither_library_is_imported() -> None:
     code = (
-        "import sys, verify.foreign.drop_in; "
+        "import sys, dpassay.integrations.opacus; "
         "sys.exit(bool({'opacus', 'torch', 'dp_accounting'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

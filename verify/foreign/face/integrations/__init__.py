@@ -1,0 +1,1 @@
+"""Accountants in place of those of other libraries, by the library: `dpassay.integrations`."""

@@ -11,6 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
@@ -23,7 +24,7 @@ from accountant.core.pair import Pair
 from accountant.core.validate import probability, rational
 from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.numbers.dominance import Profile
-from accountant.numbers.exact import ExactReal, Number
+from accountant.numbers.exact import ExactReal, Number, in_short
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import GaussianPair
@@ -33,6 +34,9 @@ from accountant.questions.least_mu.curve import needed, profile_of
 
 MU_WIDTH = Fraction(1, 10**6)
 _WIDTH = Fraction(1, 10**9)
+_ROUGHLY = Fraction(1, 10**4)
+"""Relative width of a μ but for δ₀: runs of many steps nearly have one μ, and more digits take ten
+times as long each."""
 _SEARCH_PRECISION = 64
 """Bits of profiles that are compared: μ and regrets are asked to fewer digits."""
 _SAMPLES = 64
@@ -54,12 +58,21 @@ class GaussianBounds:
     """The largest μ whose profile lies below the mechanism's wherever that is ≥ `down_to`."""
     regret: Interval
     """The least κ with f(α + κ) − κ ≤ G_upper(α) for all α: sup (δ_μ − δ)/(1 + e^ε)."""
+    delta0: ExactReal
+    """δ₀, the level `down_to` that was named."""
+    upper_at_delta0: Interval
+    """The least μ for which it is (μ, δ₀)-GDP: f ≥ G_μ − δ₀, that is δ(ε) ≤ δ_μ(ε) + δ₀ at all ε.
+
+    For a test's power, and for ε(δ + δ₀), what has less chance than δ₀ is left out of account."""
+    regret_at_delta0: Interval
+    """The least κ with f(α + κ) − κ ≤ G(α) for all α, G being that of `upper_at_delta0`."""
 
     def __str__(self) -> str:
         """Say what the numbers mean."""
         return (
             f"mu-GDP for every mu ≥ {self.upper}, with regret {self.regret}; its profile is above "
-            f"that of {self.lower}-GDP"
+            f"that of {self.lower}-GDP; (mu, {in_short(self.delta0)})-GDP for every mu ≥ "
+            f"{self.upper_at_delta0}, with regret {self.regret_at_delta0}"
         )
 
 
@@ -93,8 +106,8 @@ def gaussian_bounds(
 ) -> GaussianBounds:
     """Enclose the best μ on both sides, and the regret of the upper one.
 
-    Exact mechanisms have upper = lower and regret 0. The regret is found to an absolute width of
-    1e-4 of the largest one.
+    Exact mechanisms have upper = lower and regret 0. Regrets are found to an absolute width of 1e-4
+    of the largest one. With δ₀ = `down_to`, μ and regret of (μ, δ₀)-GDP come too.
 
     Subsampled Gaussian releases have upper = μ of all of them together, Σ μ_i² = μ², whatever the
     sampling rates q_i > 0 (`accountant.questions.least_mu.closed`; `MixtureOfGaussians`: that of
@@ -109,32 +122,50 @@ def gaussian_bounds(
     """
     relation = Adjacency.read(adjacency)
     pairs = profile.worst_pairs(mechanism, relation, None)
-    if all(isinstance(pair, GaussianPair) for pair in pairs):
-        exact_mu = guarantees.mu(mechanism, adjacency=relation)
-        return GaussianBounds(exact_mu, exact_mu, Interval.of_exact(0))
     floor = probability("down_to", down_to)
     if floor.sign == 0:
         raise expected("down_to", down_to, "> 0", "A bounded loss has no lower mu at delta = 0.")
+    zero, infinite = Interval.of_exact(0), Interval.of_ball(arb.pos_inf())
     leak = invert.most([pair.infinity_mass() for pair in pairs])
-    infinite = Interval.of_ball(arb.pos_inf())
     if leak == 1:
-        return GaussianBounds(infinite, infinite, Interval.of_exact(0))
-    upper = infinite if leak > 0 else least_mu(pairs, relative_width)
+        return GaussianBounds(infinite, infinite, zero, floor, infinite, zero)
     inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
     if inverse.lower < 0:
         raise expected("down_to", down_to, "at most the total variation distance")
-    gaussian: Profile = _certain
-    if leak > 0:
-        stop = _beyond(gaussian)
-    else:
-        gaussian = profile_of(ExactReal.of_rational(Fraction(upper.upper)))
-        stop = _last(pairs) or _beyond(gaussian)
     asked = invert.to_width(pairs, _WIDTH)
     value = functools.cache(lambda at: invert.hockey_stick(asked, ExactReal.of_rational(at)))
-    end = inverse.lower if inverse.lower.is_finite() else _kept_by(leak, value(Fraction(0)))
-    lower = _lower(value, Fraction(end), relative_width)
-    regret = _regret(value, gaussian, stop)
-    return GaussianBounds(upper, lower, regret)
+
+    def less(at: Fraction) -> arb:
+        return value(at) - floor.ball()
+
+    if all(isinstance(pair, GaussianPair) for pair in pairs):
+        mu = guarantees.mu(mechanism, adjacency=relation)
+        met = needed(less(Fraction(0)), Fraction(0)) * (1 - relative_width)
+        enough = profile_of(ExactReal.of_rational(met))(ExactReal.of_rational(0)) < less(
+            Fraction(0)
+        )
+        at_least = Interval.of_exact(met, 20).lower if enough else Decimal(0)
+        return GaussianBounds(mu, mu, zero, floor, Interval(at_least, mu.upper), zero)
+    last = _last(pairs)
+    beyond = infinite
+    if inverse.upper.is_finite():
+        width = max(relative_width, _ROUGHLY)
+        beyond = _touching(less, Fraction(inverse.upper), width, above=True)
+    at_floor = floor, beyond, _regret_of(beyond, value, last)
+    end = (
+        Fraction(inverse.lower) if inverse.lower.is_finite() else _kept_by(leak, value(Fraction(0)))
+    )
+    lower = _touching(value, end, relative_width, above=False)
+    upper = infinite if leak > 0 else least_mu(pairs, relative_width)
+    return GaussianBounds(upper, lower, _regret_of(upper, value, last), *at_floor)
+
+
+def _regret_of(mu: Interval, value: Callable[[Fraction], arb], last: Fraction | None) -> Interval:
+    """Enclose the regret of the upper end of μ; no loss is above `last`, if that is known."""
+    gaussian: Profile = _certain
+    if mu.upper.is_finite():
+        gaussian = profile_of(ExactReal.of_rational(Fraction(mu.upper)))
+    return _regret(value, gaussian, last or _beyond(gaussian))
 
 
 def _last(pairs: Sequence[Pair]) -> Fraction | None:
@@ -167,53 +198,65 @@ def _kept_by(leak: arb, total_variation: arb) -> Fraction:
     return stop
 
 
-def _lower(value: Callable[[Fraction], arb], stop: Fraction, width: Fraction) -> Interval:
-    """Enclose inf over 0 ≤ ε ≤ stop of the μ with δ_μ(ε) = δ(ε).
+def _touching(
+    value: Callable[[Fraction], arb], stop: Fraction, width: Fraction, *, above: bool
+) -> Interval:
+    """Enclose the least μ with δ_μ ≥ value on 0 ≤ ε ≤ stop (`above`), or the largest with ≤.
 
-    The least μ that was met is proved to be too large by δ_μ > δ there, and a slightly smaller one
-    to be small enough on all pieces.
+    The μ with δ_μ = value at some ε are on one side of it. The last one that was met is proved to
+    be so by its ε, and a slightly larger or smaller one to be enough on all pieces.
     """
+    choose, side = (max, 1) if above else (min, -1)
+
+    def curve(mu: Fraction) -> Callable[[Fraction], arb]:
+        gaussian = profile_of(ExactReal.of_rational(mu))
+        return lambda at: gaussian(ExactReal.of_rational(at))
+
     with ctx.workprec(2 * _SEARCH_PRECISION):
         points = [stop * i / _SAMPLES for i in range(_SAMPLES + 1)]
-        best, where = min((needed(value(at), at), at) for at in points)
+        best, where = choose((needed(value(at), at), at) for at in points)
         pieces = list(itertools.pairwise(points))
-        bound = best * (1 - width / 2)
+        bound = best * (1 + side * width / 2)
         for _ in range(_MAX_PIECES):
             if not pieces:
                 break
             left, right = pieces.pop()
-            if _below(value, bound, left, right):
+            curves = (value, curve(bound))
+            if _below(*(curves if above else curves[::-1]), left, right):
                 continue
             middle = (left + right) / 2
-            best, where = min((best, where), (needed(value(middle), middle), middle))
-            bound = best * (1 - width / 2)
+            best, where = choose((best, where), (needed(value(middle), middle), middle))
+            bound = best * (1 + side * width / 2)
             pieces += [(left, middle), (middle, right)]
         else:
             raise UndecidedError(
-                f"The lower mu was not found within {_MAX_PIECES} pieces; ask for a larger "
-                "relative_width."
+                f"The {'upper' if above else 'lower'} mu was not found within {_MAX_PIECES} "
+                "pieces; ask for a larger relative_width."
             )
-        most = best * (1 + width / 4)
-        if not profile_of(ExactReal.of_rational(most))(ExactReal.of_rational(where)) > value(where):
+        met = best * (1 - side * width / 4)
+        short = side * (value(where) - curve(met)(where))
+        if not short > 0:
             raise UndecidedError(
-                f"The lower mu is at least {float(bound):.6g}; that it is not more was not proved."
+                f"The {'upper' if above else 'lower'} mu is near {float(met):.6g}; on which side "
+                "of it was not proved."
             )
-        return Interval(Interval.of_exact(bound, 20).lower, Interval.of_exact(most, 20).upper)
+        low, high = sorted((met, bound))
+        return Interval(Interval.of_exact(low, 20).lower, Interval.of_exact(high, 20).upper)
 
 
-def _below(value: Callable[[Fraction], arb], mu: Fraction, left: Fraction, right: Fraction) -> bool:
-    """Whether δ_μ ≤ δ is proved on a piece, with an error of second order.
+def _below(
+    low: Callable[[Fraction], arb], high: Callable[[Fraction], arb], left: Fraction, right: Fraction
+) -> bool:
+    """Whether low ≤ high is proved on a piece, with an error of second order.
 
-    With z = e^ε both are convex. δ lies above the chord through its own values at two points
-    right of the piece, extended to the left, and δ_μ below its chord over the piece.
+    With z = e^ε both are convex. `high` lies above the chord through its own values at two points
+    right of the piece, extended to the left, and `low` below its chord over the piece.
     """
-    gaussian = profile_of(ExactReal.of_rational(mu))
     beyond = 2 * right - left
     z = [ball(at).exp() for at in (left, right, beyond)]
-    own = [value(at) for at in (left, right, beyond)]
-    chord = [gaussian(ExactReal.of_rational(at)) for at in (left, right)]
+    own = [high(at) for at in (left, right, beyond)]
     support = own[1] + (own[1] - own[2]) * (z[1] - z[0]) / (z[2] - z[1])
-    return bool(chord[0] <= support and chord[1] <= own[1])
+    return bool(low(left) <= support and low(right) <= own[1])
 
 
 def _regret(value: Callable[[Fraction], arb], gaussian: Profile, stop: Fraction) -> Interval:

@@ -323,6 +323,7 @@ def _ask(
     μ is the exact one, or where it is named the best ones above and below.
     """
     from accountant.errors import NotApplicableError
+    from accountant.numbers.exact import in_short
     from accountant.questions.gaussian_bounds import gaussian_bounds
 
     module, _, name = question.function.partition(".")
@@ -336,5 +337,12 @@ def _ask(
         if question.key != "mu" or exact:
             raise
         found = gaussian_bounds(mechanism, adjacency=options.adjacency)
-        return {"best_upper": found.upper, "best_lower": found.lower, "regret": found.regret}
+        at = f"at_delta0_{in_short(found.delta0)}"
+        return {
+            "best_upper": found.upper,
+            "best_lower": found.lower,
+            "regret": found.regret,
+            f"upper_{at}": found.upper_at_delta0,
+            f"regret_{at}": found.regret_at_delta0,
+        }
     return value[0] if isinstance(value, list) and len(set(value)) == 1 else value

@@ -108,6 +108,48 @@ def test_a_subsampled_gaussian_release_keeps_its_mu() -> None:
     assert 0.99 * float(bounds.regret.lower) < largest <= float(bounds.regret.upper)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Composed(PoissonSubsampled(Gaussian(1.1), 1/50), 500)", "RandomAllocation(Gaussian(1), 20)"],
+)
+def test_a_run_but_for_a_rare_event(text: str) -> None:
+    """δ ≤ δ_μ + δ₀ everywhere, for no smaller μ; the regret is the largest (δ_μ − δ)/(1 + e^ε)."""
+    floor, relation = Decimal("1e-8"), "add-remove"
+    run = dpassay.parse(text)
+    found = gaussian_bounds(
+        run, adjacency=relation, down_to=floor, relative_width=Fraction(1, 1000)
+    )
+    assert found.upper_at_delta0.upper < found.upper.lower * Decimal("0.6")
+    assert found.regret_at_delta0.upper < found.regret.lower / 2
+    most, less = (
+        Gaussian(standard_deviation=1, l2_sensitivity=mu)
+        for mu in (found.upper_at_delta0.upper, found.upper_at_delta0.lower * Decimal("0.999"))
+    )
+    needed, largest = False, 0.0
+    for i in range(41):
+        epsilon = Fraction(i, 10)
+        own = profile.delta(run, epsilon, adjacency=relation)
+        high = profile.delta(most, epsilon)
+        assert own.lower <= high.upper + floor
+        needed |= own.lower > profile.delta(less, epsilon).upper + floor
+        gap = float(high.lower - own.upper) / (1 + 2.718281828459045 ** float(epsilon))
+        largest = max(largest, gap)
+    assert needed
+    assert (
+        0.9 * float(found.regret_at_delta0.lower) < largest <= float(found.regret_at_delta0.upper)
+    )
+
+
+def test_a_leak_may_be_such_an_event() -> None:
+    """A leak of 1e-12 leaves (1 − 1e-12) of randomised response, in which G touches it at ε = 0."""
+    found = gaussian_bounds(dpassay.parse("Guaranteed(1, 1e-12)"))
+    assert found.upper.lower == found.regret.lower * Decimal("Infinity")
+    assert float(found.upper_at_delta0.lower) == pytest.approx(1.232035, rel=1e-4, abs=0)
+    beyond = gaussian_bounds(dpassay.parse("Guaranteed(1, 1e-9)"))
+    assert beyond.upper_at_delta0.lower == Decimal("Infinity")
+    assert beyond.regret_at_delta0 == beyond.regret
+
+
 def test_a_mixture_has_the_mu_of_its_largest_shift() -> None:
     mixture = MixtureOfGaussians(2, [0, 1, 3], ["0.9", "0.09", "0.01"])
     bounds = gaussian_bounds(mixture, adjacency="add-remove", down_to="1e-4")
@@ -127,6 +169,7 @@ def test_mu_of_other_noise_is_the_least_one() -> None:
     assert str(dpassay.mu("Tabulated([1, 0], [0, 1])")) == "Infinity"
     said = str(dpassay.gaussian_bounds("Laplace(1)"))
     assert said.startswith("mu-GDP for every mu ≥ 1.030064, with regret 0.037")
+    assert "; (mu, 1e-10)-GDP for every mu ≥ 1.030" in said
 
 
 def test_every_profile_of_a_bounded_loss_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:

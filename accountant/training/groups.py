@@ -23,6 +23,11 @@ P(K > m) is at most that of Bin(E, min(1, k(k − 1)p/2)), and by joint convexit
 
 **Batches without replacement, below.** Let the k records have gradients u, all others −u. Against
 k records −u more, the sum of a batch moves by 2i, i of k records of N being in a batch of B.
+
+**Batches without replacement, and Poisson ones that are cut, above.** With probability η ≤ kB/N
+some of the k records are drawn. Where none is, and where those that are drawn are put in the place
+of others or are replaced, sums are at most 2k apart: by advanced joint convexity the profile is at
+most that of a sample, with probability η, of sensitivity 2k (`SampledWithoutReplacement`).
 """
 
 from __future__ import annotations
@@ -39,6 +44,7 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
+from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
@@ -52,6 +58,12 @@ _PRECISION = 96
 """Bits of sums of profiles, which have twelve digits."""
 _HALVINGS = 40
 """Steps of the search for an ε: about twelve digits."""
+
+
+def one_is_drawn(sigma: ExactReal, batch: int, size: int, steps: int, group: int) -> Mechanism:
+    """Return a release that is no better than batches in which k records are replaced."""
+    whole = SampledWithoutReplacement(Gaussian(sigma, 2 * group), min(group * batch, size), size)
+    return times(whole, steps)
 
 
 def times(release: Mechanism, count: int) -> Mechanism:
@@ -130,11 +142,13 @@ def shuffled(
     return Interval.of_exact(high).upper
 
 
-def drawn(sigma: ExactReal, batch: int, size: int, steps: int, group: int) -> Mechanism:
+def drawn(
+    sigma: ExactReal, batch: int, size: int, steps: int, group: int, *, moves: int = 2
+) -> Mechanism:
     """Return a release that a group has with batches without replacement."""
     ways = range(max(0, batch - size + group), min(batch, group) + 1)
     law = [
         Fraction(math.comb(group, i) * math.comb(size - group, batch - i), math.comb(size, batch))
         for i in ways
     ]
-    return times(MixtureOfGaussians(sigma, [2 * i for i in ways], law), steps)
+    return times(MixtureOfGaussians(sigma, [moves * i for i in ways], law), steps)

@@ -8,7 +8,8 @@ attained by zero-out is attained by replace-one. Gradients have norm at most 1, 
 * *Poisson*: zero-out is add-remove. Replace-one is exact (`MixtureOfGaussians`), for k records too.
 * *Random allocation*: zero-out is add-remove. Replace-one, above: given the steps, an epoch is a
   Gaussian release of sensitivity 2; or the record is zeroed out, and the other one put in
-  (`accountant.training.groups`, the rule for two). Below: zero-out.
+  (`accountant.training.groups`, the rule for two). Below: zero-out, or −u for u, and the sum of all
+  noisy sums, N(2E, Etσ²) against N(0, Etσ²).
 * *Shuffled batches*, replace-one: sensitivity 2 in each epoch; below u is replaced by −u where all
   others are −u. Add-remove: a random order of N records is one of N − 1 of which that at a random
   place makes room for the record and moves to the end. So one batch moves by at most 2 and the last
@@ -22,11 +23,16 @@ attained by zero-out is attained by replace-one. Gradients have norm at most 1, 
   with probability B/N, which moves the sum by at most 2. So it is exactly a Poisson sample of
   sensitivity 2, attained where all others are −u. Zero-out: above replace-one, below all others 0.
 
-Of k records elsewhere the upper ends are those of the rule for groups, the lower ends those of one.
+Of k records. *Without replacement*, add-remove: a sample of N − k others, of which J make room, J
+of the k being in a batch of B of N: exactly a mixture. *Shuffled batches*: k times as far, and the
+bounds of `accountant.training.groups` with moves twice as long. *Random allocation*: all k are
+zeroed out, and the others put in. Elsewhere the upper ends are those of the rule for groups, or of
+`one_is_drawn`, and no lower end is below that of one record.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -37,19 +43,26 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.pairs.shuffled_batches import ShuffledBatches
-from accountant.training.groups import by_rule, times
+from accountant.training.groups import (
+    by_rule,
+    drawn,
+    gathered,
+    one_is_drawn,
+    shared_noise,
+    shuffled,
+    times,
+)
 from accountant.training.loops import Loop, Scheme, enclosed, least_epsilon, rational_below
 from accountant.training.truncated_batches import TruncatedBatches
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 
 Asked: TypeAlias = tuple[Mechanism, Adjacency]
-Lower: TypeAlias = Callable[[ExactReal], Decimal]
+Bound: TypeAlias = Callable[[ExactReal], Decimal]
 
 
 @final
@@ -59,12 +72,14 @@ class _Ends:
 
     most: tuple[Asked, ...]
     least: tuple[Asked, ...] = ()
-    below: Lower | None = None
+    below: Bound | None = None
     """A lower bound of another kind."""
     rare: tuple[Asked, Fraction] | None = None
     """A release that is no better but with a probability."""
     twice: Asked | None = None
     """A release that is no better where it is changed twice."""
+    above: Bound | None = None
+    """An upper bound of another kind."""
 
     def upper(self, delta: ExactReal) -> Interval:
         """Return the least upper bound, as an interval from 0, or from it where it is negative."""
@@ -77,6 +92,8 @@ class _Ends:
         if self.twice is not None:
             run, relation = self.twice
             found.append(by_rule(lambda each: enclosed(run, relation, each), 2, delta))
+        if self.above is not None:
+            found.append(self.above(delta))
         return Interval(min(Decimal(0), *found), min(found))
 
     def lower(self, delta: ExactReal) -> Decimal:
@@ -113,83 +130,110 @@ def lower_end(low: Decimal, delta: ExactReal, otherwise: str) -> str:
 
 
 def other(base: Scheme, sampling: str, relation: str, sigma: ExactReal, loop: Loop) -> Scheme:
-    """Return a scheme under a relation that is not its own, from what it is for one record."""
-    known = _KNOWN[sampling, relation](sigma, loop)
-    run, adjacency = known.most[0]
+    """Return a scheme under a relation that is not its own."""
     k = loop.group
-    if k > 1:  # one record moves the sum of a step by up to 2C, and a group by as much for each
+    known = _KNOWN[sampling, relation](sigma, loop)
+    alone = _KNOWN[sampling, relation](sigma, replace(loop, group=1))
+    run, adjacency = known.most[0]
+    exact = known.least == known.most
+    if k > 1 and not exact:  # in every step each of them moves the sum by up to 2C
         run = times(Gaussian(sigma, 2 * k), loop.steps)
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
-        upper = known.upper(delta).upper
+        upper, low = known.upper(delta).upper, known.lower(delta)
         if k > 1:
-            upper = min(by_rule(known.upper, k, delta), enclosed(run, adjacency, delta).upper)
-        low = known.lower(delta)
+            always = enclosed(run, adjacency, delta).upper
+            upper = min(upper, by_rule(alone.upper, k, delta), always)
+            low = max(low, alone.lower(delta))
         least = lower_end(low, delta, "a dataset whose other gradients are 0, or all the same")
         return Interval(min(low, upper), upper), f"{least} Upper end: proved for every dataset."
 
-    exact = known.least == known.most and loop.group == 1
     return replace(
         base,
         mechanism=run,
         adjacency=adjacency,
-        assumptions=with_neighbours(base.assumptions, relation, loop.group),
+        assumptions=with_neighbours(base.assumptions, relation, k),
         ends=None if exact else ends,
     )
 
 
 def _allocation(sigma: ExactReal, loop: Loop) -> _Ends:
-    from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
+    (_, epochs), t, k = loop.whole_epochs, loop.full_batches, loop.group
+    zeroed = shared_noise(sigma, t, epochs, k), Adjacency.ADD_REMOVE
+    moved = times(Gaussian(sigma, 2 * k), epochs), Adjacency.REPLACE_ONE
+    attained = [*gathered(sigma, t, epochs, k), _added_up(sigma, t * epochs, 2 * k * epochs)]
+    return _Ends((moved,), tuple((each, Adjacency.ADD_REMOVE) for each in attained), twice=zeroed)
 
-    (_, epochs), t = loop.whole_epochs, loop.full_batches
-    alone = times(RandomAllocation(Gaussian(sigma), t), epochs), Adjacency.ADD_REMOVE
-    moved = times(Gaussian(sigma, 2), epochs), Adjacency.REPLACE_ONE
-    return _Ends((moved,), (alone,), twice=alone)
+
+def _added_up(sigma: ExactReal, steps: int, moves: int) -> Mechanism:
+    """Return the release of the sum of all noisy sums."""
+    return Gaussian(sigma * ExactReal.of_root(Fraction(steps)), moves)
 
 
 def _shuffled(sigma: ExactReal, loop: Loop, *, added: bool) -> _Ends:
-    done, begun = loop.whole_epochs
-    moves = ExactReal.of_root(Fraction(5)) if added else ExactReal.of_rational(2)
+    (done, begun), k = loop.whole_epochs, loop.group
+    moves = ExactReal.of_root(Fraction(5 * k**2)) if added else ExactReal.of_rational(2 * k)
     relation = Adjacency.ADD_REMOVE if added else Adjacency.REPLACE_ONE
     full = (loop.size - 1 if added else loop.size) // loop.batch
+    least: tuple[Asked, ...] = ()
+    if k > 1 and done:
+        steps = done * math.ceil(1 / loop.share)
+        least = ((_added_up(sigma, steps, (1 if added else 2) * k * done), Adjacency.ADD_REMOVE),)
 
     def below(delta: ExactReal) -> Decimal:
-        if not done or not full or delta.sign == 0:
+        if not done or not full or delta.sign == 0 or k > 1:
             return least_epsilon(delta)
         found, _ = ShuffledBatches(sigma, loop.batch, loop.size, done, full, (2, 0)).lower(delta)
         return Interval.of_ball(found).lower
 
-    return _Ends(((times(Gaussian(sigma, moves), begun), relation),), below=below)
+    def above(delta: ExactReal) -> Decimal:
+        together = Fraction(loop.batch - 1, max(1, loop.size - 1))
+        return shuffled(sigma / ExactReal.of_rational(2), begun, k, together, delta)
+
+    return _Ends(
+        ((times(Gaussian(sigma, moves), begun), relation),),
+        least,
+        below=below,
+        above=None if added or k == 1 else above,
+    )
 
 
 def _truncated(sigma: ExactReal, loop: Loop, *, zero: bool) -> _Ends:
     assert loop.most is not None
-    cut = TruncatedBatches(sigma, loop.size, loop.share, loop.most, loop.steps)
+    k = loop.group
+    cut = TruncatedBatches(sigma, loop.size, loop.share, loop.most, loop.steps, k)
     relation = Adjacency.ADD_REMOVE if zero else Adjacency.REPLACE_ONE
-    whole = SampledWithoutReplacement(Gaussian(sigma, 2), loop.batch, loop.size)
     kept = 1 - cut.crowded
+    whole = one_is_drawn(sigma, loop.batch, loop.size, loop.steps, k)
     return _Ends(
-        ((times(whole, loop.steps), Adjacency.REPLACE_ONE),),
+        ((whole, Adjacency.REPLACE_ONE),),
         ((cut.run(0, kept), relation),) if kept else (),
         rare=((cut.run(0), relation), loop.steps * cut.crowded),
     )
 
 
 def _subset(sigma: ExactReal, loop: Loop, *, zero: bool) -> _Ends:
-    if not zero and loop.batch == loop.size:
+    k = loop.group
+    if not zero and loop.batch > loop.size - k:
         raise expected(
             "batch_size",
             loop.batch,
-            f"< dataset_size={loop.size} where a record is removed",
-            "A batch has as many records without it.",
+            f"< dataset_size={loop.size}"
+            + (f" - {k - 1}" if k > 1 else "")
+            + f" where {'a record is' if k == 1 else f'{k} records are'} removed",
+            "A batch has as many records without it." if k == 1 else "Batches keep their size.",
         )
     moves = 1 if zero else 2
-    run = times(PoissonSubsampled(Gaussian(sigma, moves), _share(loop)), loop.steps)
+    run = (
+        times(PoissonSubsampled(Gaussian(sigma, moves), _share(loop)), loop.steps)
+        if k == 1
+        else drawn(sigma, loop.batch, loop.size, loop.steps, k, moves=moves)
+    )
     least = ((run, Adjacency.ADD_REMOVE),)
     if not zero:
         return _Ends(least, least)
-    whole = SampledWithoutReplacement(Gaussian(sigma, 2), loop.batch, loop.size)
-    return _Ends(((times(whole, loop.steps), Adjacency.REPLACE_ONE),), least)
+    whole = one_is_drawn(sigma, loop.batch, loop.size, loop.steps, k)
+    return _Ends(((whole, Adjacency.REPLACE_ONE),), least)
 
 
 def _share(loop: Loop) -> ExactReal:

@@ -159,15 +159,17 @@ def _without_replacement(sigma: ExactReal, loop: Loop) -> Scheme:
     k = loop.group
     release = SampledWithoutReplacement(Gaussian(sigma, 2), loop.batch, loop.size)
     alone, always = times(release, loop.steps), times(Gaussian(sigma, 2 * k), loop.steps)
+    together = groups.one_is_drawn(sigma, loop.batch, loop.size, loop.steps, k)
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
         least = groups.drawn(sigma, loop.batch, loop.size, loop.steps, k)
         found: Interval = ask.epsilon(least, delta, adjacency=Adjacency.ADD_REMOVE)
         rule = groups.by_rule(partial(enclosed, alone, Adjacency.REPLACE_ONE), k, delta)
-        upper = min(rule, enclosed(always, Adjacency.REPLACE_ONE, delta).upper)
-        return Interval(found.lower, upper), (
+        both = (enclosed(run, Adjacency.REPLACE_ONE, delta).upper for run in (always, together))
+        return Interval(found.lower, min(rule, *both)), (
             f"Lower end: all other gradients are -C*u for one direction u, those of the {k} "
-            f"records C*u. Upper end: they are replaced one after the other, or are in all batches."
+            "records C*u. Upper end: they are replaced one after the other, are in a batch all or "
+            "none, or in all batches."
         )
 
     records = "one record is replaced" if k == 1 else f"{k} records are replaced, each"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -142,6 +143,46 @@ class TestTheirNames:
         assert less.upper < 1 < more.lower
         composed = ours().compose(theirs.GaussianDpEvent(2.0), 3)
         assert composed.ledger == theirs.SelfComposedDpEvent(theirs.GaussianDpEvent(2.0), 3)
+
+
+@pytest.mark.filterwarnings("ignore")
+class TestTheLibrariesThemselves:
+    """Where they are installed."""
+
+    def test_opacus_trains_and_stores_with_it(self, tmp_path: Path) -> None:
+        torch, engines = pytest.importorskip("torch"), pytest.importorskip("opacus")
+        engine, model = engines.PrivacyEngine(), torch.nn.Linear(2, 2)
+        engine.accountant = OpacusAccountant()
+        records = torch.utils.data.TensorDataset(torch.ones(40, 2), torch.zeros(40).long())
+        model, optimizer, loader = engine.make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            data_loader=torch.utils.data.DataLoader(records, batch_size=10),
+            noise_multiplier=1.1,
+            max_grad_norm=1.0,
+        )
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+        assert engine.accountant.history == [(1.1, 0.25, 4)]
+        exact = _exact("Composed(PoissonSubsampled(Gaussian(1.1), 0.25), 4)")
+        assert engine.get_epsilon(DELTA) == pytest.approx(float(exact.upper), rel=1e-9, abs=0)
+        engine.save_checkpoint(path=tmp_path / "run", module=model)
+        again = engines.PrivacyEngine()
+        again.accountant = OpacusAccountant()
+        again.load_checkpoint(path=tmp_path / "run", module=model)
+        assert again.accountant.history == engine.accountant.history
+
+    def test_jax_privacy_takes_the_configuration(self) -> None:
+        analysis = pytest.importorskip("jax_privacy.accounting.analysis")
+        accountant = analysis.DpsgdTrainingAccountant(JaxPrivacyConfig())
+        run = analysis.DpParams(
+            noise_multipliers=1.1, batch_size=256, num_samples=60000, delta=DELTA
+        )
+        exact = _exact("Composed(PoissonSubsampled(Gaussian(1.1), 256/60000), 7032)")
+        found = accountant.compute_epsilon(7032, run)
+        assert found == pytest.approx(float(exact.upper), rel=1e-7, abs=0)
 
 
 def test_neither_library_is_imported() -> None:

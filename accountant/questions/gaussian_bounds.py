@@ -122,16 +122,7 @@ def gaussian_bounds(
     """
     relation = Adjacency.read(adjacency)
     pairs = profile.worst_pairs(mechanism, relation, None)
-    floor = probability("down_to", down_to)
-    if floor.sign == 0:
-        raise expected("down_to", down_to, "> 0", "A bounded loss has no lower mu at delta = 0.")
-    zero, infinite = Interval.of_exact(0), Interval.of_ball(arb.pos_inf())
-    leak = invert.most([pair.infinity_mass() for pair in pairs])
-    if leak == 1:
-        return GaussianBounds(infinite, infinite, zero, floor, infinite, zero)
-    inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
-    if inverse.lower < 0:
-        raise expected("down_to", down_to, "at most the total variation distance")
+    floor, zero = probability("down_to", down_to), Interval.of_exact(0)
     asked = invert.to_width(pairs, _WIDTH)
     value = functools.cache(lambda at: invert.hockey_stick(asked, ExactReal.of_rational(at)))
 
@@ -140,12 +131,21 @@ def gaussian_bounds(
 
     if all(isinstance(pair, GaussianPair) for pair in pairs):
         mu = guarantees.mu(mechanism, adjacency=relation)
-        met = needed(less(Fraction(0)), Fraction(0)) * (1 - relative_width)
-        enough = profile_of(ExactReal.of_rational(met))(ExactReal.of_rational(0)) < less(
-            Fraction(0)
-        )
-        at_least = Interval.of_exact(met, 20).lower if enough else Decimal(0)
+        at_zero = less(Fraction(0))
+        met = needed(at_zero, Fraction(0)) * (1 - relative_width)
+        needs_it = profile_of(ExactReal.of_rational(met))(ExactReal.of_rational(0)) < at_zero
+        at_least = Interval.of_exact(met, 20).lower if needs_it else Decimal(0)
         return GaussianBounds(mu, mu, zero, floor, Interval(at_least, mu.upper), zero)
+    if floor.sign == 0:
+        raise expected("down_to", down_to, "> 0", "A bounded loss has no lower mu at delta = 0.")
+    infinite = Interval.of_ball(arb.pos_inf())
+    leak = invert.most([pair.infinity_mass() for pair in pairs])
+    if leak == 1:
+        return GaussianBounds(infinite, infinite, zero, floor, infinite, zero)
+    inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
+    if inverse.lower < 0:
+        raise expected("down_to", down_to, "at most the total variation distance")
+    upper = infinite if leak > 0 else least_mu(pairs, relative_width)  # or a refusal, soon
     last = _last(pairs)
     beyond = infinite
     if inverse.upper.is_finite():
@@ -156,7 +156,6 @@ def gaussian_bounds(
         Fraction(inverse.lower) if inverse.lower.is_finite() else _kept_by(leak, value(Fraction(0)))
     )
     lower = _touching(value, end, relative_width, above=False)
-    upper = infinite if leak > 0 else least_mu(pairs, relative_width)
     return GaussianBounds(upper, lower, _regret_of(upper, value, last), *at_floor)
 
 

@@ -84,8 +84,8 @@ QUESTIONS = (
     Question(
         "mu",
         None,
-        "ask for mu of Gaussian DP: exact, or the best above and below (to claim a mu: dpassay "
-        "verify --mu M)",
+        "ask for mu of Gaussian DP: exact, or the best above and below, and above but for a "
+        "delta0 (to claim a mu: dpassay verify --mu M)",
         "guarantees.mu",
     ),
     Question(

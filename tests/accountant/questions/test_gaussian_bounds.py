@@ -140,6 +140,15 @@ def test_a_run_but_for_a_rare_event(text: str) -> None:
     )
 
 
+def test_gaussian_releases_need_their_mu_but_for_a_rare_event() -> None:
+    found = gaussian_bounds(Gaussian(2))
+    assert str(found.upper) == str(found.lower) == "0.5"
+    assert Decimal("0.49999") < found.upper_at_delta0.lower < found.upper_at_delta0.upper == 1 / 2
+    hidden = gaussian_bounds(Gaussian("1e12"))  # its δ is nowhere above δ₀
+    assert float(hidden.upper.upper) == 1e-12
+    assert hidden.upper_at_delta0.lower == 0
+
+
 def test_a_leak_may_be_such_an_event() -> None:
     """A leak of 1e-12 leaves (1 − 1e-12) of randomised response, in which G touches it at ε = 0."""
     found = gaussian_bounds(dpassay.parse("Guaranteed(1, 1e-12)"))

@@ -32,11 +32,16 @@ FLOAT = 3e-10  # relative error of the sums and transforms themselves
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """The masses of P and Q; `cells` says that they are of cells of a line."""
+    """The masses of P and Q; `cells` says that they are of cells of a line.
+
+    `drawn` ones are of draws from P, of a pair that a reflection exchanges: the masses of Q are
+    weights that say little of the other direction, which is alike.
+    """
 
     p: Array
     q: Array
     cells: bool = False
+    drawn: bool = False
 
     def swapped(self) -> Law:
         """Return the law of the other direction."""
@@ -49,6 +54,8 @@ class Law:
     @functools.cached_property
     def mirrored(self) -> bool:
         """Whether both directions are alike."""
+        if self.drawn:
+            return True
         return self.p.ndim == 1 and np.allclose(self.p, self.q[::-1], rtol=1e-9, atol=1e-200)
 
     @functools.cached_property

@@ -61,7 +61,7 @@ _PARTS_STEP = 16
 """M is rounded up to a multiple, so that neighbouring ε share their tables."""
 _COEFFICIENT, _ROW = 2.0, 3.0  # microseconds
 """Microseconds of a coefficient of a jump and of a row of weights, roughly."""
-_PATIENCE, _LONG_PATIENCE = 2e6, 1e7  # microseconds
+_PATIENCE, _LONG_PATIENCE = 2e6, 1.5e7  # microseconds
 """Microseconds up to which exact sums are preferred to a grid; and the same for widths below
 `_FINE`, for which a grid does not replace them."""
 _FINE = Fraction(1, 10**8)
@@ -80,9 +80,11 @@ _MOST_BITS = 1 << 15
 """Most bits of precision, where nearly all digits cancel."""
 _BESIDE_0 = 2.0**-30
 """c instead of 0, where sinh(tc)/c has no ball: Φ is even, and flat there."""
-_BARS = 32
-"""Parts of the range of jumps to which a bar is rounded down, so that neighbouring ε share
-tables."""
+_SHARED = 0.75
+"""Share of the jumps of a table that one question takes at least: with less fewer tables are made,
+and each is longer."""
+_MANY = 7000
+"""Coordinates whose coefficients take twice as long as small ones: they have as many bits."""
 
 
 class Kernel(enum.Enum):
@@ -196,16 +198,24 @@ class _Integral:
         shift = -eps if self.kernel is Kernel.Q else eps
         return ((shift - top) / 2).exp() * total
 
-    def _bar(self) -> tuple[int, int]:
-        """Return the last jump in units that does not count, and a rounded one below it."""
+    def _bar(self, parts: int) -> tuple[int, int]:
+        """Return the last jump in units that does not count, and one below it that others share.
+
+        The latter leaves `_SHARED` to some power of the jumps ≥ 0, so that all small ε share it.
+        """
         bar, on_grid = in_units(self.epsilon, self.unit)
         bar -= self.at_least and on_grid
-        step = max(1, _reach(self.groups) // _BARS)
-        return bar, bar // step * step
+        reach = _reach(self.groups)
+        if bar >= reach:
+            return bar, bar
+        power = math.floor(math.log((reach - bar) / (reach + 1)) / math.log(_SHARED))
+        below = min(reach - math.ceil((reach + 1) * _SHARED**power), bar)
+        long = _count_jumps(self.groups, below) * parts > MAX_TERMS
+        return bar, bar if long else below
 
     def _exact(self, parts: int) -> arb:
         """Return the terms m < M."""
-        bar, below = self._bar()
+        bar, below = self._bar(parts)
         jumps, terms = _terms(self.groups, self.kernel, parts, below, ctx.prec)
         start = bisect_right(jumps, bar)
         half, eps, total = self.unit.ball() / 2, self.epsilon.ball() / 2, arb(0)
@@ -344,7 +354,8 @@ def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: in
     if terms > MAX_TERMS:
         raise too_long(float(terms))
     build = _ROW * jumps * sum(count for _, count in groups[1:])
-    return Plan(line, whole, lost, _COEFFICIENT * terms + build * (1 + whole / 64))
+    slower = 1 + sum(count for _, count in groups) / _MANY
+    return Plan(line, whole, lost, slower * (_COEFFICIENT * terms + build * (1 + whole / 64)))
 
 
 def _lost(

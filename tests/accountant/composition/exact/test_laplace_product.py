@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from accountant.composition.exact.laplace_product import of_distances
 from accountant.composition.exact.laplace_product_sums import Kernel, Plan, _Integral, choose
 from accountant.composition.product import Product
 from accountant.core.pair import Tails
-from accountant.mechanisms import LaplaceVector
+from accountant.mechanisms import Composed, Laplace, LaplaceVector
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import enclose
 from accountant.questions import profile
@@ -158,3 +159,12 @@ def test_forty_shifts_on_a_grid_to_nine_digits() -> None:
     found = profile.delta(LaplaceVector(1, shifts), 3, relative_width=narrow)
     assert found.relative_width is not None
     assert found.relative_width <= narrow
+
+
+def test_a_grid_answers_where_the_coefficients_are_long() -> None:
+    """They have as many bits as there are releases: such a sum took more than a minute."""
+    began = time.process_time()
+    found = profile.epsilon(Composed(Laplace(scale=20000), 100_000), "1e-5")
+    assert time.process_time() - began < 20
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**6)

@@ -10,26 +10,31 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from flint import arb
 
 from accountant import notation
-from accountant.budget.calibration import Calibration, best
+from accountant.budget.calibration import (
+    Calibration,
+    best,
+    class_of,
+    noise_arguments,
+    schedule_factors,
+    with_adjacency,
+)
 from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
-from accountant.core.validate import exact_list, integer, probability, rational
+from accountant.core.validate import integer, probability, rational
 from accountant.errors import (
     DpassayError,
     InvalidInputError,
     NotApplicableError,
     UndecidedError,
     expected,
-    suggestion,
 )
-from accountant.mechanisms import DESCRIPTIONS
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers import solve
@@ -59,8 +64,8 @@ _STALLED_STEPS = 24
 """Steps over which the excess must change, or more noise is taken to be of no use."""
 _STALLED = 1e-6
 """Relative change of the excess below which it has not changed: some tend to a limit."""
-_SHARE_OF_WIDTH = 16
-"""How much finer than the noise the excess is asked for: its sign is clear near the root."""
+_SHARE_OF_WIDTH, _WIDEST = 16, Fraction(1, 16)
+"""How much finer than it changes the excess is asked for, and the least: then its sign is clear."""
 _BEND = 0.05
 """Relative change of two slopes up to which a power law is followed for several doublings."""
 _FLAT = 1e-3
@@ -140,20 +145,20 @@ def calibrate(
     if objection := target.objection():
         raise InvalidInputError(objection)
     digits = integer("digits", digits, least=1)
-    kind, relation = _class_of(name), Adjacency.read(adjacency)
+    kind, relation = class_of(name), Adjacency.read(adjacency)
     count = integer("count", count, least=1)
     families = [
         _Family(
             kind,
             each,
-            _with_adjacency(kind.__name__, fixed, relation),
+            with_adjacency(kind.__name__, fixed, relation),
             target,
             relation,
             count,
             probability("sampling_prob", sampling_prob),
-            _factors(schedule),
+            schedule_factors(schedule),
         )
-        for each in _arguments(kind, target, argument)
+        for each in noise_arguments(kind, target, argument)
     ]
     width = None if relative_width is None else rational("relative_width", relative_width)
     found: list[Calibration] = []
@@ -169,18 +174,6 @@ def calibrate(
     if not found:
         raise refusals[0]
     return best(found) if len(families) > 1 else found[0]
-
-
-def _arguments(kind: type[Mechanism], target: Target, argument: str | None) -> list[str]:
-    """Return the noise arguments to calibrate: one, or two to choose from."""
-    known = [name for name in (kind.noise_argument, kind.gaussian_noise_argument) if name]
-    if argument is not None:
-        if argument not in known:
-            raise expected("argument", argument, f"in {known}")
-        return [argument]
-    if isinstance(target, EpsilonDelta) and target.delta.sign == 0:
-        return known[:1]
-    return known[-1:] if isinstance(target, Mu) else known
 
 
 def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibration:
@@ -200,10 +193,13 @@ def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibra
             return family.searched(widths[0], None, min(digits, _digits(widths[0])))
     found = None
     for each in (max(_COARSE, width), width) if width else reversed(widths):
-        if found and (COMPOSED_WIDTH < usual > each != width or not family.resolves(found, each)):
+        if found and COMPOSED_WIDTH < usual > each != width:
+            break
+        near = family.near(found, each) if found else family.start(each)
+        if near is None:
             break
         try:
-            found = family.searched(each, found, min(digits, _digits(each)))
+            found = family.searched(each, found, min(digits, _digits(each)), near)
         except UndecidedError:
             if found is None or each == width:
                 raise
@@ -217,49 +213,25 @@ def _digits(width: Fraction) -> int:
     return max(1, len(str(width.denominator // width.numerator)) - 1)
 
 
+def _width(relative_width: Fraction, steepness: int = 1) -> Fraction:
+    """Return how finely an excess is asked for that changes so many times as fast as the noise."""
+    return min(steepness * relative_width / _SHARE_OF_WIDTH, _WIDEST)
+
+
 def _ends(known: Calibration) -> solve.Bracket:
     """Return the ends of the least noise, which were proved to be on both sides of it."""
     return Fraction(known.least.lower), Fraction(known.least.upper)
 
 
-def _class_of(name: str | type[Mechanism]) -> type[Mechanism]:
-    if isinstance(name, Mechanism) or (isinstance(name, str) and "(" in name):
-        outer = str(name).partition("(")[0]
-        remedy = f"Its noise is to be found: give {outer!r}, and its other arguments by name."
-        if outer in ("Composed", "PoissonSubsampled"):
-            remedy = "Name what has the noise, such as 'Gaussian', with count=…, sampling_prob=…."
-        remedy += " For how often this one fits: dpassay calibrate --find count."
-        raise expected("name", name, "to be the name of a mechanism", remedy)
-    if isinstance(name, str):
-        if name not in DESCRIPTIONS:
-            raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")
-        name = DESCRIPTIONS[name]
-    if not isinstance(name, type):
-        raise expected("name", name, "to be the name of a mechanism, or its class")
-    if not issubclass(name, Mechanism):
-        raise InvalidInputError(f"{name.__name__} is not a mechanism; it has no noise.")
-    if name.noise_argument is None:
-        raise NotApplicableError(
-            f"{name.__name__} has no single argument that sets its noise, so there is nothing to "
-            "calibrate. For several releases, or samples, name what is inside, such as Gaussian, "
-            "with count=… and sampling_prob=… (--count, --sampling-prob)."
-        )
-    return name
+class _Near(NamedTuple):
+    """What is known of an excess near its root."""
 
-
-def _factors(schedule: Sequence[Number]) -> tuple[ExactReal, ...]:
-    """Return the factors of a schedule, one for no schedule."""
-    factors = exact_list("schedule", schedule) if schedule else (ExactReal.of_rational(1),)
-    for index, factor in enumerate(factors):
-        if factor.sign <= 0:
-            raise expected(f"schedule[{index}]", factor, "> 0")
-    return factors
-
-
-def _with_adjacency(name: str, fixed: dict[str, Any], relation: Adjacency | None) -> dict[str, Any]:
-    """Pass the relation on to a mechanism that is made for one."""
-    asked = relation is not None and "adjacency" in notation.argument_names(name)
-    return {"adjacency": relation, **fixed} if asked else fixed
+    steepness: int
+    """How many times as fast as the noise it changes, at least 1."""
+    guess: Fraction
+    """About where it is 0."""
+    width: Fraction
+    """The relative distance of points whose signs may be told."""
 
 
 @final
@@ -310,29 +282,60 @@ class _Family:
         return self._calibration(found.least, point, whole, found.achieved(self.pairs(whole)))
 
     def searched(
-        self, relative_width: Fraction, coarser: Calibration | None, digits: int
+        self,
+        relative_width: Fraction,
+        coarser: Calibration | None,
+        digits: int,
+        near: _Near | None = None,
     ) -> Calibration:
         """Enclose the least noise, inside what is known of it, and certify so many digits."""
-        width = relative_width / _SHARE_OF_WIDTH
-        between = self.bracket(width) if coarser is None else _ends(coarser)
-        enclosure = solve.root(
-            partial(self.signed_excess, width=width), between, relative_width=relative_width
-        )
+        width = _width(relative_width, near.steepness if near else 1)
+        excess, enclosure = partial(self.signed_excess, width=width), None
+        if near:
+            enclosure = solve.beside(excess, near.guess, relative_width=near.width)
+        if enclosure is None:
+            between = self.bracket(width) if coarser is None else _ends(coarser)
+            enclosure = solve.root(excess, between, relative_width=relative_width)
         point = self.rounded(enclosure, digits, width)
         whole = self.whole(point)
         return self._calibration(enclosure, point, whole, self.target.met(whole, self.relation))
 
-    def resolves(self, known: Calibration, relative_width: Fraction) -> bool:
-        """Whether the excess is narrow enough to tell points of this relative distance apart."""
+    def near(self, known: Calibration, relative_width: Fraction) -> _Near | None:
+        """Return how the excess falls between two ends, None where it is not told so finely."""
         low, high = _ends(known)
-        width = relative_width / _SHARE_OF_WIDTH
-        ends = (ExactReal.of_rational(end) for end in (low, high))
+        apart = (high - low) / abs(low)
+        if not apart:
+            return None
+
+        def values(width: Fraction) -> list[arb]:
+            ends = (ExactReal.of_rational(end) for end in (low, high))
+            with ctx.workprec(_SEARCH_PRECISION):
+                return [self.signed_excess(end, width) for end in ends]
+
+        steep, narrow = 1, Fraction(0)
+        for asked in (min(apart, _WIDEST), None):
+            width = asked or _width(relative_width, steep)
+            found = values(width)
+            first, last = (float(value.mid()) for value in found)
+            fall = (first - last) / float(apart)
+            if not 0 < fall < math.inf:
+                return None
+            steep = max(1, math.floor(fall))
+            reached = max(float(value.rad()) for value in found)
+            widest = reached / fall / float(relative_width)
+            narrow = relative_width / (4 if widest < 1 / 8 else 1)
+            if widest < 1 / 8 or reached > width:  # enough, or all that there is
+                break
+        share = Fraction(min(max(first / (first - last), 0.0), 1.0))
+        return _Near(steep, low + (high - low) * share, narrow) if widest < 1 / 2 else None
+
+    def start(self, relative_width: Fraction) -> _Near:
+        """Return the same from values as coarse as the noise is asked for."""
         with ctx.workprec(_SEARCH_PRECISION):
-            first, second = (self.signed_excess(end, width) for end in ends)
-        if not (first.is_finite() and second.is_finite()):
-            return False
-        slope = abs(first.mid() - second.mid()) * abs(float(low)) / float(high - low)
-        return bool(max(first.rad(), second.rad()) < slope * float(relative_width) / 2)
+            between = self.bracket(min(relative_width, _WIDEST))
+            rough = partial(self.signed_excess, width=min(relative_width, _WIDEST))
+            bits = math.ceil(64 / relative_width).bit_length()
+            return _Near(1, solve.approximate(rough, *between, bits), relative_width / 4)
 
     def _calibration(
         self, least: Interval, point: ExactReal, whole: Mechanism, achieved: dict[str, Interval]

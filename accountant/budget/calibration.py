@@ -1,4 +1,4 @@
-"""What a calibration answers."""
+"""What a calibration is asked, and what it answers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-from accountant.budget.target import Target
+from accountant import notation
+from accountant.budget.target import EpsilonDelta, Mu, Target
+from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
-from accountant.numbers.exact import floats_in_short
+from accountant.core.validate import exact_list
+from accountant.errors import InvalidInputError, NotApplicableError, expected, suggestion
+from accountant.mechanisms import DESCRIPTIONS
+from accountant.numbers.exact import ExactReal, Number, floats_in_short
 from accountant.numbers.interval import Interval
 from accountant.questions.utility import mean_squared_error
 
@@ -67,3 +72,56 @@ def best(found: Sequence[Calibration]) -> Calibration:
     first = found[order[0]]
     more = f"; {first.reason}" if first.reason else ""
     return replace(first, reason=f"mean squared error {said}{more}")
+
+
+def class_of(name: str | type[Mechanism]) -> type[Mechanism]:
+    """Return the class of a mechanism that has a noise argument."""
+    if isinstance(name, Mechanism) or (isinstance(name, str) and "(" in name):
+        outer = str(name).partition("(")[0]
+        remedy = f"Its noise is to be found: give {outer!r}, and its other arguments by name."
+        if outer in ("Composed", "PoissonSubsampled"):
+            remedy = "Name what has the noise, such as 'Gaussian', with count=…, sampling_prob=…."
+        remedy += " For how often this one fits: dpassay calibrate --find count."
+        raise expected("name", name, "to be the name of a mechanism", remedy)
+    if isinstance(name, str):
+        if name not in DESCRIPTIONS:
+            raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, DESCRIPTIONS)}")
+        name = DESCRIPTIONS[name]
+    if not isinstance(name, type):
+        raise expected("name", name, "to be the name of a mechanism, or its class")
+    if not issubclass(name, Mechanism):
+        raise InvalidInputError(f"{name.__name__} is not a mechanism; it has no noise.")
+    if name.noise_argument is None:
+        raise NotApplicableError(
+            f"{name.__name__} has no single argument that sets its noise, so there is nothing to "
+            "calibrate. For several releases, or samples, name what is inside, such as Gaussian, "
+            "with count=… and sampling_prob=… (--count, --sampling-prob)."
+        )
+    return name
+
+
+def schedule_factors(schedule: Sequence[Number]) -> tuple[ExactReal, ...]:
+    """Return the factors of a schedule, one for no schedule."""
+    factors = exact_list("schedule", schedule) if schedule else (ExactReal.of_rational(1),)
+    for index, factor in enumerate(factors):
+        if factor.sign <= 0:
+            raise expected(f"schedule[{index}]", factor, "> 0")
+    return factors
+
+
+def with_adjacency(name: str, fixed: dict[str, Any], relation: Adjacency | None) -> dict[str, Any]:
+    """Pass the relation on to a mechanism that is made for one."""
+    asked = relation is not None and "adjacency" in notation.argument_names(name)
+    return {"adjacency": relation, **fixed} if asked else fixed
+
+
+def noise_arguments(kind: type[Mechanism], target: Target, argument: str | None) -> list[str]:
+    """Return the noise arguments to calibrate: one, or two to choose from."""
+    known = [name for name in (kind.noise_argument, kind.gaussian_noise_argument) if name]
+    if argument is not None:
+        if argument not in known:
+            raise expected("argument", argument, f"in {known}")
+        return [argument]
+    if isinstance(target, EpsilonDelta) and target.delta.sign == 0:
+        return known[:1]
+    return known[-1:] if isinstance(target, Mu) else known

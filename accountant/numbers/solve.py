@@ -140,10 +140,12 @@ def beside(function: Function, guess: Fraction, *, relative_width: Fraction) -> 
             return _hull(lower, upper, bits)
         if not (first.is_finite() and second.is_finite() and first > second):
             return None
-        move = slack * fraction(((first + second) / (first - second)).mid())
+        middle, fall = first.mid() + second.mid(), first.mid() - second.mid()
+        move = slack * fraction((middle / fall).mid())
         if abs(move) > abs(guess) * _NEAR:
             return None
-        guess += move // slack * slack
+        grid = slack if abs(move) >= slack else slack / 8  # between unclear ends it is centred
+        guess += move // grid * grid
     return None
 
 

@@ -142,11 +142,7 @@ def _with_a_number(noise: Noise, t: Any) -> Pair:
                 {"law": "laplace-product", "distances": [each] * k},
             ]
         elif law == "DiscreteLaplace":
-            one = {
-                "law": "discrete-laplace",
-                "scale": noise["scale"],
-                "shift": noise["sensitivity"],
-            }
+            one = _moved_noise({"shift": noise["sensitivity"], "distance": each})
             laws = [one, {"law": "product", "factors": [one], "counts": [k]}]
         else:
             raise ValueError(f"the value of {law} noise")

@@ -113,9 +113,9 @@ class ReportNoisyMax(Choice):
         """Require noise of which the number is known to reveal little, on integers if discrete."""
         if self._is_discrete and not _is_integer(self.sensitivity):
             raise expected("sensitivity", self.sensitivity, "to be an integer for this noise")
-        remedy = "Use Gumbel, Laplace, DiscreteLaplace or Gaussian noise."
         if self.returns == "value" and self.noise == "Exponential":
-            raise expected("noise", self.noise, "to be another noise for a value", remedy)
+            named = "to be Gumbel, Laplace, DiscreteLaplace or Gaussian where returns='value'"
+            raise expected("noise", self.noise, named)
 
     @property
     def _is_one_noise(self) -> bool:

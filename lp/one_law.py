@@ -9,11 +9,10 @@ law is δ_k for C_k ≤ C ≤ C_{k−1} and some δ^(m) for C ≤ C_D.
 
 **Theorem.** The optimum over all laws is that of one law if and only if K is at least
 
-    2k + 1  for C_k ≤ C < C_{k−1} and k < D,   2D  for C_D < C < C_{D−1},   D + 1  for C < C_D
+    2k + 1  for C_k ≤ C < C_{k−1} and k < D,   2D  for C_D < C < C_{D−1},   D + 1  for C < C_D,
+    and for C = C_D: 2 if E = 1 or D = 1, else D.
 
-(D ≥ 2; at C = C_D at most D + 1, and fewer in the cases solved). So 2D counts, N = 3D − 1, are
-always enough. "Only if" is proved for C < C_D where one δ^(m) alone is the largest; the 36 ties of
-two that were solved, D ≤ 6, agree.
+So 2D counts, N = 3D − 1, are always enough. One count alone has δ = 0.
 
 **Enough.** Let e_i(z) = p_i(z) − v_z, f_i(z) = p_i(−z) − v_z for z ≥ 1. An output is compared with
 the neighbour for which the error is smaller: e_i(z) ≥ e_{i+1}(z − 1)/E, so e_i(z) ≥ 0 if i + z < K,
@@ -38,6 +37,13 @@ and f_i(z) ≥ 0 if z ≤ i.
     linear in r with slope y_i = E y_{i+1} − μ_i, and exceeds that line by E^{D−m−i} A_{D−m} > 0 at
     r = D − m − i; y_{D−m} = 1, y_i ≥ B_i for i > m, and y_m = E^{D−2m−1}(E − B_{m+1}) ≥ 0. q_m = r,
     q_i ≥ r A_i, q_{D−m} ≥ 2(m + 1) − r > 0, and then q_i = E q_{i−1}(r − 1) ends with q_D = 0.
+(4) C = C_D. Let e, f be excesses over δ_D P_{D+1−|z|}, so e_i(z) ≤ E e_{i−1}(z + 1) − (δ_D − δ) for
+    z ≥ 0, i ≥ 1. Their masses and means are 0: δ ≥ δ_D if weights w_i(z) ≥ 0, not all 0, of these
+    make up Σ (λ_i − μ_i z) e_i(z), z ≥ 1, with λ, μ as in (3). For E = 1, K = 2: w_1(z) = 2z + 1,
+    λ = 1, μ_0 = 2. For K = D ≥ 2: a_0 = a_D = 0, and the other a_i ≥ 0 in turn with E a_{i+1} +
+    a_{D−1−i} = a_i + E a_{D−i} + E^{−i} − E^{i+1−D}, plus 1 for i = 0, for i < D − 1 − i; μ_0 = 1
+    = −μ_{D−1}, μ = 0 between, λ_i = a_i − E a_{i+1} + E^{−i}, less 1 for i = D − 1; w_i(z) = a_i +
+    zE^{−i} for z ≤ D − i, a_i + (D − i)E^{−i} + (z + i − D)E^{D−1−i} beyond, i ≥ 1.
 
 **Needed.** Else the copies of the optimal law can be moved, by little, so that all masses fall
 below 1 − η (in (3): rise above it) by one amount, the means stay 0 and no tight comparison suffers.
@@ -47,9 +53,26 @@ solution.
     E^j/D, and mirror this in the law k − 1 − j. The means stay 0, and every mass falls, as k − j <
     D; p(±D) is below δ, and may be raised until all fall by the same.
 (2) k = D, K = 2D − 1. The same from the law D − 1 on, which lowers p(D) and p(−D) by t.
-(3) K = D. By Farkas' lemma it can be moved unless λ, μ as in (3) above exist, now with D laws. The
-    same equations then hold on m..D − 1 − m at both ends: the walk with nothing at its ends. So λ =
-    0.
+(3) K = D ≥ 2. As BδP_{D+1−z} falls and E^z C + BδP_z rises with z, two δ^(m) at most are largest:
+    those of m − 1 and m, where 1 ≤ m ≤ D/2. (If it is one, of m ≥ 1 or of 0, take this m or m = 1.)
+    Only the comparisons in (3) above are tight, and both for z = m. By Farkas' lemma the copies can
+    be moved unless λ, μ as there exist, of any sign but Σλ > 0, with D laws. Let a_i, b_i ≥ 0 be
+    the weights of the outward and of the inward comparison of e_i(m), a'_i, b'_i those of f_i(m):
+    A = a + b, B = a' + b'. The law 0 has nothing before it, so
+        E^r a_r = Σ_{j<r} E^j ((r − j)μ_j − A_j),  r ≤ D − m,    a_0 = 0,
+        E^r b'_r = Σ_{j<r} E^j ((r − j)μ_j − B_j),  r < m,       b'_0 = 0.
+    For r = 1, …, m − 1 in turn μ_{r−1} ≥ A_{r−1}, B_{r−1} ≥ 0, but B = A + 2mμ: they are 0. Let l =
+    m − 1, h = D − m; a_l = b'_l = 0, λ = μ = 0 outside l..h. M_i = Σ_{j≤i} E^{j−i} μ_j is b_i + E
+    a_{i+1} for i < h, so M_i ≥ b_i ≥ 0; its mirror image M' is ≥ 0 for i > l, and M_i + M'_i =
+    (M_{i−1} + M'_{i+1})/E for l < i < h. Their sum gives M_{h−1} ≤ M_l. And 2mM_l ≤ A_l + 2mμ_l =
+    B_l = a'_l ≤ M'_{l+1}/E = M_{h−1}/E. So M_l = M_{h−1} = 0: all of l and h is 0, as are a_{l+1},
+    b'_{l+1}, and the same holds for l + 1..h − 1, and so on; where l = h, a = b = 0. So λ = 0.
+(4) C = C_D, E > 1, K = D − 1 ≥ 2. Only the comparisons in (4) above are tight: there are laws for a
+    smaller δ unless w, λ, μ as there exist. Let a_i = w_i(0), a_0 = a_K = 0, M as in (3). That w_0
+    = 0 means E a_{i+1} = a_i + M_i − λ_i for i < K and M_{K−1} = 0; so w_i(z) = a_i + zM_{i−1}/E.
+    As λ_i = λ_{K−1−i}, S_i = E a_i + a_{K−i} ≥ 0 has S_{i+1} ≤ E S_i + M_i − M_{K−1−i}; and M_i +
+    M_{K−1−i} = (M_{i−1} + M_{K−2−i})/E. By induction S_{i+1} ≤ M_i and M_{K−1−i} ≥ E M_{i−1}, so M
+    ≥ 0; the sum over i is ΣM = ΣM/E, so M = 0, S = 0 and w = 0.
 """
 
 from __future__ import annotations
@@ -63,18 +86,21 @@ from lp.problem import CountNoiseProblem, Value, to_fmpq
 def counts_for_one_law(problem: CountNoiseProblem) -> int | None:
     """Return K: over K or more consecutive counts n ≥ D one law has the least δ of single outcomes.
 
-    Over fewer counts n ≥ D laws that differ by count have a smaller δ, but for the one C = C_D,
-    where fewer may be enough. None where balls do not tell C from a crossover C_k.
+    Over fewer counts n ≥ D laws that differ by count have a smaller δ. None where balls do not
+    tell C from a crossover C_k.
     """
     noise = CountNoise(problem.exponential(), to_fmpq(problem.eta), problem.support)
-    for k in range(1, problem.support + 1):
+    last = problem.support
+    for k in range(1, last + 1):
         end = noise.crossover(k)
         tie = isinstance(end, fmpq) and end == noise.c
-        if _below(end, noise.c) or (tie and k < problem.support):
-            return min(2 * k + 1, 2 * problem.support)
-        if not (tie or _below(noise.c, end)):
+        if _below(end, noise.c) or (tie and k < last):
+            return min(2 * k + 1, 2 * last)
+        if tie:
+            return 2 if noise.ratio == 1 else max(2, last)
+        if not _below(noise.c, end):
             return None
-    return problem.support + 1
+    return last + 1
 
 
 def _below(a: Value, b: Value) -> bool:

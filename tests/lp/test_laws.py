@@ -11,11 +11,12 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accountant.mechanisms.counting.count_noise_law import CountNoise
 from lp.count_noise import optimal_count_noise
 from lp.example import two_point_law
 from lp.laws import Law
 from lp.one_law import counts_for_one_law
-from lp.problem import CountNoiseProblem
+from lp.problem import CountNoiseProblem, to_fmpq
 from lp.reference import ReferenceModel
 from lp.weights import mixture_weights
 from verify.cli import main
@@ -35,6 +36,18 @@ def least(problem: CountNoiseProblem, counts: int) -> Fraction | None:
     ).exact
 
 
+def needed(problem: CountNoiseProblem) -> int:
+    """The number of counts that the theorem names, found to be enough, and one less too few."""
+    counts, one = counts_for_one_law(problem), optimal_count_noise(problem).exact
+    assert one is not None
+    assert counts is not None
+    assert least(problem, counts) == one
+    fewer = least(problem, counts - 1)
+    assert fewer is not None
+    assert fewer < one
+    return counts
+
+
 def crossover(ratio: Fraction, k: int) -> Fraction:
     """C_k = P_{k+1}/A_k."""
     zero = Fraction(0)
@@ -45,22 +58,35 @@ def crossover(ratio: Fraction, k: int) -> Fraction:
 @given(
     st.fractions(1, 5, max_denominator=4),
     st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=100),
-    st.integers(2, 4),
+    st.integers(1, 4),
 )
 @settings(max_examples=25)
 def test_one_law_is_optimal_from_this_number_of_counts_on(
     ratio: Fraction, eta: Fraction, support: int
 ) -> None:
-    problem = CountNoiseProblem(ratio=ratio, eta=eta, support=support)
-    counts, one = counts_for_one_law(problem), optimal_count_noise(problem).exact
-    assert one is not None
-    assert counts is not None
-    assert counts <= 2 * support
-    assert least(problem, counts) == one
-    fewer = least(problem, counts - 1)
-    assert fewer is not None
-    if 2 * eta / (1 - eta) != crossover(ratio, support):
-        assert fewer < one
+    assert needed(CountNoiseProblem(ratio=ratio, eta=eta, support=support)) <= 2 * support
+
+
+@pytest.mark.parametrize("support", range(1, 6))
+@pytest.mark.parametrize("ratio", [Fraction(1), Fraction(11, 10), Fraction(3)])
+def test_one_law_at_the_last_crossover(ratio: Fraction, support: int) -> None:
+    c = crossover(ratio, support)
+    problem = CountNoiseProblem(ratio=ratio, eta=c / (2 + c), support=support)
+    assert needed(problem) == (2 if ratio == 1 else max(2, support))
+
+
+@pytest.mark.parametrize(("support", "m"), [(2, 1), (3, 1), (4, 1), (4, 2), (5, 1), (5, 2)])
+@pytest.mark.parametrize("ratio", [Fraction(1), Fraction(11, 10), Fraction(3)])
+def test_one_law_where_two_bounds_are_equal(ratio: Fraction, support: int, m: int) -> None:
+    noise = CountNoise(to_fmpq(ratio), fmpq(1, 2), support)
+    slack = noise.powers[m] / (noise.plain[support + 1 - m] - noise.plain[m])  # Bδ/C
+    tail = noise.descending[m] + noise.descending[support - m]
+    c = 1 / (noise.plain[m + 1] - 1 + slack * tail)
+    assert isinstance(c, fmpq)
+    noise = CountNoise(to_fmpq(ratio), c / (2 + c), support)
+    assert noise.missing_bound(m) == noise.missing_bound(m - 1) == noise.optimal_delta
+    eta = Fraction(str(noise.eta))
+    assert needed(CountNoiseProblem(ratio=ratio, eta=eta, support=support)) == support + 1
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -69,8 +95,8 @@ def test_the_number_changes_at_the_crossovers(k: int) -> None:
     found = []
     for c in (at * Fraction(99, 100), at, at * Fraction(101, 100)):
         problem = CountNoiseProblem(ratio=2, eta=c / (2 + c), support=3)
-        found.append(counts_for_one_law(problem))
-    assert found == {1: [5, 3, 3], 2: [6, 5, 5], 3: [4, 4, 6]}[k]
+        found.append(needed(problem))
+    assert found == {1: [5, 3, 3], 2: [6, 5, 5], 3: [4, 3, 6]}[k]
 
 
 def test_a_tie_of_balls_has_no_number_and_other_balls_have_one() -> None:

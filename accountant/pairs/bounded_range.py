@@ -165,16 +165,12 @@ def _two_sided(grid: _Grid, count: int) -> _Step:
     return _steps(grid, count)[0].two_sided(grid.gap, grid.m)
 
 
-@final
 @dataclass(frozen=True)
-class BoundedRangeProduct(MirroredPair):
-    """All pairs of `count` selections whose losses lie in intervals of length t: H between bounds.
+class Selections(MirroredPair):
+    """All pairs of `count` selections whose losses lie in intervals of length t.
 
     Divergences are exact: those of releases add up, and each has the largest there is.
     """
-
-    law_name = "bounded-range-product"
-    only_bounded: ClassVar = True
 
     length: ExactReal
     count: int
@@ -183,6 +179,31 @@ class BoundedRangeProduct(MirroredPair):
     def one(self) -> BoundedRangePair:
         """The pairs of one selection."""
         return BoundedRangePair(self.length)
+
+    def renyi(self, order: arb) -> arb:
+        """Return k times the largest of one release."""
+        return self.count * self.one.renyi(order)
+
+    def kullback_leibler(self) -> arb:
+        """Return k times the largest of one release."""
+        return self.count * self.one.kullback_leibler()
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return kt."""
+        return ExactReal.of_rational(self.count) * self.length
+
+    def rho_bound(self) -> arb:
+        """Return kt²/8."""
+        return self.count * self.one.rho_bound()
+
+
+@final
+@dataclass(frozen=True)
+class BoundedRangeProduct(Selections):
+    """All of them, each chosen after the results of the former: H between bounds."""
+
+    law_name = "bounded-range-product"
+    only_bounded: ClassVar = True
 
     @property
     def _grid(self) -> _Grid:
@@ -272,22 +293,6 @@ class BoundedRangeProduct(MirroredPair):
         near = self.count * _ROUNDING, self.count * _ROUNDING * _DIFFERENCE
         above, below = (arb(value, value * near[0] + near[1]) for value in (p, q))
         return Tails(above, 1 - above, below, 1 - below)
-
-    def renyi(self, order: arb) -> arb:
-        """Return k times the largest of one release."""
-        return self.count * self.one.renyi(order)
-
-    def kullback_leibler(self) -> arb:
-        """Return k times the largest of one release."""
-        return self.count * self.one.kullback_leibler()
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return kt."""
-        return ExactReal.of_rational(self.count) * self.length
-
-    def rho_bound(self) -> arb:
-        """Return kt²/8."""
-        return self.count * self.one.rho_bound()
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidates whose scores rise."""

@@ -91,6 +91,12 @@ MECHANISMS = {
     "epochs": times("RandomAllocation(Gaussian(2), 100)", 2),
     "exponential": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
     "selections": times("ExponentialMechanism(epsilon=1)", 4),
+    "selections-fixed": times("ExponentialMechanism(epsilon=1)", "4, adaptive=False"),
+    "selections-inside": f"Composed(mechanism=[{times('ExponentialMechanism(epsilon=1)', 3)}, "
+    "ExponentialMechanism(epsilon=1)])",
+    "selections-of-both": f"Composed({times('ExponentialMechanism(epsilon=1)', 2)}, 2, "
+    "adaptive=False)",
+    "selections-300": times("ExponentialMechanism(epsilon=1)", 300),
     "top": "TopSelections(epsilon='1/2', selected=3)",
     "shot": "TopSelections(epsilon='1/2', selected=3, noise='Laplace')",
     "tested": "ProposeTestRelease(test_scale=2, threshold='61/2', scale=2)",
@@ -286,6 +292,8 @@ FORGED: list[tuple[str, Callable[[Data], Data]]] = [
     ("dp laplace-40 both 3 0.02", _value(4)),
     ("dp listed-samples both 1 0.01", _everywhere("count=12", "count=13")),
     ("dp listed-samples both 1 0.01", _value(4)),
+    ("dp selections-fixed - 1 0.1455", _everywhere(", adaptive=False", "")),
+    ("dp selections-of-both - 1 0.15", _everywhere(", adaptive=False", "")),
     ("renyi training both 8 2", _value(30)),
     ("dp allocation both 1 1e-2", _law),
     ("mu three-and-step both 3.1", _in_claim(mu="3")),

@@ -67,12 +67,12 @@ def _largest_loss(pair: Pair) -> arb:
 def _above(pair: Pair, bounds: Bounds) -> arb:
     """Return a μ that is enough, +∞ where none is known."""
     from accountant.pairs.between import Between
-    from accountant.pairs.bounded_range import BoundedRangeProduct
+    from accountant.pairs.bounded_range import Selections
 
     enough = of_loss(_largest_loss(pair))
     if isinstance(pair, Between):
         return enough.min(_above(pair.most, bounds))
-    if isinstance(pair, BoundedRangeProduct):
+    if isinstance(pair, Selections):
         return enough.min(arb(pair.count).sqrt() * _above(pair.one, bounds))
     if isinstance(pair, Product) and pair.is_product:
         if is_laplace(pair) and sum(count for _, count in pair.factors) <= _FEW:

@@ -6,6 +6,7 @@ is to add its file, and its name to the list below.
 
 from verify.checker.declared.above_threshold import ABOVE_THRESHOLD, SHORT_STREAM
 from verify.checker.declared.exponential import BOUNDED_RANGE, EXPONENTIAL
+from verify.checker.declared.fixed_selections import FIXED_SELECTIONS
 from verify.checker.declared.gumbel_value import GUMBEL_VALUE
 from verify.checker.declared.k_norm import K_NORM
 from verify.checker.declared.law import DeclaredLaw
@@ -40,6 +41,7 @@ BY_MECHANISM = {law.mechanism: law for law in _ALL}
 _LAWS = (
     BOUNDED_RANGE,
     DISCRETE_MAXIMA,
+    FIXED_SELECTIONS,
     GUMBEL_VALUE,
     LAPLACE_MAXIMA,
     ONE_ANSWER,

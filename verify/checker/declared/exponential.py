@@ -95,7 +95,7 @@ EXPONENTIAL = DeclaredLaw(
 
 _POINTS, _MOST, _LEAST = 1500, 150, 8
 """Of all releases, a few seconds; most and least of one."""
-_MOST_RELEASES = 200
+MOST_RELEASES = 200
 """More take minutes."""
 _WRONG = 2.0**-40
 """Relative error of one step."""
@@ -163,7 +163,7 @@ def _rows(t: float, k: int) -> tuple[int, _Row, _Row]:
 def _between(pair: Pair, x: float) -> tuple[float, float]:
     """Return bounds at eps = x >= 0: a chord from above, from below chords on both sides go on."""
     k, t = int(pair["count"]), float(ball(pair["length"]))
-    if k > _MOST_RELEASES or not _SHORTEST <= t <= _LONGEST:
+    if k > MOST_RELEASES or not _SHORTEST <= t <= _LONGEST:
         raise UnknownError(f"the composition of {k} exponential mechanisms with epsilon {t}")
     n, low, high = _rows(t, k)
     moved = k * t * _MOVED

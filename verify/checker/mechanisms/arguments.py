@@ -114,7 +114,11 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "matrix": Argument(each(each(both(rational, not_negative)))),
         "neighbours": Argument(optional(each(each(integer(0)))), None),
     },
-    "Composed": {"mechanism": Argument(mechanisms), "count": _STEP},
+    "Composed": {
+        "mechanism": Argument(mechanisms),
+        "count": _STEP,
+        "adaptive": Argument(switch, True),
+    },
     "CorrelatedGaussian": {
         "dimension": _COUNT,
         "mu": _SOME,

@@ -12,6 +12,23 @@ def releases(noise: Noise) -> list[Noise]:
     return inside if isinstance(inside, list) else [] if inside is None else [inside]
 
 
+def parts(noise: Noise) -> list[tuple[Noise, int]]:
+    """Return the releases of a composition that are none, and how often each is run."""
+    if noise.name != "Composed":
+        return [(noise, 1)]
+    inside = [part for release in releases(noise) for part in parts(release)]
+    return [(release, int(noise["count"]) * count) for release, count in inside]
+
+
+def adaptive(noise: Noise) -> set[bool]:
+    """Return which of the compositions of several releases in one are adaptive: all, none, some."""
+    if noise.name != "Composed":
+        return set()
+    several = noise["count"] * len(releases(noise)) > 1
+    own = {noise["adaptive"] is not False} if several else set[bool]()
+    return own.union(*map(adaptive, releases(noise)))
+
+
 def under(noise: Noise, adjacency: str | None) -> Noise:
     """Return the mechanism with a relation noted, and what it wraps with the relation there.
 

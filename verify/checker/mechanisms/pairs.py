@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from fractions import Fraction
 from typing import Any, Final
@@ -30,7 +31,7 @@ from verify.checker.mechanisms.counters import (
 from verify.checker.mechanisms.counts import count_noise
 from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from verify.checker.mechanisms.keys import KEYS, key_pairs
-from verify.checker.mechanisms.neighbours import releases, under
+from verify.checker.mechanisms.neighbours import adaptive, parts, releases, under
 from verify.checker.mechanisms.products import enclosed, product, top
 from verify.checker.mechanisms.shown import alone, hides, shown_squares
 from verify.checker.mechanisms.shuffled import shuffled
@@ -52,6 +53,7 @@ BY_PARTS = (
 )
 """Mechanisms whose law has no one form."""
 
+_MOST_PARTS: Final = 1000
 _MOST_SHIFTS: Final = 1000
 _NOTHING: list[Law] = [{"law": "finite", "p": [Fraction(1)], "q": [Fraction(1)]}]
 """A release that says nothing."""
@@ -382,12 +384,22 @@ def _composition(
     if len(ways) == count == 1:
         return ways[0]
     if only_enclosed(noise):
-        return enclosed(ways, count)
+        return _enclosed(noise)
     if any(len(laws) != 1 for way in ways for laws in way):
         raise UnknownError("the worst pair of this composition")
     remove, add = ([way[side][0] for way in ways] for side in (0, 1))
     first = [product(remove, count)]
     return first, first if remove == add else [product(add, count)]
+
+
+def _enclosed(noise: Noise) -> tuple[list[Law], list[Law]]:
+    """Return what a composition lies between, without those inside it."""
+    known = parts(noise)
+    count = math.gcd(*(n for _, n in known))
+    if sum(n for _, n in known) // count > _MOST_PARTS:
+        raise UnknownError("a composition of so many parts")
+    ways = [way for release, n in known for way in [_directions(release)] * (n // count)]
+    return enclosed(ways, count, adaptive(noise))
 
 
 def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:

@@ -8,7 +8,8 @@ from typing import Final
 from verify.checker.arithmetic import total
 from verify.checker.compositions.composed import Law
 from verify.checker.declared import BY_LAW
-from verify.checker.declared.exponential import selection
+from verify.checker.declared.exponential import MOST_RELEASES, selection
+from verify.checker.declared.fixed_selections import MOST_FIXED
 from verify.checker.declared.law import pure
 from verify.checker.declared.report_noisy_max import laplace_pair
 from verify.checker.notation import Noise
@@ -37,16 +38,31 @@ def product(laws: list[Law], count: int) -> Law:
     return {"law": "product", "factors": laws, "counts": [count] * len(laws)}
 
 
-def enclosed(ways: list[tuple[list[Law], list[Law]]], count: int) -> tuple[list[Law], list[Law]]:
+def enclosed(
+    ways: list[tuple[list[Law], list[Law]]], count: int, adaptive: set[bool]
+) -> tuple[list[Law], list[Law]]:
     """Return what several releases lie between, and the pairs of the lower end.
 
     Independent releases, each with one pair of neighbours, are there; a pair that dominates every
-    release on every history dominates all in a product. Exponential mechanisms of one ε have a law.
+    release on every history dominates all in a product. Exponential mechanisms of one ε have a law,
+    where all compositions inside are `adaptive`, and one where none is.
     """
     singles = [remove[0] for remove, _ in ways]
-    if all(law["law"] == "bounded-range" and law == singles[0] for law in singles):
-        whole = {**singles[0], "law": "bounded-range-product", "count": count * len(singles)}
-        return [whole], [whole]
+    k = count * len(singles)
+    same = all(law["law"] == "bounded-range" and law == singles[0] for law in singles)
+    if same and k <= MOST_FIXED:
+        fixed, whole = (
+            {**singles[0], "law": name, "count": Fraction(k)}
+            for name in ("fixed-selections", "bounded-range-product")
+        )
+        if adaptive == {False}:
+            return [fixed], [fixed]
+        if k > MOST_RELEASES:
+            whole = product([{"law": "logistic", "distance": singles[0]["length"]}], k)
+        elif adaptive == {True}:
+            return [whole], [whole]
+        both: list[Law] = [{"law": "between", "factors": [fixed, whole]}, fixed]
+        return both, both
     listed, most = [], []
     for remove, add in ways:
         between = remove[0]["law"] == "between"

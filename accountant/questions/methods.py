@@ -57,6 +57,8 @@ def _pairs(
     pairs = mechanism.worst_case(adjacency).pairs(direction)
     if method == "auto" or (method == "exact" and not any(map(is_numerical, pairs))):
         return pairs
+    if any(pair.only_bounded for pair in pairs):  # H is not that of a product
+        return None
     cases = [(part.worst_case(adjacency), n) for part, n in Composed(mechanism).parts()]
     remove = engine(method, apart([(case.remove[0], count) for case, count in cases]))
     add = engine(method, apart([(case.add[0], count) for case, count in cases]))

@@ -167,3 +167,11 @@ def test_laplace_releases_of_unrelated_scales() -> None:
         dpassay.total_variation(mechanism, relative_width=width),
     ]
     assert all(narrow(each, width) for each in found)
+
+
+@pytest.mark.parametrize(
+    "inside", ["LaplaceThreshold(1, 12)", "PermuteAndFlip(1)", "ExponentialMechanism(1)"]
+)
+def test_no_grid_answers_where_only_two_ends_are_known(inside: str) -> None:
+    with pytest.raises(NotApplicableError, match="Ask with method='auto'"):
+        dpassay.delta(parse(f"Composed({inside}, 3)"), 1, adjacency=BOTH, method="grid")

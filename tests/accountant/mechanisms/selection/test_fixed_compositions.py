@@ -170,4 +170,4 @@ def test_the_notation_has_the_switch() -> None:
     assert parse(text) == fixed(1, 10)
     assert parse(text) != Composed(ExponentialMechanism(1), 10)
     with pytest.raises(InvalidInputError, match="adaptive=0 to be True or False"):
-        Composed(ExponentialMechanism(1), 10, adaptive=0)
+        Composed(ExponentialMechanism(1), 10, adaptive=0)  # type: ignore[arg-type]  # it is refused

@@ -16,7 +16,6 @@ import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -25,6 +24,7 @@ from flint import arb
 from accountant.core.pair import Pair
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.exact import ExactReal
+from accountant.pairs.enclosed_tables import hull, masses
 from accountant.pairs.finite import FinitePair
 
 if TYPE_CHECKING:
@@ -44,21 +44,21 @@ Families: TypeAlias = Sequence[tuple[Sequence[Pair], int]]
 
 
 def tables(family: Sequence[Pair]) -> list[Table] | None:
-    """Return P and Q of every pair where all are rational, and neighbours have no others."""
+    """Return P and Q of every pair, or of one above it, where neighbours have no others."""
     found = []
     for pair in family:
         if not isinstance(pair, FinitePair):
             return None
-        masses = pair.source.rational_masses(pair.index)
-        if masses is None or (len(family) > 1 and not pair.source.every_pair_listed):
+        known = pair.source.table_above(pair.index)
+        if known is None or (len(family) > 1 and not pair.source.every_pair_listed):
             return None
-        found.append(masses[::-1] if pair.flipped else masses)
+        found.append(known[::-1] if pair.flipped else known)
     return found
 
 
 def envelope_of(listed: Sequence[Table]) -> FinitePair:
     """Return the table whose profile is the largest of theirs at every ε."""
-    points = {(Fraction(1), Fraction(1))}
+    points = {(Fraction(0), Fraction(0))}
     for p, q in listed:
         x = y = Fraction(0)
         points.add((x, y))
@@ -66,21 +66,7 @@ def envelope_of(listed: Sequence[Table]) -> FinitePair:
         for a, b in sorted(outcomes, key=lambda o: o[1] / o[0]):
             x, y = x + b, y + a
             points.add((x, y))
-    hull: list[tuple[Fraction, Fraction]] = []
-    for x, y in sorted(points):
-        while hull and (
-            hull[-1][0] == x
-            or (
-                len(hull) > 1
-                and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0])
-                <= (y - hull[-2][1]) * (hull[-1][0] - hull[-2][0])
-            )
-        ):
-            hull.pop()
-        hull.append((x, y))
-    steps = [(y - b, x - a) for (a, b), (x, y) in pairwise([(Fraction(0), Fraction(0)), *hull])]
-    masses = [step for step in steps if any(step)]
-    return FinitePair(Tabulated([p for p, _ in masses], [q for _, q in masses]), 0)
+    return FinitePair(Tabulated(*masses(hull(points))), 0)
 
 
 def by_size(listed: Sequence[Table]) -> list[int]:

@@ -52,6 +52,10 @@ class FiniteLaws(ABC):
         """Return the masses of P and of Q where all of them are rational, else None."""
         return None
 
+    def table_above(self, index: int) -> tuple[Fractions, Fractions] | None:
+        """Return rational masses whose H is nowhere smaller, those of the pair itself if known."""
+        return self.rational_masses(index)
+
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
         """Return ln(p/q) of each outcome where it is an exact number, None elsewhere.
 

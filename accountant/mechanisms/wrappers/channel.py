@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import accumulate, combinations
 from pathlib import Path
@@ -15,15 +14,25 @@ from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.randomness import Randomness
-from accountant.core.validate import Field, integer, probabilities, rows_of
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.interval import ball
+from accountant.core.validate import Field, integer
+from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.wrappers.entries import (
+    Entry,
+    TableLaws,
+    balls,
+    ends,
+    is_enclosed,
+    law,
+)
+from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.precision import cached_property
-from accountant.pairs.finite import FiniteLaws, FinitePair
+from accountant.pairs.between import Between
+from accountant.pairs.enclosed_tables import Ends, above, below
+from accountant.pairs.finite import FinitePair
 from accountant.release import sampling
 from accountant.release.lattice import release_reports
 
-Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
+Rows: TypeAlias = tuple[tuple[Entry, ...], ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 _MOST_INPUTS = 100
 """Inputs: 9,900 ordered pairs of rows, each of which every question looks at."""
@@ -33,7 +42,7 @@ _MOST_BYTES = 10_000_000
 
 @final
 class Stochastic(Field[Rows, Any]):
-    """Two or more rows of rational numbers ≥ 0, of one length, each of sum exactly 1.
+    """Two or more rows of numbers ≥ 0, of one length, each of sum exactly 1, or of enclosures.
 
     Given as a list of rows, as an array, or as the name of a file, .csv or .npy, that has it.
     """
@@ -50,8 +59,15 @@ class Stochastic(Field[Rows, Any]):
             raise InvalidInputError(
                 f"Expected {name} of 2 to {_MOST_INPUTS} rows, not {len(listed)}."
             )
-        rows_of(name, listed)
-        return tuple(probabilities(f"{name}[{i}]", row) for i, row in enumerate(listed))
+        rows = tuple(law(f"{name}[{i}]", row) for i, row in enumerate(listed))
+        for i, row in enumerate(rows):
+            if len(row) != len(rows[0]):
+                size = f"to have {len(rows[0])} entries, as the first"
+                raise expected(f"{name}[{i}]", list(listed[i]), size)
+        if any(map(is_enclosed, rows)):
+            for i, row in enumerate(rows):
+                ends(f"{name}[{i}]", row)
+        return rows
 
     def _file(self, path: Path) -> Any:
         """Read a table of numbers: the text of each cell of a .csv, or the array of an .npy."""
@@ -97,14 +113,16 @@ class Graph(Field[Edges | None, Any]):
 
 
 @declared
-class Channel(Mechanism, FiniteLaws):
+class Channel(Mechanism, TableLaws):
     """Report an outcome j of an input i with probability matrix[i][j].
 
     Parameters
     ----------
     matrix
-        A row for each input, a column for each outcome: rational numbers ≥ 0, each row of sum
-        exactly 1. A list of rows, an array, or a file that ends in .csv or .npy.
+        A row for each input, a column for each outcome: rational numbers ≥ 0, or formulas with
+        + - * / **, exp and sqrt such as "exp(1)/(exp(1)+1)", each row of sum exactly 1; or some
+        intervals [lower, upper], each row with a law in them. A list of rows, an array, or a file
+        that ends in .csv or .npy.
     neighbours
         Pairs [i, j] of inputs, counted from 0; without it every two inputs are neighbours.
 
@@ -114,6 +132,8 @@ class Channel(Mechanism, FiniteLaws):
     privacy). With it the inputs may be datasets, and the pairs are the relation, whatever its name.
     The profile is the maximum over all pairs of rows, in both orders. A pair with the same entries
     (p, q) as another one, in another order, has the same profile, and is listed once.
+
+    What is said of a table with intervals is true of every table in them (`enclosed_tables`).
     """
 
     every_pair_listed = True
@@ -143,10 +163,12 @@ class Channel(Mechanism, FiniteLaws):
     @cached_property
     def _different(self) -> list[int]:
         """The numbers i·inputs + j of ordered pairs of rows, one of each profile."""
-        found: dict[tuple[tuple[Fraction, Fraction], ...], int] = {}
+        found: dict[tuple[tuple[int, int], ...], int] = {}
+        names: dict[Entry, int] = {}
+        named = [[names.setdefault(entry, len(names)) for entry in row] for row in self.matrix]
         edges = self.neighbours or combinations(range(len(self.matrix)), 2)
         for i, j in sorted({way for a, b in edges for way in ((a, b), (b, a))}):
-            entries = sorted(zip(self.matrix[i], self.matrix[j], strict=True))
+            entries = sorted(zip(named[i], named[j], strict=True))
             found.setdefault(tuple(entries), i * len(self.matrix) + j)
         return list(found.values())
 
@@ -154,6 +176,13 @@ class Channel(Mechanism, FiniteLaws):
         """Return the ordered pairs of rows. Raises AdjacencyError for a record that is added."""
         if self.neighbours is None:
             refuse_added(adjacency, self)
+        if (most := self.dominated_by) is not None:
+            pair = Between(
+                self.attained(), FinitePair(most, 0), "which table lies in the intervals"
+            )
+            return WorstCase.symmetric(
+                pair, "Below and above the pairs of rows of every table in the intervals."
+            )
         pairs = tuple(FinitePair(self, index) for index in self._different)
         return WorstCase(
             pairs,
@@ -162,11 +191,29 @@ class Channel(Mechanism, FiniteLaws):
             "another order once.",
         )
 
+    @cached_property
+    def _ends(self) -> list[tuple[list[Ends], list[Ends]]]:
+        """Both ends of the entries of the pairs of rows, of a table with intervals; else none."""
+        if not any(map(is_enclosed, self.matrix)):
+            return []
+        rows = [ends("matrix", row) for row in self.matrix]
+        return [(rows[i], rows[j]) for i, j in self.worst_answers()]
+
+    @property
+    def dominated_by(self) -> Tabulated | None:
+        """A pair above those of every table in the intervals; None without intervals."""
+        return Tabulated(*above(self._ends)) if self._ends else None
+
+    def attained(self) -> tuple[FinitePair, ...]:
+        """Return pairs below those of every table in the intervals."""
+        laws = dict.fromkeys(below(p, q) for p, q in self._ends)
+        return tuple(FinitePair(Tabulated(*law), 0) for law in laws)
+
     def outcomes(self, index: int) -> Sequence[object]:
         """Return the numbers of the columns."""
         return range(len(self.matrix[0]))
 
-    def rational_masses(self, index: int) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+    def rows(self, index: int) -> tuple[Sequence[Entry], Sequence[Entry]]:
         """Return two rows."""
         i, j = divmod(index, len(self.matrix))
         return self.matrix[i], self.matrix[j]
@@ -185,8 +232,12 @@ class Channel(Mechanism, FiniteLaws):
         return [divmod(index, len(self.matrix)) for index in self._different]
 
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw `size` reports of an input."""
-        cumulative = list(accumulate(self.matrix[int(answer)]))[:-1]
+        """Draw `size` reports of an input; NotApplicableError for a row of intervals."""
+        row = self.matrix[int(answer)]
+        if is_enclosed(row):
+            raise NotApplicableError(
+                f"Input {answer} has no one law: its probabilities are intervals."
+            )
         return sampling.indices_by_inversion(
-            lambda: [ball(value) for value in cumulative], size, rng=rng
+            lambda: list(accumulate(balls(row)))[:-1], size, rng=rng
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
@@ -12,22 +11,23 @@ from accountant.core.arrays import Array, np
 from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
-from accountant.core.validate import Probabilities
+from accountant.core.validate import Read
+from accountant.density.constants import Known
 from accountant.errors import InvalidInputError
-from accountant.numbers.interval import ball
-from accountant.pairs.finite import FiniteLaws, FinitePair
+from accountant.mechanisms.wrappers.entries import Entry, TableLaws, balls, known_law
+from accountant.pairs.finite import FinitePair
 from accountant.release import sampling
 
 
 @declared
-class Tabulated(Mechanism, FiniteLaws):
+class Tabulated(Mechanism, TableLaws):
     """A mechanism known by its laws on one pair of neighbours: outcomes 0, …, n − 1.
 
     Parameters
     ----------
     p, q
-        Rational probabilities of the outcomes, of sum exactly 1, in the same order. REMOVE
-        compares p with q, ADD compares q with p.
+        Probabilities of the outcomes, of sum exactly 1, in the same order: rational, or formulas
+        with + - * / **, exp and sqrt. REMOVE compares p with q, ADD compares q with p.
 
     Notes
     -----
@@ -41,8 +41,8 @@ class Tabulated(Mechanism, FiniteLaws):
         "Ask for delta, epsilon or the trade-off function."
     )
 
-    p: Probabilities = Probabilities()
-    q: Probabilities = Probabilities()
+    p: Read[tuple[Known, ...], Any] = Read(known_law)
+    q: Read[tuple[Known, ...], Any] = Read(known_law)
 
     def __post_init__(self) -> None:
         """Require two laws on the same outcomes."""
@@ -61,15 +61,14 @@ class Tabulated(Mechanism, FiniteLaws):
         """Return 0, …, n − 1."""
         return range(len(self.p))
 
-    def rational_masses(self, index: int) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+    def rows(self, index: int) -> tuple[Sequence[Entry], Sequence[Entry]]:
         """Return p and q."""
         return self.p, self.q
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw `size` outcomes from p, exactly."""
-        cumulative = list(accumulate(self.p))[:-1]
         return sampling.indices_by_inversion(
-            lambda: [ball(value) for value in cumulative], size, rng=rng
+            lambda: list(accumulate(balls(self.p)))[:-1], size, rng=rng
         )
 
     def worst_answers(self) -> list[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from verify.checker.declared import BY_MECHANISM
 from verify.checker.declared.own_density import written_out
-from verify.checker.mechanisms import local, matrices
+from verify.checker.mechanisms import entries, local, matrices
 from verify.checker.mechanisms.keys import KEYS
 from verify.checker.mechanisms.quadratic import pivots
 from verify.checker.mechanisms.shown import is_open
@@ -111,7 +111,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "decays": Argument(each(rational)),
     },
     "Channel": {
-        "matrix": Argument(each(each(both(rational, not_negative)))),
+        "matrix": Argument(each(each(entries.entry))),
         "neighbours": Argument(optional(each(each(integer(0)))), None),
     },
     "Composed": {
@@ -245,7 +245,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "NormalizedSquareRoot": {"steps": _COUNT, **_COUNTER},
     "SquareRootFactorization": {"steps": _COUNT, **_COUNTER},
     "Staircase": {"epsilon": _SOME, "gamma": Argument(probability), "sensitivity": _ONE},
-    "Tabulated": {"p": _LISTED, "q": _LISTED},
+    "Tabulated": dict.fromkeys(("p", "q"), Argument(each(entries.entry))),
     "TopSelections": {
         "epsilon": _SOME,
         "selected": _COUNT,
@@ -311,20 +311,13 @@ def _read(name: str, key: str, entry: Argument, given: Mapping[str, Any]) -> Any
         raise ValueError(f"{name} with {key} out of its range: expected {error}") from None
 
 
-def _whole(*names: str) -> Callable[[Noise], str]:
-    """Require lists of masses that sum to 1 exactly, all of the same length."""
-
-    def check(noise: Noise) -> str:
-        if len({len(noise[name]) for name in names}) > 1:
-            return f"{' and '.join(names)} of different lengths"
-        wrong = [name for name in names if sum(noise[name]) != 1]
-        return f"{wrong[0]} of a sum other than 1" if wrong else ""
-
-    return check
+def _whole(name: str) -> Callable[[Noise], str]:
+    """Require a list of masses that sum to 1 exactly."""
+    return lambda noise: f"{name} of a sum other than 1" if sum(noise[name]) != 1 else ""
 
 
 def _rows(noise: Noise) -> str:
-    """Require two or more rows of one length, each of sum 1 exactly."""
+    """Require two or more rows of one length, each of sum 1 exactly, or of enclosures."""
     rows = noise["matrix"]
     if not 2 <= len(rows) <= _MOST_ROWS or any(len(row) != len(rows[0]) for row in rows):
         return f"rows of different lengths, or not 2 to {_MOST_ROWS} of them"
@@ -333,7 +326,7 @@ def _rows(noise: Noise) -> str:
         for e in noise["neighbours"] or ()
     ):
         return "neighbours that are no two inputs"
-    return "a row of a sum other than 1" if any(sum(row) != 1 for row in rows) else ""
+    return next(filter(None, map(entries.misfit, rows)), "")
 
 
 def _one_kind(noise: Noise) -> str:
@@ -451,7 +444,11 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
     ),
     "SparseBox": _sparse,
     "SubsetSelection": local.misfit,
-    "Tabulated": _whole("p", "q"),
+    "Tabulated": lambda n: (
+        "p and q of different lengths, or with intervals"
+        if len(n["p"]) != len(n["q"]) or any(isinstance(e, tuple) for e in n["p"] + n["q"])
+        else entries.misfit(n["p"]) or entries.misfit(n["q"])
+    ),
     "TruncatedGeometric": _truncated,
 }
 """What a mechanism's arguments must satisfy together: the text says what is wrong."""

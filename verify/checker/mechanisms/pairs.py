@@ -14,7 +14,7 @@ from verify.checker.declared.law import pure
 from verify.checker.declared.own_density import both_sides
 from verify.checker.declared.tested_release import tested_pairs
 from verify.checker.masses import masses, mixed
-from verify.checker.mechanisms import local, matrices
+from verify.checker.mechanisms import entries, local, matrices
 from verify.checker.mechanisms.allocated import LISTS, allocated, allocated_columns
 from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from verify.checker.mechanisms.counters import (
@@ -43,6 +43,7 @@ BY_PARTS = (
     *KEYS,
     *COUNTERS,
     "AboveThreshold",
+    "Channel",
     "DiscreteCorrelatedGaussian",
     "DiscreteKaryTree",
     "MatrixMechanism",
@@ -275,15 +276,19 @@ def _shifted(listed: list[Fraction], sensitivity: int) -> tuple[list[Law], list[
     return _both_ways(*found)
 
 
-def _channel(rows: list[list[Fraction]], listed: Any) -> tuple[list[Law], list[Law]]:
+def _channel(rows: list[list[Any]], listed: Any) -> tuple[list[Law], list[Law]]:
     """Return the ordered pairs of rows; the first of those that have the same outcomes, sorted."""
     found: dict[Any, Law] = {}
+    names: dict[Any, int] = {}
+    named = [[names.setdefault(entry, len(names)) for entry in row] for row in rows]
     edges = listed or itertools.combinations(range(len(rows)), 2)
     for i, j in sorted({way for a, b in edges for way in ((int(a), int(b)), (int(b), int(a)))}):
-        p, q = rows[i], rows[j]
-        outcomes = tuple(sorted(zip(p, q, strict=True)))
-        found.setdefault(outcomes, {"law": "finite", "p": p, "q": q})
+        outcomes = tuple(sorted(zip(named[i], named[j], strict=True)))
+        found.setdefault(outcomes, {"law": "finite", "p": rows[i], "q": rows[j]})
     laws = list(found.values())
+    if any(isinstance(entry, tuple) for row in rows for entry in row):
+        ends = entries.between([(law["p"], law["q"]) for law in laws])
+        laws = [{"law": "between", "factors": ends}, *ends[:-1]]
     return laws, laws
 
 

@@ -398,8 +398,10 @@ def _(mechanism: TruncatedGeometric, answer: Any) -> Law:
 
 @law.register
 def _(mechanism: Tabulated, answer: Any) -> Law:
-    chosen = mechanism.p if _integer(answer) == 0 else mechanism.q
-    return Law(TableNoise(alias.rational(chosen)))
+    side, exact = int(_integer(answer) != 0), mechanism.rational_masses(0)
+    if exact is None:
+        return Law(TableNoise(alias.finite(lambda: mechanism.masses(0)[side], 0)))
+    return Law(TableNoise(alias.rational(exact[side])))
 
 
 @law.register

@@ -1,0 +1,262 @@
+"""Tables whose probabilities are formulas, or intervals."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant import notation
+from accountant.core.adjacency import Direction
+from accountant.density.constants import ball_of, closed
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import Channel, Composed, RandomizedResponse, Tabulated
+from accountant.numbers.interval import Interval
+from accountant.questions import guarantees, profile, tradeoff
+from verify.checker.facts import mechanism as read_again
+from verify.checker.mechanisms.pairs import pairs as derived
+from verify.cli import main
+
+_TOTAL = "(exp(1)+2)"
+RESPONSE = Channel(
+    [[f"exp(1)/{_TOTAL}" if i == j else f"1/{_TOTAL}" for j in range(3)] for i in range(3)]
+)
+THREE = Channel(
+    [["exp(1)/(exp(1)+1)", "1/(1+exp(1))"], ["1-sqrt(2)/2", "sqrt(2)/2"], ["1/3", "2/3"]]
+)
+INTERVALS = Channel([[["0.24", "0.26"], ["0.74", "0.76"]], ["1/2", "1/2"]])
+
+
+@pytest.mark.parametrize("epsilon", ["-1/2", "0", "1/2", "0.999", "1", "2"])
+def test_randomized_response_as_a_table_has_the_same_profile(epsilon: str) -> None:
+    named = RandomizedResponse(epsilon=1, categories=3)
+    assert profile.delta(RESPONSE, epsilon) == profile.delta(named, epsilon)
+    many, known = (profile.delta(Composed(made, 10), epsilon) for made in (RESPONSE, named))
+    assert many.overlaps(known)
+    assert min(many.digits, known.digits) > 30
+
+
+def test_randomized_response_as_a_table_has_the_same_everything_else() -> None:
+    named = RandomizedResponse(epsilon=1, categories=3)
+    assert profile.epsilon(RESPONSE, "1e-6") == profile.epsilon(named, "1e-6")
+    assert profile.epsilon(RESPONSE, 0) == Interval.of_exact(1)
+    assert guarantees.renyi(RESPONSE, 2) == guarantees.renyi(named, 2)
+    assert tradeoff.beta(RESPONSE, "0.1") == tradeoff.beta(named, "0.1")
+
+
+def test_a_table_is_the_largest_of_its_pairs_in_mpmath() -> None:
+    with mpmath.workdps(50):
+        e, root = mpmath.e, mpmath.sqrt(2) / 2
+        third = mpmath.mpf(1) / 3
+        rows = [[e / (e + 1), 1 / (e + 1)], [1 - root, root], [third, 1 - third]]
+        largest = max(
+            sum(max(a - mpmath.exp(0.5) * b, mpmath.mpf(0)) for a, b in zip(p, q, strict=True))
+            for p in rows
+            for q in rows
+        )
+        found = profile.delta(THREE, "1/2")
+        assert mpmath.mpf(str(found.lower)) <= largest <= mpmath.mpf(str(found.upper))
+        assert found.digits > 30
+
+
+def test_a_composition_of_several_pairs_has_two_ends() -> None:
+    found = profile.delta(Composed(THREE, 4), "1/2")
+    pair = Tabulated(THREE.matrix[0], THREE.matrix[1])
+    alone = profile.delta(Composed(pair, 4), "1/2", direction=Direction.REMOVE)
+    assert alone.lower <= found.upper
+    assert 0 < found.lower <= found.upper < 1
+
+
+@pytest.mark.parametrize("made", [RESPONSE, THREE, INTERVALS], ids=["response", "three", "ends"])
+def test_the_notation_reads_back(made: Channel) -> None:
+    assert notation.parse(repr(made)) == made
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_files_and_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text('exp(1)/(exp(1)+1), 1/(1+exp(1))\n"1/3","2/3"\n')
+    assert Channel(path).matrix[0] == THREE.matrix[0]
+    path.write_text('"[0.24, 0.26]","[0.74, 0.76]"\n1/2,1/2\n')
+    assert Channel(path) == INTERVALS
+    ends = np.array([[[0.25, 0.25], [0.5, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])
+    assert Channel(ends).matrix[0] == (Fraction(1, 4), (Fraction(1, 2), Fraction(1)))
+    known = profile.delta(RESPONSE, "1/2")
+    assert Channel([[known, ["0.7", "0.8"]], ["1/2", "1/2"]]).matrix[0][0] == (
+        Fraction(known.lower),
+        Fraction(known.upper),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("sqrt(8)/4 - 1/sqrt(2)", 0),
+        ("(exp(1)-exp(-1))/2 - sinh(1)", 0),
+        ("exp(2)/(exp(1)*exp(1/2))**2*exp(1)", 1),
+        ("(sqrt(2)+sqrt(3))**2 - 2*sqrt(6)", 5),
+        ("(exp(2)-1)/(exp(1)-1) - exp(1)", 1),
+        ("exp(sqrt(2))*exp(-sqrt(8)/2)", 1),
+    ],
+)
+def test_equal_numbers_are_found_to_be_equal(text: str, value: int) -> None:
+    assert closed(text, "p") == value
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 9)), min_size=1, max_size=5))
+def test_a_formula_has_the_value_that_mpmath_has(terms: list[tuple[int, int]]) -> None:
+    text = "+".join(f"({a})*sqrt({b})*exp({a}/{b})" for a, b in terms)
+    with mpmath.workdps(30):
+        near = mpmath.fsum(a * mpmath.sqrt(b) * mpmath.exp(mpmath.mpf(a) / b) for a, b in terms)
+        found = mpmath.mpf(ball_of(closed(f"{text}+1", "p")).mid().str(40, radius=False))
+        assert abs(found - 1 - near) < 1e-12 * (1 + abs(near))
+
+
+shares = st.lists(st.integers(1, 9), min_size=3, max_size=3)
+
+
+@given(shares, shares, st.lists(st.integers(0, 20), min_size=6, max_size=6), st.fractions(0, 2))
+def test_intervals_enclose_every_table_in_them(
+    first: list[int], second: list[int], slack: list[int], epsilon: Fraction
+) -> None:
+    rows = [[Fraction(x, sum(row)) for x in row] for row in (first, second)]
+    widths = [Fraction(x, 200) for x in slack]
+    around = [
+        [[max(x - w, Fraction(0)), x + w] for x, w in zip(row, part, strict=True)]
+        for row, part in zip(rows, (widths[:3], widths[3:]), strict=True)
+    ]
+    exact, wide = Channel(rows), Channel(around)
+    for question in (profile.delta, guarantees.renyi):
+        at = epsilon if question is profile.delta else epsilon + 2
+        inner, outer = question(exact, at), question(wide, at)
+        assert outer.lower <= inner.upper
+        assert inner.lower <= outer.upper
+    largest, bound = profile.epsilon(exact, 0), profile.epsilon(wide, 0)
+    assert bound.lower <= largest.upper
+    assert largest.lower <= bound.upper
+
+
+def test_narrow_intervals_give_narrow_answers() -> None:
+    near = [
+        [
+            [Fraction(entry) - Fraction(1, 10**9), Fraction(entry) + Fraction(1, 10**9)]
+            for entry in row
+        ]
+        for row in (("3/4", "1/4"), ("1/3", "2/3"))
+    ]
+    exact = Channel([["3/4", "1/4"], ["1/3", "2/3"]])
+    for made, known in ((Channel(near), exact), (Composed(Channel(near), 5), Composed(exact, 5))):
+        found, value = profile.delta(made, "1/2"), profile.delta(known, "1/2")
+        assert found.lower <= value.upper
+        assert value.lower <= found.upper
+        assert found.upper - found.lower < value.upper - value.lower + Decimal("1e-6")
+
+
+def test_a_row_of_intervals_draws_nothing() -> None:
+    with pytest.raises(NotApplicableError, match="no one law"):
+        INTERVALS.release([0])
+    assert set(RESPONSE.release([0, 1, 2] * 20).tolist()) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (["exp(1)/(exp(1)+1)", "1/(2+exp(1))"], r"matrix\[0\] of sum 1, not 0.943000136247"),
+        (["1+exp(-1)", "-exp(-1)"], r"matrix\[0\]\[1\]='-exp\(-1\)' ≥ 0"),
+        (["exp(x)", "1"], r"matrix\[0\]\[0\]='exp\(x\)' to be a number .*exp and sqrt"),
+        (["exp(exp(1))", "1"], "exp and sqrt"),
+        (["1/(sqrt(4)-2)", "1"], "exp and sqrt"),
+        (["__import__('os')", "1"], "to be a number"),
+        ([["0.3", "0.2"], "0.7"], "lower end first"),
+        ([["0.1", "0.2"], "0.7"], "whose sums are 0.8 to 0.9"),
+        ([["0.1", "0.2", "0.3"], "0.7"], "a number or an interval"),
+        ([["0.6", "0.7"], "exp(-1)"], r"matrix\[0\]\[1\]='exp\(-1\)' to be rational or an"),
+    ],
+)
+def test_bad_rows_have_one_line_each(row: list[object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message) as refusal:
+        Channel([row, ["1/2", "1/2"]])
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_table_of_two_laws_has_no_intervals() -> None:
+    made = Tabulated(["exp(-1)", "1-exp(-1)"], ["1/2", "1/2"])
+    assert profile.delta(made, 0).digits > 30
+    with pytest.raises(InvalidInputError, match="without intervals"):
+        Tabulated([["0.1", "0.2"], "0.9"], ["1/2", "1/2"])
+
+
+@pytest.mark.parametrize(
+    ("made", "claim", "outcome"),
+    [
+        (RESPONSE, "0.5 0.2267", "VALID"),
+        (RESPONSE, "1 0", "VALID"),
+        (RESPONSE, "0.999 0", "VALID"),
+        (Composed(RESPONSE, 10), "0.5 0.79", "VALID"),
+        (THREE, "0.5 0.264", "VALID"),
+        (Composed(THREE, 3), "0.5 0.664", "CONDITIONAL"),
+        (INTERVALS, "0.5 0.11", "VALID"),
+        (INTERVALS, "0.5 0.07", "VALID"),
+        (INTERVALS, "0.74 0", "VALID"),
+        (Composed(INTERVALS, 10), "0.5 0.6", "CONDITIONAL"),
+        (Tabulated(["exp(-1)", "1-exp(-1)"], ["1/2", "1/2"]), "0.1 0.1", "VALID"),
+    ],
+)
+def test_certificates_are_checked(
+    made: Channel,
+    claim: str,
+    outcome: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "certificate.json"
+    epsilon, delta = claim.split()
+    asked = ["verify", repr(made), "--epsilon", epsilon, "--delta", delta]
+    main([*asked, "--certificate", str(path), "--quiet"])
+    capsys.readouterr()
+    main(["check", str(path), "--json"])
+    (found,) = json.loads(capsys.readouterr().out)["certificates"]
+    assert found["outcome"] == outcome
+    assert not found["problems"]
+
+
+def test_between_two_ends_nothing_is_decided() -> None:
+    found = profile.delta(INTERVALS, "1/2")
+    assert found.lower < Fraction(9, 100) < found.upper
+
+
+@given(shares, shares, st.lists(st.integers(1, 20), min_size=6, max_size=6))
+def test_the_checker_derives_the_same_ends(
+    first: list[int], second: list[int], slack: list[int]
+) -> None:
+    rows = [[Fraction(x, sum(row)) for x in row] for row in (first, second)]
+    made = Channel(
+        [
+            [[max(x - Fraction(w, 100), Fraction(0)), x + Fraction(w, 100)] for x, w in each]
+            for each in (
+                list(zip(rows[0], slack[:3], strict=True)),
+                list(zip(rows[1], slack[3:], strict=True)),
+            )
+        ]
+    )
+    law = made.worst_case(None).remove[0].law()
+    again = derived(read_again(repr(made)))[0]
+    assert law["law"] == again["law"] == "between"
+    listed = [json.loads(factor) for factor in law["factors"]]  # type: ignore[attr-defined]
+    assert [[list(map(Fraction, f[side])) for side in "pq"] for f in listed] == [
+        [f["p"], f["q"]] for f in again["factors"]
+    ]
+
+
+@pytest.mark.parametrize("row", ["['exp(1)/(exp(1)+1)', '1/(2+exp(1))']", "['log(2)', '1-log(2)']"])
+def test_the_checker_refuses_rows_that_are_no_law(row: str) -> None:
+    with pytest.raises(ValueError, match=r"matrix|row"):
+        read_again(f"Channel(matrix=[{row}, ['1/2', '1/2']])")

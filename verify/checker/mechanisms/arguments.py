@@ -63,7 +63,7 @@ def only_enclosed(noise: Noise) -> bool:
     inside = noise["mechanism"] if noise.name == "Composed" else []
     if any(map(only_enclosed, inside if isinstance(inside, list) else [inside])):
         return True
-    if is_open(noise):
+    if is_open(noise) or (noise.name == "Channel" and entries.has_intervals(noise["matrix"])):
         return True
     return noise.name in (*KEYS, "ProposeTestRelease", "TopSelections") or (
         noise.name in BY_MECHANISM and BY_MECHANISM[noise.name].only_alone

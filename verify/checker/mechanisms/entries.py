@@ -57,9 +57,14 @@ def _value(node: Node) -> Any:
     raise ValueError("a number")
 
 
+def has_intervals(rows: list[list[Any]]) -> bool:
+    """Whether some entry is an interval."""
+    return any(isinstance(each, tuple) for row in rows for each in row)
+
+
 def misfit(row: list[Any]) -> str:
     """Say what is wrong with the sum of a row; empty if it is 1, or may be."""
-    if any(isinstance(each, tuple) for each in row):
+    if has_intervals([row]):
         if not all(isinstance(each, (tuple, Fraction)) for each in row):
             return "formulas and intervals in one table"
         low, high = (sum((_ends(each)[i] for each in row), _ZERO) for i in (0, 1))

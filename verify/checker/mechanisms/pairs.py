@@ -286,7 +286,7 @@ def _channel(rows: list[list[Any]], listed: Any) -> tuple[list[Law], list[Law]]:
         outcomes = tuple(sorted(zip(named[i], named[j], strict=True)))
         found.setdefault(outcomes, {"law": "finite", "p": rows[i], "q": rows[j]})
     laws = list(found.values())
-    if any(isinstance(entry, tuple) for row in rows for entry in row):
+    if entries.has_intervals(rows):
         ends = entries.between([(law["p"], law["q"]) for law in laws])
         laws = [{"law": "between", "factors": ends}, *ends[:-1]]
     return laws, laws

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,6 +32,8 @@ Sum: TypeAlias = dict[tuple[Exponent, int], Fraction]
 Key = TypeVar("Key")
 Terms: TypeAlias = Mapping[Key, Fraction] | Iterable[tuple[Key, Fraction]]
 _UNIT: tuple[Exponent, int] = (frozenset(), 1)
+_WRITTEN = re.compile(r"(?:exp|sqrt|[0-9.][eE]|[-+*/(). 0-9])+")
+"""Letters of a formula: densities know more."""
 _MOST_TERMS = 2000
 """Of a sum: products of longer ones take seconds."""
 _LARGEST_POWER, _LARGEST_RADICAND = 64, 1 << 80
@@ -88,9 +91,13 @@ def closed(text: str, argument: str) -> Known:
     """Read a formula without x; InvalidInputError where it is no number of this kind."""
     text = " ".join(text.split())
     try:
+        if not _WRITTEN.fullmatch(text):
+            raise ArithmeticError
         return _number(text, *_value(read(text, argument)))
     except (InvalidInputError, ArithmeticError):
-        raise expected(argument, text, "to be a number that is known here", _REMEDY) from None
+        raise expected(
+            argument, text, "to be a number that a short formula gives", _REMEDY
+        ) from None
 
 
 def ball_of(value: Known) -> arb:

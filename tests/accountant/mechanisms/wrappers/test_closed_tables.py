@@ -32,6 +32,17 @@ RESPONSE = Channel(
 THREE = Channel(
     [["exp(1)/(exp(1)+1)", "1/(1+exp(1))"], ["1-sqrt(2)/2", "sqrt(2)/2"], ["1/3", "2/3"]]
 )
+_SUMS = ["+".join(f"exp({i}/{n})" for i in range(n)) for n in (20, 21)]
+LONG = Channel(
+    [
+        [
+            f"exp({i}/{n})/(2*({all_of}))"
+            for all_of, n in zip(_SUMS, (20, 21), strict=True)
+            for i in range(n)
+        ],
+        ["1/41"] * 41,
+    ]
+)
 INTERVALS = Channel([[["0.24", "0.26"], ["0.74", "0.76"]], ["1/2", "1/2"]])
 
 
@@ -100,7 +111,7 @@ def test_files_and_arrays(tmp_path: Path) -> None:
     ("text", "value"),
     [
         ("sqrt(8)/4 - 1/sqrt(2)", 0),
-        ("(exp(1)-exp(-1))/2 - sinh(1)", 0),
+        ("+exp(1e0)**.5*exp(-5.e-1)", 1),
         ("exp(2)/(exp(1)*exp(1/2))**2*exp(1)", 1),
         ("(sqrt(2)+sqrt(3))**2 - 2*sqrt(6)", 5),
         ("(exp(2)-1)/(exp(1)-1) - exp(1)", 1),
@@ -174,6 +185,8 @@ def test_a_row_of_intervals_draws_nothing() -> None:
         (["exp(x)", "1"], r"matrix\[0\]\[0\]='exp\(x\)' to be a number .*exp and sqrt"),
         (["exp(exp(1))", "1"], "exp and sqrt"),
         (["1/(sqrt(4)-2)", "1"], "exp and sqrt"),
+        (["tanh(1/2)", "1-tanh(1/2)"], "to be a number"),
+        (["exp(1)*(1<2)/exp(1)", "0"], "exp and sqrt"),
         (["__import__('os')", "1"], "to be a number"),
         ([["0.3", "0.2"], "0.7"], "lower end first"),
         ([["0.1", "0.2"], "0.7"], "whose sums are 0.8 to 0.9"),
@@ -207,6 +220,7 @@ def test_a_table_of_two_laws_has_no_intervals() -> None:
         (INTERVALS, "0.5 0.07", "VALID"),
         (INTERVALS, "0.74 0", "VALID"),
         (Composed(INTERVALS, 10), "0.5 0.6", "CONDITIONAL"),
+        (LONG, "0.5 0.9", "CONDITIONAL"),
         (Tabulated(["exp(-1)", "1-exp(-1)"], ["1/2", "1/2"]), "0.1 0.1", "VALID"),
     ],
 )

@@ -96,6 +96,44 @@ def is_rarely_one(dataset: float, size: int, rng: Generator) -> Any:
     return rng.random(size) < 0.01
 
 
+class Reseeds:
+    """One seed for all runs, of an answer that may be rare."""
+
+    def __init__(self, rare: float) -> None:
+        self.rare = rare
+
+    def __call__(self, dataset: float, size: int, rng: Generator) -> Any:
+        return np.random.default_rng(3).random(size) < self.rare
+
+
+class OnAnotherDevice:
+    """As tensors there, or those that want a gradient."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+def ignores_data(dataset: Any, rng: Generator) -> int:
+    return int(rng.integers(4))
+
+
+class Answer:
+    """An object whose copies need to know more."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __repr__(self) -> str:
+        return f"Answer({self.number})"
+
+    def copy(self, number: int) -> Answer:
+        return Answer(number)
+
+
+def returns_an_object(dataset: Any, rng: Generator) -> Answer:
+    return Answer(int(rng.integers(4)))
+
+
 class SeedsSometimes:
     """Independent blocks while the auditor looks, and the same seed in all of the test."""
 

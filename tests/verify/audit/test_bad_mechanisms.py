@@ -214,8 +214,29 @@ def test_a_changed_dataset_is_refused(name: str, pair: Any) -> None:
             method(getattr(bad, name), 1, pairs=[pair], samples=10_000, seed=1)
 
 
+@pytest.mark.parametrize("dataset", [bad.OnAnotherDevice(), np.array([lambda: 1], object)])
+def test_a_dataset_that_cannot_be_compared_is_no_traceback(dataset: Any) -> None:
+    assert not audit(bad.ignores_data, 1, pairs=[(dataset, dataset)], samples=500, seed=1).refuted
+
+
+def test_outputs_that_cannot_be_copied_are_taken_as_they_are() -> None:
+    assert not audit(bad.returns_an_object, 1, pairs=[(0, 1)], samples=500, seed=1).refuted
+
+
 def test_blocks_that_begin_alike_by_chance_are_counted() -> None:
     assert not run(bad.is_rarely_one).refuted
+
+
+@pytest.mark.parametrize("seed", [222, 740, 2467])
+def test_a_rare_answer_that_meets_by_chance_is_no_copy(seed: int) -> None:
+    """Two tries of 64 runs with the same answers, one of them rare: 1 in 800 audits."""
+    assert not run(bad.is_rarely_one, seed=seed).refuted
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.01])
+def test_one_seed_for_all_runs_is_refused_where_answers_are_rare_too(rare: float) -> None:
+    with pytest.raises(MechanismError, match="the same outputs"):
+        run(bad.Reseeds(rare))
 
 
 def program(tmp_path: Path, body: str) -> Command:

@@ -70,6 +70,30 @@ def test_scores_of_a_canary_bound_epsilon_below_the_truth() -> None:
     ).refuted
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([7], [7]),  # one rare answer on each side, in the same run: 1 in 1000
+        ([7, 8], [500]),  # two rare answers in a row: 1 in 500
+        ([], [500, 501]),
+    ],
+)
+def test_rare_answers_meet_by_chance(first: list[int], second: list[int]) -> None:
+    """The t law of rank correlations, with p = 0 and 5e-64, holds for no such ties."""
+    sides = np.zeros((2, 1000), dtype=int)
+    sides[0, first], sides[1, second] = 1, 1
+    assert not audit_samples(sides[0], sides[1], 1, seed=1).refuted
+
+
+@pytest.mark.slow
+def test_honest_samples_with_many_ties_are_not_refused() -> None:
+    rng = np.random.default_rng(10)
+    for rare in (0.5, 0.1, 0.01, 0.003):
+        for _ in range(20):
+            first, second = rng.random((2, 500, 40)) < rare
+            audit_samples(first, second, 1, seed=1)
+
+
 RNG = np.random.default_rng(8)
 GOOD = RNG.normal(size=2000)
 WORDS = RNG.choice(["yes", "no"], 2000)
@@ -85,6 +109,9 @@ RECORDED = RNG.normal(size=300)
         (GOOD, GOOD, "2000 rows of first are rows of second too"),
         (GOOD.reshape(-1, 2), GOOD.reshape(-1, 2)[::-1], "1000 rows of first are rows of second"),
         (GOOD < 0, GOOD >= 0, "first and of second go together .* the same seed"),
+        (GOOD < 2, GOOD < 2.1, "first and of second go together .* the same seed"),
+        (GOOD, GOOD + 1, "first and of second go together .* the same seed"),
+        (np.sort(GOOD) < 2, GOOD < 2, "depend on the rows before"),
         (GOOD[:10], GOOD, "at least 20 rows of first, not 10"),
         (GOOD, [], "at least 20 rows of second, not 0"),
         (3, GOOD, "first to be an array or a list of outputs, one for each run, not int"),

@@ -17,6 +17,7 @@ import hashlib
 import math
 import pickle
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -75,12 +76,12 @@ class Beginnings:
 
 def state(dataset: Any) -> Any:
     """Return what is in a dataset that a mechanism could change; None where that is not known."""
-    if hasattr(dataset, "__array__"):  # tensors and frames too
-        array = np.asarray(dataset)
-        return pickle.dumps(array.tolist()) if array.dtype == object else array.tobytes()
     try:
+        if hasattr(dataset, "__array__"):  # tensors and frames too
+            array = np.asarray(dataset)
+            return pickle.dumps(array.tolist()) if array.dtype == object else array.tobytes()
         return pickle.dumps(dataset) if isinstance(dataset, (list, dict, set)) else None
-    except (pickle.PicklingError, AttributeError, TypeError):
+    except Exception:  # noqa: BLE001 (of tensors on a device, or of what is in it: anything)
         return None
 
 
@@ -88,9 +89,16 @@ def require_unchanged(name: str, before: Any, dataset: Any) -> None:
     """Raise MechanismError where a dataset is not what it was."""
     if state(dataset) != before:
         raise MechanismError(
-            f"{name} changes the dataset that it is given: its runs are not independent. Give it a "
-            "copy, such as lambda dataset, rng: mechanism(copy.deepcopy(dataset), rng)."
+            f"{name} changes the dataset that it is given: runs that begin where others ended are "
+            "not independent. Give it a copy, such as lambda dataset, rng: "
+            "mechanism(copy.deepcopy(dataset), rng)."
         )
+
+
+def told(outputs: Sequence[bytes]) -> float:
+    """Return n times the entropy of p̂, in nats."""
+    count = len(outputs)
+    return sum(times * math.log(count / times) for times in Counter(outputs).values())
 
 
 def _beginning(outputs: Any) -> bytes:
@@ -101,7 +109,6 @@ def _beginning(outputs: Any) -> bytes:
             one.tobytes() if isinstance(one, (np.ndarray, np.generic)) else repr(one).encode()
             for one in outputs[:length]
         ]
-        told = sum(times * math.log(length / times) for times in Counter(first).values())
-        if told >= _ENOUGH:
+        if told(first) >= _ENOUGH:
             return hashlib.sha256(b"\0".join(first)).digest()[:16]
     return b""

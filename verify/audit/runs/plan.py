@@ -13,7 +13,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected, shortened
 from verify.audit.learning import bits
 from verify.audit.learning.outputs import Alphabet, Matrix
-from verify.audit.runs import blocks, disk
+from verify.audit.runs import blocks, copies, disk
 from verify.audit.runs.blocks import PROBING, Datasets
 from verify.audit.runs.target import NOT_REPEATABLE, MechanismError, Target, target
 from verify.audit.statistics.binomial import MOST_RUNS
@@ -22,6 +22,10 @@ from verify.audit.statistics.guarantee import Guarantee, Point
 
 _PROBE = 8
 """Runs of a side that show the form of outputs."""
+_TRIES = 64, 512
+"""Runs with other generators that are compared, more where the same ones tell little."""
+_SURE = 20.0
+"""Nats that they must tell (`runs.copies`): independent runs are the same with chance 2e-9."""
 
 
 @final
@@ -165,19 +169,23 @@ def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[
     MechanismError
         If other generators give the same outputs: such runs are not independent.
     """
-    drawn = [
-        blocks.draw(
-            plan.target, plan.pairs[index][0], 64, rng, alphabet=Alphabet(width=alphabet.width)
-        )
-        for rng in (
-            blocks.generator(plan.seed, PROBING, index, 1, 0),
-            blocks.generator(plan.seed, PROBING, index, 1, 0),
-            blocks.generator(plan.seed, PROBING, index, 2, 0),
-        )
-    ]
-    again, other = _same(drawn[0], drawn[1]), _same(drawn[0], drawn[2])
-    constant = bool((drawn[0] == drawn[0][:1]).all())
-    if other and not constant:
+    for runs in _TRIES:
+        drawn = [
+            blocks.draw(
+                plan.target,
+                plan.pairs[index][0],
+                runs,
+                blocks.generator(plan.seed, PROBING, index, key, 0),
+                alphabet=Alphabet(width=alphabet.width),
+            )
+            for key in (1, 1, 2)
+        ]
+        again, other = _same(drawn[0], drawn[1]), _same(drawn[0], drawn[2])
+        constant = bool((drawn[0] == drawn[0][:1]).all())
+        sure = copies.told([row.tobytes() for row in drawn[0]]) >= _SURE
+        if not other or constant or sure:
+            break
+    if other and sure:
         raise MechanismError(
             f"{plan.target.name} returned the same outputs for different random generators: its "
             "runs are not independent. Does it seed a generator of its own, or write over the "

@@ -262,7 +262,10 @@ def _of_callable(function: Callable[..., Any], name: str) -> Target:
 def _kept(output: Any) -> Any:
     """Return an output that stays what it is, though the next run may be written over it."""
     copied = getattr(output, "copy", None) or getattr(output, "clone", None)
-    return copied() if callable(copied) else output
+    try:
+        return copied() if callable(copied) else output
+    except TypeError:  # a method of another meaning
+        return output
 
 
 def _raised(name: str, error: Exception, dataset: Any) -> str:

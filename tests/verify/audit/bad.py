@@ -157,6 +157,10 @@ def adds_in_place(dataset: Any, rng: Generator) -> Any:
     return dataset.copy()
 
 
+def adds_to_features(dataset: Any, rng: Generator) -> Any:
+    return adds_in_place(dataset[0], rng)
+
+
 def takes_a_record(dataset: list[float], rng: Generator) -> Any:
     count = len(dataset)
     if dataset:

@@ -205,6 +205,7 @@ def test_outputs_that_are_written_over_are_kept() -> None:
     [
         ("adds_in_place", (np.zeros(1), np.ones(1))),
         ("takes_a_record", ([0.0] * 20, [0.0] * 21)),
+        ("adds_to_features", ((np.zeros(1), 1), (np.ones(1), 1))),
     ],
 )
 def test_a_changed_dataset_is_refused(name: str, pair: Any) -> None:

@@ -85,6 +85,20 @@ def test_rare_answers_meet_by_chance(first: list[int], second: list[int]) -> Non
     assert not audit_samples(sides[0], sides[1], 1, seed=1).refuted
 
 
+@pytest.mark.parametrize("unit", ["0.1", "0.01", "votes", "scaled"])
+def test_rounded_outputs_repeat_as_they_should(unit: str) -> None:
+    """Two decimals, averages of votes, noise of a lattice times a constant: no copies."""
+    rng = np.random.default_rng(11)
+    exact = rng.laplace(size=(2, 3000, 2))
+    first, second = {
+        "0.1": np.round(exact, 1),
+        "0.01": np.round(exact, 2),
+        "votes": np.round(7 * exact) / 7,
+        "scaled": 1000 + math.pi * np.round(exact),
+    }[unit]
+    assert not audit_samples(first, second, 3, seed=1).refuted
+
+
 @pytest.mark.slow
 def test_honest_samples_with_many_ties_are_not_refused() -> None:
     rng = np.random.default_rng(10)
@@ -103,10 +117,10 @@ RECORDED = RNG.normal(size=300)
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        (RNG.choice(RECORDED, 5000), RNG.choice(RECORDED, 5000), "occur more than once"),
+        (RNG.choice(RECORDED, 5000), RNG.choice(RECORDED, 5000), "once, .* give its index"),
         (np.sort(GOOD), GOOD, "depend on the rows before"),
         (np.cumsum(GOOD), GOOD, "depend on the rows before"),
-        (GOOD, GOOD, "2000 rows of first are rows of second too"),
+        (GOOD, GOOD, "2000 rows of first are .* give its index"),
         (GOOD.reshape(-1, 2), GOOD.reshape(-1, 2)[::-1], "1000 rows of first are rows of second"),
         (GOOD < 0, GOOD >= 0, "first and of second go together .* the same seed"),
         (GOOD < 2, GOOD < 2.1, "first and of second go together .* the same seed"),
@@ -133,7 +147,7 @@ RECORDED = RNG.normal(size=300)
             "lists of 2 lists of 3 numbers, .* lists of 3 lists of 2 numbers",
         ),
         ([object()] * 50, [object()] * 50, "numbers, texts or lists of them, not <object"),
-        ([1.0] * 50, [1.0] * 60, "All rows of both sides are 1: they tell nothing"),
+        ([1.0] * 50, [1.0] * 60, "All rows of both sides are 1: .* Give more runs"),
         (np.full((50, 2), math.nan), np.full((50, 2), math.nan), "All rows .* are the same"),
     ],
 )

@@ -80,7 +80,7 @@ def state(dataset: Any) -> Any:
         if hasattr(dataset, "__array__"):  # tensors and frames too
             array = np.asarray(dataset)
             return pickle.dumps(array.tolist()) if array.dtype == object else array.tobytes()
-        return pickle.dumps(dataset) if isinstance(dataset, (list, dict, set)) else None
+        return pickle.dumps(dataset) if isinstance(dataset, (list, tuple, dict, set)) else None
     except Exception:  # noqa: BLE001 (of tensors on a device, or of what is in it: anything)
         return None
 

@@ -24,6 +24,10 @@ _SHARE_OF_COPIES = 0.01
 """And this part of all rows: drawing again from recorded rows repeats four in ten."""
 _DEPENDENT = 1e-9
 """Chance at which independent rows are taken for dependent ones."""
+_LISTED = "Of an output that is one of a list of such numbers, give its index there."
+"""What to do with rows that repeat as they should."""
+_NEAR = 1e-3
+"""Part of a spacing by which numbers may miss its multiples: others do so by chance."""
 _COLUMNS = 64
 """Columns in which an order is looked for."""
 SCORES = ("included", "excluded")
@@ -66,14 +70,16 @@ def matrices(
     ):
         value = f"{one[0, 0]:g}" if one.shape[1] == 1 else "the same"
         what = "scores" if names == SCORES else "rows of both sides"
-        raise InvalidInputError(f"All {what} are {value}: they tell nothing.")
+        raise InvalidInputError(
+            f"All {what} are {value}: they tell nothing. Give more runs, or other datasets."
+        )
     for rows, name in zip(found, names, strict=True):
         _require_independent(rows, name)
     shared, of = _copies(np.concatenate([np.unique(side, axis=0) for side in found]))
     if shared > max(_MOST_COPIES, _SHARE_OF_COPIES * of):
         raise InvalidInputError(
             f"{shared} rows of {names[0]} are rows of {names[1]} too, though no law repeats such "
-            "numbers by chance. Give two files of runs that were made independently."
+            f"numbers by chance. Give two files of runs that were made independently. {_LISTED}"
         )
     _require_unpaired(one, other, names)
     return (one, other), alphabet
@@ -143,7 +149,7 @@ def _require_independent(rows: Matrix, name: str) -> None:
         raise InvalidInputError(
             f"{copies} different rows of {name} occur more than once, though no law repeats "
             "such numbers by chance. Give every run once: drawing rows again from recorded "
-            "ones makes runs that are not independent."
+            f"ones makes runs that are not independent. {_LISTED}"
         )
     worst = _dependence(rows[:-1], rows[1:])
     if worst < _DEPENDENT:
@@ -202,5 +208,18 @@ def _copies(rows: Matrix) -> tuple[int, int]:
     if not np.issubdtype(rows.dtype, np.floating):
         return 0, len(different)
     fractions = np.frexp(np.where(np.isfinite(different), different, 0.0))[0] * 2.0**_LONG
-    long = (fractions != np.floor(fractions)).any(axis=1)
-    return int((long & (counts > 1)).sum()), len(different)
+    long = fractions != np.floor(fractions)
+    if (long.any(axis=1) & (counts > 1)).any():
+        long &= ~np.array([_rounded(column) for column in different.T])
+    return int((long.any(axis=1) & (counts > 1)).sum()), len(different)
+
+
+def _rounded(column: NDArray[Any]) -> bool:
+    """Whether numbers are multiples of one spacing, beside a constant: of 1/10 or π, say."""
+    points = np.unique(column[np.isfinite(column)]).astype(np.float64)
+    gaps = np.diff(points)
+    gaps = gaps[gaps > 2.0**-_LONG * np.abs(points).max(initial=0.0)]  # the others are rounding
+    if not len(gaps):
+        return True
+    steps = (points - points[0]) / gaps.min()
+    return bool((np.abs(steps - np.rint(steps)) < _NEAR).all())

@@ -118,6 +118,36 @@ def test_a_learning_rate_is_named(rate: float) -> None:
         audited(lambda gradients, rng: rate * correct(gradients, rng))
 
 
+@pytest.mark.parametrize("rate", [-1.0, 0.001, 3.0])
+@pytest.mark.parametrize(("runs", "size", "sigma"), [(40, 1, 1), (100, 20, 4), (1000, 3, 10)])
+def test_a_learning_rate_is_named_with_much_noise_too(
+    rate: float, runs: int, size: int, sigma: int
+) -> None:
+    """A tenth was what means and noise might differ by: chance made it more, and an accusation."""
+
+    def scaled(gradients: Any, rng: np.random.Generator) -> Any:
+        return rate * (clipped(gradients).sum(axis=0) + sigma * rng.normal(size=size))
+
+    for seed in range(8 if runs < 1000 else 1):
+        with pytest.raises(InvalidInputError, match="no learning rate, no sign"):
+            audit_step(
+                scaled, clip=1, noise_multiplier=sigma, batch=1, dimension=size, runs=runs,
+                significance=0.05, seed=seed,
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize(("runs", "sigma"), [(40, 1), (40, 20), (200, 20)])
+def test_too_little_noise_is_no_learning_rate(runs: int, sigma: int) -> None:
+    def halved(gradients: Any, rng: np.random.Generator) -> Any:
+        return clipped(gradients).sum(axis=0) + sigma / 2 * rng.normal(size=10)
+
+    for seed in range(8):
+        found = audit_step(
+            halved, clip=1, noise_multiplier=sigma, batch=1, dimension=10, runs=runs, seed=seed
+        )
+        assert "noise" in [each.name for each in found.findings if each.refuted]
+
+
 def test_an_update_of_another_shape_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="10 finite numbers"):
         audited(lambda gradients, rng: 0.0)

@@ -55,6 +55,8 @@ _ROUNDING = 1e-5
 """Relative, of means and variances: single precision passes."""
 _NOT_CENTRED = 1e-9
 """Chance at which updates of an empty batch are taken for more than noise."""
+_FAR = 4.0
+"""Standard deviations by which means and noise may miss a multiple: 6e-5 of them do by chance."""
 _FEWEST = 40
 """Steps of a batch: the audit of the leak needs as many."""
 
@@ -171,7 +173,12 @@ def audit_step(
     z = {k: _beyond(off, k) / (deviation / np.sqrt(runs)) for k, off in excess.items()}
     squares = float((updates[0] ** 2).sum()) / deviation**2
     degrees = runs * dimension
-    _require_unscaled(excess, np.sqrt(squares / degrees), 4 * deviation / np.sqrt(runs))
+    _require_unscaled(
+        {k: off + k for k, off in excess.items()},
+        float(np.sqrt(squares / degrees)),
+        _FAR * deviation / np.sqrt(runs),
+        _FAR / np.sqrt(2 * degrees),
+    )
     pairs = updates[1][1 : runs // 2 * 2 : 2] - updates[1][0 : runs // 2 * 2 : 2]
     apart = float((pairs**2).mean()) / (2 * deviation**2 * squares / degrees) if squares else 1.0
     found = [
@@ -239,11 +246,15 @@ def _require_centred(empty: Floats) -> None:
         )
 
 
-def _require_unscaled(excess: dict[int, float], noise: float, close: float) -> None:
-    """Raise where means and noise are the same multiple of what they should be: as private."""
-    times = excess[5] / 5 + 1
-    alike = all(abs(excess[k] + k - times * k) < abs(times) * close for k in (1, 2, 5))
-    if alike and abs(noise - abs(times)) < abs(times) / 10 and abs(times - 1) > close:
+def _require_unscaled(means: dict[int, float], noise: float, mean_off: float, off: float) -> None:
+    """Raise where means and noise are the same multiple of what they should be: as private.
+
+    `mean_off` and `off` are `_FAR` standard deviations of a mean and, relatively, of the noise.
+    What has the right means is no multiple: too little noise.
+    """
+    times = float(np.copysign(noise, means[5]))
+    alike = all(abs(means[k] - times * k) < noise * (mean_off + off * k) for k in (1, 2, 5))
+    if alike and abs(times - 1) > off and abs(means[5] - 5) > noise * mean_off:
         raise InvalidInputError(
             f"The updates are {times:.3g} times what clip and batch say, their noise too. Return "
             "the noisy mean itself, or divide batch by that number: no learning rate, no sign."

@@ -82,6 +82,8 @@ def by_rule(epsilon: Callable[[ExactReal], Interval], group: int, delta: ExactRe
     for _ in range(_TRIES):
         first = ExactReal.of_rational(Fraction(math.exp(at)))
         each = max(epsilon(first).upper, Decimal(0))
+        if not each.is_finite():  # as at a level below the smallest float
+            break
         with ctx.workprec(_PRECISION):
             terms = ((i * ball(Fraction(each))).exp() for i in range(group))
             total = first.ball() * sum(terms, start=arb(0))

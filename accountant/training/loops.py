@@ -57,6 +57,8 @@ class Loop:
         batch = integer("batch_size", batch_size, least=1)
         size = integer("dataset_size", dataset_size, least=1)
         people = integer("group", group, least=1)
+        if people > size:
+            raise expected("group", people, f"≤ dataset_size={size}", "Count the records.")
         if most is not None:
             most = integer("truncated_batch_size", most, least=1)
         if batch > size:

@@ -166,7 +166,22 @@ def test_batches_that_may_always_be_cut_have_a_negative_epsilon_too() -> None:
     assert np.log(0.6) - 1e-9 <= run.epsilon.lower <= run.epsilon.upper < 0
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("sampling", [name for name in SCHEMES if name != "with-replacement"])
+def test_a_person_has_many_records(sampling: str, relation: str) -> None:
+    """The rule for groups asks for levels below the smallest float, at which no ε is finite."""
+    run = dpassay.dpsgd(
+        "1.5", 7, 100, epochs=1, delta="1e-6", sampling=sampling, neighbours=relation, group=60,
+        truncated_batch_size=7 if sampling == TRUNCATED else None,
+    )  # fmt: skip
+    assert run.epsilon.lower <= run.epsilon.upper
+    assert run.epsilon.upper.is_finite()
+
+
 def test_what_is_refused() -> None:
+    for sampling in ("poisson", "without-replacement"):
+        with pytest.raises(dpassay.InvalidInputError, match="group=7 ≤ dataset_size=5"):
+            dpassay.dpsgd(1, 2, 5, steps=1, delta=DELTA, sampling=sampling, group=7)
     with pytest.raises(dpassay.InvalidInputError, match="Did you mean 'replace-one'"):
         dpassay.dpsgd(1, 1, 9, steps=1, delta=DELTA, neighbours="replace")
     with pytest.raises(dpassay.InvalidInputError, match="batch_size=9 < dataset_size=9"):

@@ -178,7 +178,7 @@ def _dependence(before: Matrix, after: Matrix) -> float:
     for x, y in zip(before.T[:_COLUMNS], after.T[:_COLUMNS], strict=False):
         if all(np.isfinite(column).all() and (column != column[0]).any() for column in (x, y)):
             worst = min(worst, _together(x, y))
-    return worst * min(_COLUMNS, before.shape[1])
+    return float(worst * min(_COLUMNS, before.shape[1]))
 
 
 def _together(x: NDArray[Any], y: NDArray[Any]) -> float:

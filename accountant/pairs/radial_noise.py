@@ -18,6 +18,7 @@ and P(L > ε) = H(ε) + e^ε Q(L > ε). Reflection exchanges P and Q. Losses hav
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,16 +49,22 @@ _SQUARE = 2
 _HALF = arb("0.5")
 """Share from which on a logarithm is narrower than products."""
 
+_MUCH = 1 << 10
+"""Times the tolerance that the rest may be before an integral is tried."""
+
 Curve = Callable[[arb, acb, bool], acb]
 """An integrand in x > 0 at ε, and whether it must be analytic."""
 
 
-@final
 @dataclass(frozen=True)
-class RadialNoisePair(MirroredPair):
-    """The pair at distance t > 0 for dimension d and the power p > 1."""
+class RadialPair(MirroredPair):
+    """A pair whose level sets are balls at distance t > 0, for dimension d and the power p > 1.
 
-    law_name = "radial-noise"
+    H, and e^ε Q(L > ε), are integrals of curves over the x where r′ + r > t > r′ − r.
+    """
+
+    slope_share: ClassVar[arb]
+    """The second curve is at most so much of e^{−x} x^{d/p − 1}/Γ(d/p)."""
     usual_width: ClassVar = Fraction(1, 10**12)
     """Integrals take longer for more."""
     grid_width: ClassVar = Fraction(1, 200)
@@ -104,25 +111,13 @@ class RadialNoisePair(MirroredPair):
             return arb.pos_inf()
         return arb(0).union(arb.pos_inf())
 
-    def _roots(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:
-        """Return r and s/r."""
-        p = ball(1 / self.power)
-        log, other = x.log(analytic=analytic), (1 + epsilon / x).log(analytic=analytic)
-        r = (p * log).exp()
-        return r, 1 + ((p * other).expm1() - self.distance.ball() / r) / 2
-
+    @abstractmethod
     def _excess(self, epsilon: arb, x: acb, analytic: bool) -> acb:
-        """Return e^{−x} x^{d/p} (1 − (s/r)^d)/Γ."""
-        _, share = self._roots(x, epsilon, analytic)
-        return self._weight(x, analytic) * (1 - _power(share, self.dimension, analytic))
+        """Return the integrand of H: e^{−x} x^{d/p}/Γ(d/p + 1) times a share of a ball."""
 
+    @abstractmethod
     def _slope(self, epsilon: arb, x: acb, analytic: bool) -> acb:
-        """Return e^{−x} d s^{d−1} (x + ε)^{1/p − 1}/(2pΓ)."""
-        r, share = self._roots(x, epsilon, analytic)
-        p = ball(self.power)
-        fall = ((1 / p - 1) * (x + epsilon).log(analytic=analytic)).exp()
-        size = self._weight(x, analytic) * _power(share, self.dimension - 1, analytic)
-        return size * fall * self.dimension / (2 * p * r)
+        """Return the integrand of e^ε Q(L > ε)."""
 
     def _weight(self, x: acb, analytic: bool) -> acb:
         """Return e^{−x} x^{d/p}/Γ(d/p + 1), about its largest value as e^{a(ln(1 + y) − y)}."""
@@ -135,20 +130,19 @@ class RadialNoisePair(MirroredPair):
     def _integral(self, epsilon: ExactReal, curve: Curve) -> arb:
         """Return the integral of a curve over where 0 < s < r, and of e^{−x} r^d/Γ where s ≤ 0.
 
-        The curve is at most the weight, or e^{−x} x^{d/p − 1}/2Γ(d/p): with that the rest is
-        bounded.
+        The curve is at most the weight, or a share of e^{−x} x^{d/p − 1}/Γ(d/p): with that the rest
+        is bounded.
         """
-        bits = ctx.prec
-        with ctx.workprec(bits + _SPARE_BITS):
+        with ctx.workprec(max(ctx.prec, 2 * _SPARE_BITS)):
             e, is_excess = epsilon.ball(), curve == self._excess
             low, high, apart = self._start(e)
             a = ball(self.dimension / self.power) + (1 if is_excess else 0)
-            share = 1 if is_excess else arb("0.5")
+            share = arb(1) if is_excess else self.slope_share
             value = arb(0).union(share * _between(low, high, a))
             if apart and is_excess:
                 below = low.gamma_lower(a, regularized=1)
                 value += below if below.is_finite() else arb(0).union(_beyond(low, a))
-            tolerance, spread = arb(2) ** -bits, a.sqrt().mid() + 1
+            tolerance, spread = arb(2) ** (_SPARE_BITS - ctx.prec), a.sqrt().mid() + 1
             for n in _WIDTHS:
                 reach = spread * arb(2) ** n
                 left, right = (
@@ -159,6 +153,8 @@ class RadialNoisePair(MirroredPair):
                 if left > high:
                     rest += _beyond(left, a)
                 least = _size(lambda x: curve(e, x, False), left, right) * tolerance
+                if least > 0 and rest.upper() * share > _MUCH * (least + value.upper() * tolerance):
+                    continue
                 found = acb.integral(
                     lambda x, analytic: curve(e, x, analytic),
                     acb(left), acb(right), rel_tol=tolerance, abs_tol=least,
@@ -204,6 +200,35 @@ class RadialNoisePair(MirroredPair):
             else:
                 break
         return low, high, apart
+
+
+@final
+@dataclass(frozen=True)
+class RadialNoisePair(RadialPair):
+    """The pair of ℓ1 and ℓ∞."""
+
+    law_name = "radial-noise"
+    slope_share: ClassVar = _HALF
+
+    def _roots(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:
+        """Return r and s/r."""
+        p = ball(1 / self.power)
+        log, other = x.log(analytic=analytic), (1 + epsilon / x).log(analytic=analytic)
+        r = (p * log).exp()
+        return r, 1 + ((p * other).expm1() - self.distance.ball() / r) / 2
+
+    def _excess(self, epsilon: arb, x: acb, analytic: bool) -> acb:
+        """Return e^{−x} x^{d/p} (1 − (s/r)^d)/Γ."""
+        _, share = self._roots(x, epsilon, analytic)
+        return self._weight(x, analytic) * (1 - _power(share, self.dimension, analytic))
+
+    def _slope(self, epsilon: arb, x: acb, analytic: bool) -> acb:
+        """Return e^{−x} d s^{d−1} (x + ε)^{1/p − 1}/(2pΓ)."""
+        r, share = self._roots(x, epsilon, analytic)
+        p = ball(self.power)
+        fall = ((1 / p - 1) * (x + epsilon).log(analytic=analytic)).exp()
+        size = self._weight(x, analytic) * _power(share, self.dimension - 1, analytic)
+        return size * fall * self.dimension / (2 * p * r)
 
 
 @lru_cache(maxsize=64)

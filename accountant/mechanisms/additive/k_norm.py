@@ -14,18 +14,20 @@ from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, OneOf, Positive, Rational
-from accountant.errors import NotApplicableError, expected
+from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.ball_noise import BallNoisePair
 from accountant.pairs.radial_noise import RadialNoisePair
+from accountant.pairs.round_noise import RoundNoisePair
 from accountant.release.lattice import LatticeSampler
 from accountant.release.lattice_noise import independent
 
 _SQUARE, _ROOT_HALF = 2, ExactReal.of_root(Fraction(1, 2))
 """The power of Gaussian noise, and its standard deviation at scale 1."""
+_FARTHER = "Level sets are balls, which meet in less the farther apart they are."
 
 
 @declared
@@ -47,12 +49,13 @@ class KNorm(SymmetricDensity):
     sensitivity
         The largest distance in that norm between the true answers on two neighbours.
     power
-        p ≥ 1, rational; of ℓ2 in several dimensions 1 or 2.
+        p ≥ 1, rational.
 
     Notes
     -----
-    For p > 1 see `accountant.pairs.radial_noise`. Now let p be 1. At distance t = sensitivity/b, in
-    units of b, level sets are balls: for ε ≥ 0 and a shift v
+    For p > 1 see `accountant.pairs.radial_noise`, of ℓ2 `accountant.pairs.round_noise`. Now let p
+    be 1. At distance t = sensitivity/b, in units of b, level sets are balls: for ε ≥ 0 and a shift
+    v
 
     H_v(ε) = ∫ e^{−r} |(rK + v) ∖ (r + ε)K| dr / (d! |K|).
 
@@ -71,14 +74,6 @@ class KNorm(SymmetricDensity):
     norm: OneOf = OneOf("l1", "l2", "linf", default="l2")
     sensitivity: Positive = Positive(1)
     power: Rational = Rational(1, least=1)
-
-    def __post_init__(self) -> None:
-        """Require a power whose worst pair is known."""
-        if self.norm == "l2" and self.dimension > 1 and self.power not in (1, _SQUARE):
-            raise expected(
-                "power", self.power, "to be 1 or 2 where norm='l2'",
-                "Ask for 'l1' or 'linf', whose worst shifts are known for every power.",
-            )  # fmt: skip
 
     @property
     def _is_gaussian(self) -> bool:
@@ -104,6 +99,8 @@ class KNorm(SymmetricDensity):
         if self._is_gaussian:
             return self._gaussian.worst_case(adjacency)
         if self.power != 1:
+            if self.norm == "l2" and self.dimension > 1:
+                return WorstCase.symmetric(RoundNoisePair(t, self.dimension, self.power), _FARTHER)
             radial = RadialNoisePair(t, self.dimension, self.power)
             return WorstCase.symmetric(
                 radial, "Balls hold the same smaller ball whatever the shift, and one attains it."
@@ -113,7 +110,7 @@ class KNorm(SymmetricDensity):
             reason = "No norm exceeds the profile of Laplace noise, and a shift attains it."
         else:
             pair = BallNoisePair(t, self.dimension)
-            reason = "Level sets are balls, which meet in less the farther apart they are."
+            reason = _FARTHER
         return WorstCase.symmetric(pair, reason)
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:

@@ -119,8 +119,6 @@ def test_a_million_coordinates() -> None:
 
 
 def test_what_is_not_known_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="l1"):
-        KNorm(1, 3, power=3)
     with pytest.raises(InvalidInputError, match="power"):
         KNorm(1, 3, "l1", power="1/2")
     with pytest.raises(NotApplicableError, match="alone"):

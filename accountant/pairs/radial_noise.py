@@ -125,7 +125,7 @@ class RadialPair(MirroredPair):
         y = x / a - 1
         if abs(y).upper() < _NEAR:
             return peak * (a * y * y * _bend(y)).exp()
-        return peak * (a * ((1 + y).log(analytic=analytic) - y)).exp()
+        return peak * (a * ((x / a).log(analytic=analytic) - y)).exp()
 
     def _integral(self, epsilon: ExactReal, curve: Curve) -> arb:
         """Return the integral of a curve over where 0 < s < r, and of e^{−x} r^d/Γ where s ≤ 0.

@@ -135,6 +135,12 @@ def test_draws_show_it_and_no_shorter_shift_shows_more() -> None:
         assert length < 1 or found >= true - slack
 
 
+def test_spheres_that_touch_where_the_noise_is_none() -> None:
+    """With (x + ε)^{1/p} = t at x = 0 the integral begins next to 0."""
+    found = profile.delta(KNorm(1, 10, power="3/2"), 1)
+    assert float(found) == pytest.approx(by_quadrature(10, 1.5, 1, 1), rel=1e-6)
+
+
 def test_epsilon_is_where_delta_is() -> None:
     noise = KNorm(2, 3, power="3/2")
     found = profile.epsilon(noise, "1e-6")

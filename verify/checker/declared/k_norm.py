@@ -20,10 +20,12 @@ from flint import acb, arb
 from accountant.numbers.precision import ctx
 from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, rational
-from verify.checker.reals import Real, UnknownError, ball
+from verify.checker.reals import Real, UnknownError, ball, sqrt
 
 _BITS, _PRECISION = 80, 256
 """Of an integral, and of its integrand, which loses digits where x is large."""
+_SQUARE = 2
+"""The power of Gaussian noise."""
 _MOST_DIMENSIONS = 300
 """Terms of the sum: more take minutes."""
 
@@ -39,6 +41,8 @@ def _pair(noise: Noise) -> Pair:
     t = noise["sensitivity"] / noise["scale"]
     if noise["power"] < 1:
         raise ValueError("a power of at least 1")
+    if noise["power"] == _SQUARE and (noise["norm"] == "l2" or noise["dimension"] == 1):
+        return {"law": "gaussian", "mu": sqrt(Fraction(2)) * t}  # σ = b/√2, and any direction alike
     if noise["power"] != 1:
         raise UnknownError("noise that falls with a power of a norm")
     if noise["norm"] != "l2" or noise["dimension"] == 1:

@@ -88,7 +88,7 @@ def _most(plus: arb, minus: arb, dimension: int) -> arb:
     I_z(a, 1/2) is z^a up to a factor that grows with z, and is 1 at z = 1.
     """
     square = (plus * minus).upper()  # of all c in the ball, at least that of the least
-    if not (minus < 1 and minus > 0 and square > 0):
+    if not (minus < 1 and square > 0):
         return _ONE
     return _HALF * (square.log() * (dimension - 1) / 2).exp()
 

@@ -138,7 +138,9 @@ class RadialPair(MirroredPair):
             low, high, apart = self._start(e)
             a = ball(self.dimension / self.power) + (1 if is_excess else 0)
             share = arb(1) if is_excess else self.slope_share
-            value = arb(0).union(share * _between(low, high, a))
+            edge = abs(curve(e, acb(low.union(high)), False).real).upper() * (high - low)
+            most = share * _between(low, high, a)
+            value = arb(0).union(edge.min(most) if edge.is_finite() else most)
             if apart and is_excess:
                 below = low.gamma_lower(a, regularized=1)
                 value += below if below.is_finite() else arb(0).union(_beyond(low, a))

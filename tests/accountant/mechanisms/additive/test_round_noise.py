@@ -141,6 +141,14 @@ def test_spheres_that_touch_where_the_noise_is_none() -> None:
     assert float(found) == pytest.approx(by_quadrature(10, 1.5, 1, 1), rel=1e-6)
 
 
+def test_balls_that_hardly_leave_each_other_have_digits() -> None:
+    """Next to where the first ball lies in the second its share is far below 2^−128."""
+    found = profile.delta(KNorm(10, 100, power="11/10"), "1/2")
+    assert found.lower > 0
+    assert found.relative_width is not None
+    assert found.relative_width <= Fraction(1, 10**12)
+
+
 def test_epsilon_is_where_delta_is() -> None:
     noise = KNorm(2, 3, power="3/2")
     found = profile.epsilon(noise, "1e-6")

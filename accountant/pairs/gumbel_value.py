@@ -22,9 +22,9 @@ with the S′ of p₀. The loss ln r + (S′ − 1)w has no end, and neither has
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -35,9 +35,9 @@ from flint import arb
 from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
+from accountant.numbers.interval import Interval, ball, enclose
 from accountant.numbers.precision import ctx
-from accountant.pairs.two_ends import inverse_between
+from accountant.pairs.two_ends import inverse_between, narrow_enough
 
 _ODDS = tuple(Fraction(2) ** i * (1 + Fraction(j, 8)) for i in range(-40, 41) for j in range(8))
 """Odds of p that are tried: a certificate names the best of them."""
@@ -47,6 +47,8 @@ _BITS = 96
 """Of every number."""
 _ASIDE = arb(2) ** -60
 """How far S′ is moved where it may be 1."""
+_FARTHEST = 600
+"""Distance from which on no ε is looked for: it is of the size of e^t, beyond floats."""
 
 Range = tuple[arb, arb]
 """l and h."""
@@ -99,30 +101,18 @@ class GumbelValuePair(MirroredPair):
     def _best(self, epsilon: ExactReal) -> tuple[arb, int, Fraction]:
         """Return the largest H at a place that is tried, the range, and p."""
         found = (arb(-1), 0, Fraction(1, 2))
-        e = float(epsilon)
-        for which, ends in enumerate(self._ranges()):
-            low, high = map(float, ends)
-
-            def value(p: float, low: float = low, high: float = high) -> float:
-                s = p * math.exp(-high) + (1 - p) * math.exp(-low)
-                found = 0.0
-                for share, moved in ((1 - p, low), (p, high)):
-                    a = e - moved
-                    bent = math.exp(-max(a / (s - 1), 0)) * (1 - 1 / s) if s != 1 else 0.0
-                    if s > 1:
-                        found += share * (bent if a > 0 else 1 - math.exp(a) / s)
-                    elif a < 0:
-                        found += share * (1 - math.exp(a) / s - bent)
-                return found
-
-            p = max((odds / (1 + odds) for odds in _ODDS), key=lambda p: value(float(p)))
-            here = self._at(ends, epsilon.ball(), (p, p))
-            found = max(found, (here, which, p), key=lambda each: float(each[0]))
+        with ctx.workprec(_BITS):
+            for which, ends in enumerate(self._ranges()):
+                for p in (odds / (1 + odds) for odds in _ODDS):
+                    here = self._at(ends, epsilon.ball(), (p, p))
+                    if here > found[0]:
+                        found = here, which, p
         return found
 
     def _lower(self, epsilon: ExactReal) -> arb:
         with ctx.workprec(_BITS):
-            return self._best(epsilon)[0].lower().max(-epsilon.ball().expm1()).max(arb(0))
+            least = -epsilon.ball().expm1() if epsilon.sign < 0 else arb(0)
+            return self._best(epsilon)[0].lower().max(least)
 
     def _upper(self, epsilon: ExactReal) -> arb:
         """Return the largest bound of all cells, halved until it is near the lower end."""
@@ -131,16 +121,16 @@ class GumbelValuePair(MirroredPair):
             e, shares = epsilon.ball(), [odds / (1 + odds) for odds in _ODDS]
             for ends in self._ranges():
                 cells = pairwise([Fraction(0), *shares, Fraction(1)])
-                heap = [(-float(self._at(ends, e, cell).upper()), cell) for cell in cells]
+                heap = [(-self._at(ends, e, cell).upper(), cell) for cell in cells]
                 heapq.heapify(heap)
                 for _ in range(_MOST_CELLS):
-                    if -heap[0][0] <= float(enough):
+                    if -heap[0][0] <= enough:
                         break
                     _, (low, high) = heapq.heappop(heap)
                     middle = (low + high) / 2
                     for cell in ((low, middle), (middle, high)):
-                        heapq.heappush(heap, (-float(self._at(ends, e, cell).upper()), cell))
-                most = most.max(self._at(ends, e, heap[0][1]).upper())
+                        heapq.heappush(heap, (-self._at(ends, e, cell).upper(), cell))
+                most = most.max(-heap[0][0])
             return most
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -149,8 +139,13 @@ class GumbelValuePair(MirroredPair):
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
-        step = Fraction(float(self.distance)) / 4
-        why = "the worst scores are found to few digits"
+        why, t = "the worst scores are found to few digits", self.distance.ball()
+        if not t < _FARTHEST:
+            least = enclose(lambda: arb.log1p(-delta.ball())).lower
+            return narrow_enough(Interval(least, Decimal("Infinity")), relative_width, why)
+        # one candidate far above the others shows δ there
+        alone = float(t.expm1() * (-(-t).expm1() / delta.ball()).log() - t)
+        step = Fraction(max(alone, float(t) / 4))
         return inverse_between((self._lower, self._upper), delta, step, relative_width, why)
 
     def tails(self, epsilon: ExactReal) -> Tails:
@@ -158,6 +153,9 @@ class GumbelValuePair(MirroredPair):
         _, which, p = self._best(epsilon)
         ends = [*self._ranges()][which]
         s, e = self._sum(ends, p), epsilon.ball()
+        if s.is_exact():  # moved aside
+            some = arb(0).union(arb(1))
+            return Tails(some, some, some, some)
         above, below = [arb(0)] * 2, [arb(0)] * 2
         for share, moved in zip((ball(1 - p), ball(p)), ends, strict=True):
             start = ((e - moved) / (s - 1)).max(arb(0))

@@ -21,7 +21,7 @@ from flint import arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.declared.law import DeclaredLaw, Pair, unknown
-from verify.checker.reals import INFINITE, Real, ball
+from verify.checker.reals import INFINITE, FewDigitsError, Real, ball
 
 _BITS, _ASIDE = 96, arb(2) ** -60
 """Of every number; how far S′ is moved up where it may be 1."""
@@ -41,7 +41,7 @@ def _part(a: arb, s: arb) -> arb:
     cut = (-(abs(a) / abs(s - 1))).exp() * (1 - 1 / s)
     if s > 1:  # from the crossing on
         return cut if a > 0 else whole if a <= 0 else whole.union(1 - 1 / s)
-    return (whole - cut).max(arb(0)) if a < 0 else arb(0)
+    return arb(0) if a >= 0 else (whole - cut).max(arb(0))
 
 
 def _value(ends: tuple[arb, arb], epsilon: arb, low: Fraction, high: Fraction) -> arb:
@@ -69,7 +69,7 @@ def _best(distance: Any, monotone: bool, epsilon: Any) -> tuple[arb, int, Fracti
     for which, ends in enumerate(_ranges({"distance": distance, "monotone": monotone})):
         for p in places:
             value = _value(ends, e, p, p)
-            if float(value) > float(found[0]):
+            if value > found[0]:
                 found = (value, which, p)
     return found
 
@@ -79,14 +79,14 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
     with ctx.workprec(_BITS):
         e = ball(epsilon)
         low = _best(pair["distance"], pair["monotone"], epsilon)[0].lower()
-        low = low.max(1 - e.exp()).max(arb(0))
-        enough, most = float(low * (1 + _NEAR)), low
+        low = low.max(1 - e.exp() if epsilon < 0 else arb(0))
+        enough, most = (low * (1 + _NEAR)).upper(), low
         for ends in _ranges(pair):
             edges = [Fraction(0), *_shares(), Fraction(1)]
             cells = [*pairwise(edges)]
             for rounds in range(_MOST_ROUNDS):
                 known = [(cell, _value(ends, e, *cell).upper()) for cell in cells]
-                wide = [cell for cell, bound in known if not float(bound) <= enough]
+                wide = [cell for cell, bound in known if not bound <= enough]
                 last = rounds == _MOST_ROUNDS - 1 or len(wide) > 4 * len(edges)
                 for cell, bound in known:
                     if last or cell not in wide:
@@ -105,7 +105,7 @@ def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
         falls, rises = _ranges(pair)[which]
         s = ball(p) * (-rises).exp() + ball(1 - p) * (-falls).exp()
         if not (s > 1 or s < 1):
-            s = (s + _ASIDE).upper()
+            raise FewDigitsError("the best event of a value with Gumbel noise")
         first, second = arb(0), arb(0)
         for share, moved in ((ball(1 - p), falls), (ball(p), rises)):
             start = ((ball(epsilon) - moved) / (s - 1)).max(arb(0))

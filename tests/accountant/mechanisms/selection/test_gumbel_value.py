@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb
 
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import AdditiveNoise, Composed, ReportNoisyMax
+from accountant.numbers.exact import ExactReal
 from accountant.questions import profile
 from verify.certificate import certify
 from verify.checker import Outcome, check
+from verify.checker.laws import tails
+from verify.checker.reals import UnknownError
 from verify.claims import ApproximateDP
 from verify.verdict import Verdict
 
@@ -73,3 +78,44 @@ def test_the_checker_derives_values_with_gumbel_noise(
     assert found.verdict is Verdict[verdict]
     assert certificate is not None
     assert check(certificate).outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("scale", ["1/1000", "1e-6"])
+def test_scores_that_move_far_are_no_traceback(scale: str, monotone: bool) -> None:
+    about = ReportNoisyMax("Gumbel", scale, 3, monotone=monotone, returns="value")
+    assert profile.delta(about, 1).lower > Decimal("0.999999")
+    assert profile.epsilon(about, "1e-5").upper.is_infinite()
+
+
+def test_epsilon_of_scores_that_move_far() -> None:
+    """One candidate far above the others: ε = (e^t − 1) ln((1 − e^{−t})/δ) − t or so."""
+    about = ReportNoisyMax("Gumbel", "1/100", 3, returns="value")
+    near = Decimal(100).exp() * Decimal("1e5").ln()
+    found = profile.epsilon(about, "1e-5")
+    assert near * Decimal("0.999") < found.lower <= found.upper < near * Decimal("1.001")
+
+
+@pytest.mark.parametrize(("scale", "epsilon"), [(100, 10), ("1e6", 1)])
+def test_values_that_floats_do_not_tell_from_0_keep_both_ends(
+    scale: int | str, epsilon: int
+) -> None:
+    """One candidate far above the others shows most: δ(ε) = (1 − e^{−t}) e^{−(ε + t)/(e^t − 1)}."""
+    t = 1 / Decimal(scale)
+    alone = (1 - (-t).exp()) * (-(epsilon + t) / (t.exp() - 1)).exp()
+    for monotone in (False, True):
+        about = ReportNoisyMax("Gumbel", scale, 3, monotone=monotone, returns="value")
+        found = profile.delta(about, epsilon)
+        assert found.lower > alone * Decimal("0.999")
+        assert alone * Decimal("0.999999") < found.upper < alone * Decimal("1.001")
+
+
+def test_an_event_of_scores_that_hardly_move_is_not_made_up() -> None:
+    """δ(0) is about 5e-41; a sum of rates that is moved aside by 2^{−60} has no event."""
+    about = ReportNoisyMax("Gumbel", "1e40", 3, returns="value")
+    (pair,) = about.worst_case(None).remove
+    found = pair.tails(ExactReal.of_rational(0))
+    assert not found.p_above - found.q_above > arb("1e-30")
+    law = {"law": "gumbel-value", "distance": Fraction(1, 10**40), "monotone": False}
+    with pytest.raises(UnknownError):
+        tails(law, Fraction(0))

@@ -328,6 +328,8 @@ class GaussianMaximaPair(MirroredPair):
             (2 * ball(rho * self.distance.square)).sqrt()
             for rho in (self.limiting_rho, self.joint_rho)
         )
+        if self.limiting_rho == self.joint_rho:
+            return all_scores
         with contextlib.suppress(UndecidedError):
             total = self.hockey_stick(ExactReal.of_rational(0))
             rare = rare.max(arb(8).sqrt() * total.erfinv())

@@ -169,6 +169,14 @@ def test_one_answer_is_exact(s: int, r: int) -> None:
     assert Fraction(1, max(s, r)) in profile.epsilon(AboveThreshold(s, r, steps=1), 0)
 
 
+@pytest.mark.parametrize("scale", ["1/1000", "4", "1e30"])
+def test_mu_of_one_answer_is_that_of_the_sum_of_both_noises(scale: str) -> None:
+    found = dpassay.mu(AboveThreshold(scale, scale, noise="Gaussian", steps=1))
+    assert abs(2 * Fraction(scale) ** 2 * Fraction(found.lower) ** 2 - 1) < Fraction(1, 10**11)
+    assert Fraction(found.lower) ** 2 * 2 * Fraction(scale) ** 2 <= 1
+    assert Fraction(found.upper) ** 2 * 2 * Fraction(scale) ** 2 >= 1
+
+
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(("count", "steps"), [(1, 2), (1, 4), (2, 4), (3, 3)])
 def test_a_short_stream_comes_near_its_largest_loss(count: int, steps: int, monotone: bool) -> None:

@@ -168,8 +168,9 @@ def test_the_envelope_of_tables_has_the_largest_profile(
 @pytest.mark.parametrize("epsilon", ["1/4", "1", "5/2"])
 def test_every_choice_by_earlier_reports_lies_between_the_bounds(epsilon: str) -> None:
     """The best of all adaptive choices by a recursion over the loss so far, in doubles."""
-    made = Channel([["1/2", "1/2", 0], ["1/4", "1/2", "1/4"], ["1/3", "1/6", "1/2"]])
-    rows = [[float(entry) for entry in row] for row in made.matrix]
+    table = [["1/2", "1/2", "0"], ["1/4", "1/2", "1/4"], ["1/3", "1/6", "1/2"]]
+    made = Channel(table)
+    rows = [[float(Fraction(entry)) for entry in row] for row in table]
 
     def best(left: int, factor: float) -> float:
         """The largest H at e^ε = factor of the releases that are left."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from accountant.composition.choose import FOR, METHODS, RENAMED, engine, is_numerical
 from accountant.composition.product import apart
 from accountant.core.adjacency import Adjacency, Direction
@@ -60,9 +62,20 @@ def _pairs(
     if any(pair.only_bounded for pair in pairs):  # H is not that of a product
         return None
     cases = [(part.worst_case(adjacency), n) for part, n in Composed(mechanism).parts()]
-    remove = engine(method, apart([(case.remove[0], count) for case, count in cases]))
-    add = engine(method, apart([(case.add[0], count) for case, count in cases]))
+    remove = _each(method, [(case.remove, count) for case, count in cases])
+    add = _each(method, [(case.add, count) for case, count in cases])
     if remove is None or add is None:
         return None
-    both = {Direction.REMOVE: (remove,), Direction.ADD: (add,)}
-    return both[direction] if direction else tuple(dict.fromkeys((remove, add)))
+    both = {Direction.REMOVE: remove, Direction.ADD: add}
+    return both[direction] if direction else tuple(dict.fromkeys(remove + add))
+
+
+def _each(method: str, cases: list[tuple[tuple[Pair, ...], int]]) -> tuple[Pair, ...] | None:
+    """Return all worst pairs; None where an engine is not for them, or releases choose one."""
+    counts = [count for _, count in cases]
+    if sum(counts) > 1 and any(len(pairs) > 1 for pairs, _ in cases):
+        return None
+    choices = product(*(pairs for pairs, _ in cases))
+    made = [engine(method, apart(list(zip(choice, counts, strict=True)))) for choice in choices]
+    found = tuple(pair for pair in made if pair is not None)
+    return found if len(found) == len(made) else None

@@ -175,3 +175,25 @@ def test_laplace_releases_of_unrelated_scales() -> None:
 def test_no_grid_answers_where_only_two_ends_are_known(inside: str) -> None:
     with pytest.raises(NotApplicableError, match="Ask with method='auto'"):
         dpassay.delta(parse(f"Composed({inside}, 3)"), 1, adjacency=BOTH, method="grid")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "adjacency"),
+    [
+        ("LaplaceThreshold(1, 12)", "add-remove"),
+        ("GaussianThreshold(1, 12)", "add-remove"),
+        ("Channel([['1/2', '1/4', '1/4'], ['1/4', '1/2', '1/4'], ['1/8', '1/8', '3/4']])", None),
+        (
+            "SampledWithoutReplacement(Channel([['1/2', '1/2'], ['1/4', '3/4'], [0, 1]]), 1, 4)",
+            None,
+        ),
+    ],
+)
+def test_an_engine_is_asked_about_every_worst_pair(mechanism: str, adjacency: str | None) -> None:
+    made = parse(mechanism)
+    for method in applicable(made, Adjacency(adjacency) if adjacency else None):
+        found, known = (
+            dpassay.delta(made, ["0.2", 1], adjacency=adjacency, method=name)
+            for name in (method, "auto")
+        )
+        assert all(one.overlaps(other) for one, other in zip(found, known, strict=True))

@@ -20,7 +20,7 @@ from typing import TypeAlias, TypeVar, final
 from flint import arb, fmpz
 
 from accountant.density.text import read
-from accountant.density.tree import Node
+from accountant.density.tree import MOST_BITS, Node, bits
 from accountant.errors import InvalidInputError, expected
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -125,7 +125,10 @@ def log_ratio(p: Known, q: Known) -> ExactReal | None:
         return None
     (a, b), (c, d) = _parts(p), _parts(q)
     left, right = _times(a, d), _times(c, b)
-    first, second = (max((exponent for exponent, _ in sides), key=_size) for sides in (left, right))
+    first, second = (
+        max((exponent for exponent, _ in sides), key=lambda x: _power(x).mid())
+        for sides in (left, right)
+    )
     terms = list(_sum(first, second, -1).items())
     if len(terms) > 1 or left != _times({(frozenset(terms), 1): Fraction(1)}, right):
         return None
@@ -152,7 +155,7 @@ def _parts(value: Known) -> tuple[Sum, Sum]:
 def _value(node: Node) -> tuple[Sum, Sum]:
     match node.op:
         case "num":
-            return _parts(node.number)
+            return _parts(_short(node.number))
         case "add":
             return _add(*map(_value, node.parts))
         case "mul":
@@ -210,16 +213,21 @@ def _times(one: Sum, other: Sum) -> Sum:
         found[key] = found.get(key, Fraction(0)) + c * d * common
     if len(found) > _MOST_TERMS:
         raise ArithmeticError("too many terms")
-    return {key: c for key, c in found.items() if c}
+    return {key: _short(c) for key, c in found.items() if c}
 
 
-def _size(exponent: Exponent) -> float:
-    return sum(float(factor) * math.sqrt(root) for root, factor in exponent)
+def _short(value: Fraction) -> Fraction:
+    if bits(value) > MOST_BITS:
+        raise ArithmeticError("too long")
+    return value
+
+
+def _power(exponent: Exponent) -> arb:
+    return sum((ball(factor) * arb(root).sqrt() for root, factor in exponent), start=arb(0))
 
 
 def _ball(terms: Sum) -> arb:
     found = arb(0)
     for (exponent, root), c in terms.items():
-        power = sum((ball(factor) * arb(m).sqrt() for m, factor in exponent), start=arb(0))
-        found += ball(c) * arb(root).sqrt() * power.exp()
+        found += ball(c) * arb(root).sqrt() * _power(exponent).exp()
     return found

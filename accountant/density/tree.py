@@ -43,6 +43,13 @@ class Node:
 X, PI = Node("x"), Node("pi")
 _LARGEST_POWER = 64
 """Numbers are raised to powers up to it at once; a larger one would make long numbers."""
+MOST_BITS = 1 << 14
+"""Of numbers: longer ones take long to write."""
+
+
+def bits(value: Fraction) -> int:
+    """Return how many bits the longer one of numerator and denominator has."""
+    return max(map(int.bit_length, value.as_integer_ratio()))
 
 
 def num(value: Fraction | int) -> Node:
@@ -126,7 +133,8 @@ def power(a: Node, r: Fraction) -> Node:
     if r == 1:
         return a
     whole = r.denominator == 1
-    if a.op == "num" and (a == ONE or (whole and a.number and abs(r) <= _LARGEST_POWER)):
+    short = a.op == "num" and abs(r) <= _LARGEST_POWER and bits(a.number) * abs(r) <= MOST_BITS
+    if a.op == "num" and (a == ONE or (whole and a.number and short)):
         return num(a.number**r.numerator) if whole else ONE
     if a == ZERO and r > 0:
         return ZERO

@@ -171,6 +171,14 @@ def test_narrow_intervals_give_narrow_answers() -> None:
         assert found.upper - found.lower < value.upper - value.lower + Decimal("1e-6")
 
 
+@pytest.mark.parametrize("power", [308, 309])
+def test_an_exponent_may_be_larger_than_a_float(power: int) -> None:
+    one, two = f"exp(-1e{power})", f"exp(-1e{power}-1)"
+    assert profile.epsilon(Channel([[one, f"1-{one}"], [two, f"1-{two}"]]), 0) == Interval.of_exact(
+        1
+    )
+
+
 def test_a_row_of_intervals_draws_nothing() -> None:
     with pytest.raises(NotApplicableError, match="no one law"):
         INTERVALS.release([0])
@@ -186,6 +194,7 @@ def test_a_row_of_intervals_draws_nothing() -> None:
         (["exp(exp(1))", "1"], "exp and sqrt"),
         (["1/(sqrt(4)-2)", "1"], "exp and sqrt"),
         (["tanh(1/2)", "1-tanh(1/2)"], "to be a number"),
+        (["(((2**-64)**64)**64)**64", "1"], "to be a number"),
         (["exp(1)*(1<2)/exp(1)", "0"], "exp and sqrt"),
         (["__import__('os')", "1"], "to be a number"),
         ([["0.3", "0.2"], "0.7"], "lower end first"),

@@ -67,10 +67,13 @@ class ClosedForm:
         return {}
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are one number."""
+        """Whether both are one number, which of long formulas only equal sums show."""
         if not isinstance(other, ClosedForm):
             return False
-        return _times(self.above, other.below) == _times(other.above, self.below)
+        try:
+            return _times(self.above, other.below) == _times(other.above, self.below)
+        except ArithmeticError:
+            return (self.above, self.below) == (other.above, other.below)
 
     def __hash__(self) -> int:
         with ctx.workprec(_NEAR_BITS):
@@ -116,7 +119,7 @@ def total(values: Sequence[Known]) -> Known:
 
 @functools.lru_cache(maxsize=4096)
 def log_ratio(p: Known, q: Known) -> ExactReal | None:
-    """Return ln(p/q) of two numbers ≥ 0 where it is an exact number; else None.
+    """Return ln(p/q) of two numbers ≥ 0 where it is an exact number; else, or if too long, None.
 
     p/q = e^x for an exact x where the sums are equal but for the factor e^x, which their largest
     exponents then differ by.
@@ -124,7 +127,10 @@ def log_ratio(p: Known, q: Known) -> ExactReal | None:
     if p == 0 or q == 0:
         return None
     (a, b), (c, d) = _parts(p), _parts(q)
-    left, right = _times(a, d), _times(c, b)
+    try:
+        left, right = _times(a, d), _times(c, b)
+    except ArithmeticError:
+        return None
     first, second = (
         max((exponent for exponent, _ in sides), key=lambda x: _power(x).mid())
         for sides in (left, right)

@@ -179,6 +179,17 @@ def test_an_exponent_may_be_larger_than_a_float(power: int) -> None:
     )
 
 
+def test_long_formulas_of_different_rows_are_balls() -> None:
+    sums = ["+".join(f"exp(.{n}{i**n:07d})" for i in range(50)) for n in (3, 4)]
+    rows = [[f"1/(1+{each})", f"1-1/(1+{each})"] for each in sums]
+    with mpmath.workdps(30):
+        p, q = (
+            1 / (1 + mpmath.fsum(mpmath.exp(f".{n}{i**n:07d}") for i in range(50))) for n in (3, 4)
+        )
+        found = profile.epsilon(Channel(rows), 0)
+        assert abs(mpmath.mpf(str(found.lower)) - mpmath.log(p / q)) < 1e-20
+
+
 def test_a_row_of_intervals_draws_nothing() -> None:
     with pytest.raises(NotApplicableError, match="no one law"):
         INTERVALS.release([0])

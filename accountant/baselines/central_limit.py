@@ -14,6 +14,7 @@ from typing import final
 
 from flint import arb
 
+from accountant.composition import invert
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.validate import probability
@@ -82,9 +83,10 @@ def central_limit(
 
 
 def _share(part: Mechanism, relation: Adjacency | None) -> arb:
-    """Return what one release adds to μ²."""
+    """Return what one release adds to μ², by the worst pair of several."""
     if isinstance(part, PoissonSubsampled):
-        pair = part.mechanism.worst_case(relation).remove[0]
-        return part.sampling_prob.ball() ** 2 * pair.renyi(arb(2)).expm1()
-    pair = part.worst_case(relation).pairs(None)[0]
-    return pair.kullback_leibler() + pair.reverse().kullback_leibler()
+        rate, pairs = part.sampling_prob.ball(), part.mechanism.worst_case(relation).remove
+        return rate**2 * invert.most([pair.renyi(arb(2)) for pair in pairs]).expm1()
+    worst = part.worst_case(relation).pairs(None)
+    losses = [pair.kullback_leibler() + pair.reverse().kullback_leibler() for pair in worst]
+    return invert.most(losses)

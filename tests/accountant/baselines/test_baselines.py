@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ from accountant import baselines
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import (
+    Channel,
     Composed,
     Gaussian,
     Laplace,
@@ -101,6 +103,17 @@ def test_central_limit_is_labelled_by_its_error() -> None:
     )
     expected = 256 / 60000 * math.sqrt(7032 * math.expm1(1 / 1.1**2))
     assert abs(float(training.mu.lower) - expected) < 1e-13
+
+
+def test_central_limit_takes_the_worst_pair() -> None:
+    rows = [[1 / 2, 1 / 4, 1 / 4], [1 / 4, 1 / 2, 1 / 4], [1 / 10, 1 / 5, 7 / 10]]
+    channel = Channel([["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"], ["1/10", "1/5", "7/10"]])
+    found = baselines.central_limit(channel, 100, "1e-3", with_error=False)
+    squares = [
+        sum((p - q) * math.log(p / q) for p, q in zip(one, other, strict=True))
+        for one, other in itertools.combinations(rows, 2)
+    ]
+    assert float(found.mu.lower) == pytest.approx(10 * math.sqrt(max(squares)), rel=1e-13, abs=0)
 
 
 def test_refusals() -> None:

@@ -114,7 +114,7 @@ class AuditResult(Drawable):
             )
             return (
                 f"A hint: a private mechanism is accused with probability up to "
-                f"{self.significance:g}. To confirm it, {how}."
+                f"{few(self.significance)}. To confirm it, {how}."
             )
         so = " with such a p-value" if self.significance > HINT else ""
         level = max(self.p_value, _LEAST_SHOWN) if so else self.significance
@@ -187,7 +187,7 @@ class AuditResult(Drawable):
         at = f"epsilon={few(self.point.epsilon)}, delta={few(self.point.delta)}"
         lines = [
             f"{self.outcome.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
-            f"  tested       {at}, at significance {self.significance:g}",
+            f"  tested       {at}, at significance {few(self.significance)}",
             f"  neighbours   {shown(self.pair[0])} and {shown(self.pair[1])}"
             + (f", chosen among {self.pairs} pairs" if self.pairs > 1 else ""),
             *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),

@@ -81,7 +81,7 @@ class SequentialResult:
                 "A hint: to confirm it, audit again with another seed and significance 1e-6 "
                 "(--confidence 0.999999)."
             )
-        return f"A private mechanism is accused with probability at most {self.significance:g}."
+        return f"A private mechanism is accused with probability at most {few(self.significance)}."
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""

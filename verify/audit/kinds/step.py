@@ -102,7 +102,9 @@ class StepResult:
 
     def __str__(self) -> str:
         """Return a line for each test."""
-        lines = [f"{self.outcome.value}  one step of DP-SGD, at significance {self.significance:g}"]
+        lines = [
+            f"{self.outcome.value}  one step of DP-SGD, at significance {few(self.significance)}"
+        ]
         for each in self.findings:
             mark = "REFUTED" if each.refuted else "ok"
             lines.append(f"  {each.name:<10} {mark:<8} p = {few(each.p_value, 3)}  {each.said}")

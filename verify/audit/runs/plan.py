@@ -11,6 +11,7 @@ import numpy as np
 
 from accountant.core.mechanism import Mechanism
 from accountant.errors import InvalidInputError, expected, shortened
+from accountant.numbers.reading import few
 from verify.audit.learning import bits
 from verify.audit.learning.outputs import Alphabet, Matrix
 from verify.audit.runs import blocks, copies, disk
@@ -79,7 +80,8 @@ class Plan:
             raise InvalidInputError("No number of runs can refute this claim.")
         raise InvalidInputError(
             f"Expected samples={self.samples} to be enough: even an event of probability 1 against "
-            f"0 is refuted at significance {self.significance:g} only from {needed} runs a side on."
+            f"0 is refuted at significance {few(self.significance)} only from {needed} runs a side "
+            "on."
         )
 
     def digest(self) -> str:

@@ -157,6 +157,10 @@ def _levels(k: int, distance: float, epsilon: float) -> tuple[NDArray[Any], ...]
     )
 
 
+_TWO = 2
+"""Candidates of which the gap says all."""
+
+
 @final
 @dataclass(frozen=True)
 class GaussianMaximaPair(MirroredPair):
@@ -295,6 +299,11 @@ class GaussianMaximaPair(MirroredPair):
     def closed_rho(self) -> arb:
         """Return a ball from `limiting_rho` up to `rho_bound`, which are one number for k ≤ 3."""
         return ball(self.limiting_rho * self.distance.square).union(self.rho_bound())
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether it is the half-lines of one normal law: those of the gap of two candidates."""
+        return self.candidates == _TWO
 
     @property
     def limiting_rho(self) -> Fraction:

@@ -28,6 +28,7 @@ from accountant.numbers.exact import ExactReal, Number, in_short
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import GaussianPair
+from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.questions import guarantees, profile
 from accountant.questions.least_mu import bounds, least_mu
 from accountant.questions.least_mu.curve import needed, profile_of
@@ -129,8 +130,8 @@ def gaussian_bounds(
     def less(at: Fraction) -> arb:
         return value(at) - floor.ball()
 
-    if all(isinstance(pair, GaussianPair) for pair in pairs):
-        mu = guarantees.mu(mechanism, adjacency=relation)
+    if all(_is_gaussian(pair) for pair in pairs):
+        mu = least_mu(pairs, relative_width)
         at_zero = less(Fraction(0))
         met = needed(at_zero, Fraction(0)) * (1 - relative_width)
         needs_it = profile_of(ExactReal.of_rational(met))(ExactReal.of_rational(0)) < at_zero
@@ -157,6 +158,12 @@ def gaussian_bounds(
     )
     lower = _touching(value, end, relative_width, above=False)
     return GaussianBounds(upper, lower, _regret_of(upper, value, last), *at_floor)
+
+
+def _is_gaussian(pair: Pair) -> bool:
+    """Whether the trade-off function is that of Gaussian noise."""
+    maxima = isinstance(pair, GaussianMaximaPair) and pair.is_gaussian
+    return maxima or isinstance(pair, GaussianPair)
 
 
 def _regret_of(mu: Interval, value: Callable[[Fraction], arb], last: Fraction | None) -> Interval:

@@ -320,11 +320,12 @@ def _ask(
 ) -> Value:
     """Ask one question, with as many of the neighbours, the engine and the width as it takes.
 
-    μ is the exact one, or where it is named the best ones above and below.
+    μ is the exact one, or where it is named the best ones above and below; else what is known of
+    the one above.
     """
-    from accountant.errors import NotApplicableError
+    from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
     from accountant.numbers.exact import in_short
-    from accountant.questions.gaussian_bounds import gaussian_bounds
+    from accountant.questions.gaussian_bounds import gaussian_bounds, mu
 
     module, _, name = question.function.partition(".")
     function = getattr(import_module(f"accountant.questions.{module}"), name)
@@ -336,7 +337,10 @@ def _ask(
     except NotApplicableError:
         if question.key != "mu" or exact:
             raise
-        found = gaussian_bounds(mechanism, adjacency=options.adjacency)
+        try:
+            found = gaussian_bounds(mechanism, adjacency=options.adjacency)
+        except (UndecidedError, InvalidInputError):  # the latter where δ is below 1e-10 at once
+            return {"best_upper": mu(mechanism, adjacency=options.adjacency)}
         at = f"at_delta0_{in_short(found.delta0)}"
         return {
             "best_upper": found.upper,

@@ -73,8 +73,10 @@ def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
     """Enclose it as far as that is possible; raise NotApplicableError as `least_mu` does."""
     if limiting_mu(pairs) is not None:
         return enclose(lambda: known(limiting_mu(pairs)))
-    known_exactly = not any(pair.only_bounded for pair in pairs)
-    if known_exactly and most([pair.max_loss() for pair in pairs]).is_finite():
+    largest = most([pair.max_loss() for pair in pairs])
+    if largest == 0:  # the laws are one
+        return Interval.of_exact(0)
+    if largest.is_finite() and not any(pair.only_bounded for pair in pairs):
         return bounded.least_mu(pairs, width)
     distinct: list[Pair] = []
     for pair in pairs:

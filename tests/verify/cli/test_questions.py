@@ -220,16 +220,22 @@ def test_estimates_have_keys_of_their_own(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "1\n"
 
 
-@pytest.mark.slow
 def test_a_refusal_does_not_take_the_other_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["profile", "AboveThreshold(2, 4)", "--epsilon", "0.5", "--mu", "--rho", "--json"]
-    assert main(asked) == 3
+    gumbel = "ReportNoisyMax('Gumbel', scale=2, candidates=3, returns='value')"
+    assert main(["profile", gumbel, "--epsilon", "0.5", "--mu", "--rho", "--json"]) == 2
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     assert "mu" not in found
-    assert float(found["rho"]["lower"]) >= 0
-    assert float(found["delta"]["lower"]) > 0.009
-    assert shown.err.startswith("dpassay: undecided: ")
+    assert found["rho"]["lower"] == "Infinity"
+    assert float(found["delta"]["lower"]) > 0.08
+    assert shown.err.startswith("dpassay: error: No mu is known")
+
+
+def test_mu_that_is_only_enclosed_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("AboveThreshold(2, 4)", "Channel([['1/2', '1/2'], ['1/2', '1/2']])"):
+        assert main(["profile", text, "--mu", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["mu"]
+        assert dpassay.mu(text).to_json() == found["best_upper"]
 
 
 def test_errors_and_losses(capsys: pytest.CaptureFixture[str]) -> None:

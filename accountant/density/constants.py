@@ -38,6 +38,8 @@ _MOST_TERMS = 2000
 """Of a sum: products of longer ones take seconds."""
 _LARGEST_POWER, _LARGEST_RADICAND = 64, 1 << 80
 """Larger powers are long, and larger numbers take long to factor."""
+_SPARE_BITS, _CERTAIN = (0, 256, 4096), 32
+"""Of sums that nearly cancel, until so many bits of their quotient are known."""
 _NEAR_BITS = 128
 """At which numbers that may be equal are looked for."""
 _REMEDY = (
@@ -56,9 +58,17 @@ class ClosedForm:
     below: Sum
 
     def ball(self) -> arb:
-        """Return a ball that contains the number, at flint's current precision."""
+        """Return a ball that contains the number, to flint's current precision or more.
+
+        Sums that nearly cancel take more: else nothing is known of 1/below, or of the ratio of two.
+        """
         if ctx.prec not in self._kept:
-            self._kept[ctx.prec] = _ball(self.above) / _ball(self.below)
+            for spare in _SPARE_BITS:
+                with ctx.workprec(ctx.prec + spare):
+                    found = _ball(self.above) / _ball(self.below)
+                if found.rel_accuracy_bits() >= _CERTAIN:
+                    break
+            self._kept[ctx.prec] = found
         return self._kept[ctx.prec]
 
     @cached_property

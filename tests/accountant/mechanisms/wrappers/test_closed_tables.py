@@ -190,6 +190,29 @@ def test_long_formulas_of_different_rows_are_balls() -> None:
         assert abs(mpmath.mpf(str(found.lower)) - mpmath.log(p / q)) < 1e-20
 
 
+@pytest.mark.parametrize("digits", [60, 95, 200])
+def test_denominators_that_are_nearly_0_are_composed(digits: int) -> None:
+    """The first entries are x/(x + y) and y/(x + y), x being what the first digits of e lack.
+
+    Below are the same rows twice; adaptive choices of rows reach no more than the upper end.
+    """
+    with mpmath.workdps(3 * digits):
+        near = mpmath.nstr(mpmath.e, digits + 20)[:digits]
+        x, y = mpmath.e - mpmath.mpf(near), mpmath.sqrt(2) * mpmath.mpf(10) ** -digits
+        p, q = [x / (x + y), y / (x + y)], [mpmath.mpf("0.25"), mpmath.mpf("0.75")]
+        both = [[u * v for u in law for v in law] for law in (p, q)]
+        found = [
+            sum(max(u - mpmath.exp("0.1") * v, 0) for u, v in zip(one, other, strict=True))
+            for one, other in (both, both[::-1])
+        ]
+    left, right = f"(exp(1)-{near})", f"sqrt(2)*1e-{digits}"
+    made = Channel([[f"{part}/({left}+{right})" for part in (left, right)], ["1/4", "3/4"]])
+    delta = profile.delta(Composed(made, 2), "0.1")
+    same_rows = Decimal(mpmath.nstr(max(found), 40))
+    assert same_rows * (1 - Decimal("1e-9")) < delta.lower <= same_rows <= delta.upper
+    assert delta.upper < Decimal("1.05") * delta.lower  # adaptive choices gain so much at most
+
+
 def test_a_row_of_intervals_draws_nothing() -> None:
     with pytest.raises(NotApplicableError, match="no one law"):
         INTERVALS.release([0])

@@ -42,6 +42,8 @@ _LEAST_DIGITS = Fraction(1, 10)
 
 _NEARLY_ONE = (Decimal("0.999"), Decimal("1.001"))
 """Ratios between these are printed as 1 and what is beside it."""
+_IN_FULL = 1000000
+"""Ratios from here on are printed with an exponent."""
 
 
 def certain_digits(width: Fraction | None) -> float:
@@ -200,9 +202,14 @@ def few(value: Decimal | Fraction | float | str, digits: int = 6, *, sign: str =
 
 
 def ratio(value: Decimal) -> str:
-    """Print four digits of a ratio, or how far beside 1 it is; nothing for what is not finite."""
+    """Print four digits of a ratio, or how far beside 1 it is; nothing for what is not finite.
+
+    >>> ratio(Decimal("20704.1")), ratio(Decimal("1.3244e7")), ratio(Decimal("1.0000021"))
+    ('20700', '1.324e7', '1+0.0000021')
+    """
     if not value.is_finite():
         return ""
     if _NEARLY_ONE[0] < value < _NEARLY_ONE[1] and value != 1:
         return f"1{value - 1:+.2g}"
-    return f"{value:.4g}"
+    rounded = f"{value:.4g}"
+    return f"{Decimal(rounded):.0f}" if 10000 <= value < _IN_FULL else rounded.replace("e+", "e")

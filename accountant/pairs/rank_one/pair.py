@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
@@ -34,6 +34,7 @@ class RankOnePair(MirroredPair):
     """
 
     law_name = "rank-one-gaussian"
+    usual_width: ClassVar = Fraction(1, 10**12)
 
     dimension: int
     ratio: ExactReal

@@ -29,12 +29,11 @@ from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.interval import Interval
 from lp.build import CountProgram, Layout
 from lp.certificate import DualBound, Ratio
-from lp.laws import Law
+from lp.laws import Law, Weights, mixture_weights, symmetric_weights
 from lp.passes import Answer
 from lp.problem import CountNoiseProblem, to_fraction
 from lp.search import answers, by_formula, first_answer
 from lp.true_delta import divergence, true_answers
-from lp.weights import Weights, mixture_weights, symmetric_weights
 
 _WIDTH = Fraction(1, 10**12)
 """Relative width of the answer unless another is asked for."""

@@ -8,10 +8,9 @@ from typing import Any
 from flint import fmpq
 
 from lp.count_noise import Solution
-from lp.laws import Law
+from lp.laws import Law, mixture_weights
 from lp.one_law import counts_for_one_law
 from lp.problem import to_fraction
-from lp.weights import mixture_weights
 
 SCHEMA_VERSION = 1
 """Version of the reports; it rises when a key changes its meaning."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,10 +14,13 @@ from accountant.errors import InvalidInputError, UndecidedError
 from accountant.numbers import ledger
 from accountant.numbers.interval import Interval
 from verify.claim import Claim, Decision, Scope
-from verify.formal import formal, note
+from verify.domain import Scalar
 from verify.proof import proved
 from verify.verdict import Finding, Rigour, Verdict
 
+_LISTED = 20
+"""So many values of a variable are listed; of more, the ends and the number are given."""
+_UNIVERSAL = re.compile(r"\b(every|all|any)\b(?!-)|∀", re.IGNORECASE)
 _ORDER = (
     Verdict.REFUTED,
     Verdict.UNDECIDED,
@@ -27,6 +31,40 @@ _ORDER = (
 """The verdict of a claim is the first of these that any of its cases has."""
 _STANDING = (Verdict.HOLDS, Verdict.SUPPORTED)
 _OPEN = (Verdict.SUPPORTED, Verdict.UNDECIDED)
+
+
+def formal(claim: Claim) -> str:
+    """Say what a claim says: its cases and domains, its assumptions, and its assertion."""
+    parts = []
+    if claim.where:
+        listed = ", ".join(f"{name} in {_values(given)}" for name, given in claim.where.items())
+        parts.append(f"in the cases {listed}")
+    if claim.for_all:
+        domains = " and ".join(domain.words(name) for name, domain in claim.for_all.items())
+        parts.append(f"for every {domains}")
+    if claim.assume:
+        parts.append(f"where {' and '.join(claim.assume)}")
+    quantified = " ".join(parts)
+    text = f"{quantified}: {claim.assertion()}" if quantified else claim.assertion()
+    if claim.adjacency:
+        text += f", for neighbours by {claim.adjacency}"
+    if claim.let:
+        text += ", with " + ", ".join(f"{name} = {value}" for name, value in claim.let.items())
+    return text
+
+
+def note(claim: Claim) -> str:
+    """Say where the author's words are universal and the claim is about listed cases alone."""
+    if _UNIVERSAL.search(claim.statement) and not claim.has_range():
+        return "The file's words say more than was decided: only the listed cases."
+    return ""
+
+
+def _values(values: Sequence[Scalar]) -> str:
+    texts = [str(value) for value in values]
+    if len(texts) <= _LISTED:
+        return "{" + ", ".join(texts) + "}"
+    return "{" + ", ".join([*texts[:4], "…", texts[-1]]) + "}" + f" ({len(texts)} values)"
 
 
 def verify(claim: Claim, *, lemmas: Iterable[Claim] = ()) -> Finding:

@@ -22,11 +22,10 @@ from accountant.counting.least_error import least_units
 from accountant.counting.tree import Digits, Tree
 from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.counting.binary_tree import BinaryTree
 from accountant.mechanisms.counting.bridged_tree import BridgedTree
 from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
 from accountant.mechanisms.counting.honaker_tree import HonakerTree
-from accountant.mechanisms.counting.kary_tree import KaryTree
+from accountant.mechanisms.counting.kary_tree import BinaryTree, KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
 from accountant.mechanisms.counting.partly_shown import PartlyShown

@@ -30,7 +30,6 @@ from accountant.mechanisms.additive.truncated_geometric import (
     TruncatedGeometric as TruncatedGeometric,
 )
 from accountant.mechanisms.additive.truncated_laplace import TruncatedLaplace as TruncatedLaplace
-from accountant.mechanisms.counting.binary_tree import BinaryTree as BinaryTree
 from accountant.mechanisms.counting.bounded_count_noise import (
     BoundedCountNoise as BoundedCountNoise,
 )
@@ -38,6 +37,7 @@ from accountant.mechanisms.counting.bridged_tree import BridgedTree as BridgedTr
 from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter as DelannoyCounter
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree as DiscreteKaryTree
 from accountant.mechanisms.counting.honaker_tree import HonakerTree as HonakerTree
+from accountant.mechanisms.counting.kary_tree import BinaryTree as BinaryTree
 from accountant.mechanisms.counting.kary_tree import KaryTree as KaryTree
 from accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism as MatrixMechanism
 from accountant.mechanisms.counting.normalized_square_root import (

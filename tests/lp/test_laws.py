@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from accountant.mechanisms.counting.count_noise_law import CountNoise
 from lp.count_noise import optimal_count_noise
 from lp.example import two_point_law
-from lp.laws import Law
+from lp.laws import Law, mixture_weights
 from lp.one_law import counts_for_one_law
 from lp.problem import CountNoiseProblem, to_fmpq
 from lp.reference import ReferenceModel
-from lp.weights import mixture_weights
 from verify.cli import main
 
 

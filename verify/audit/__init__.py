@@ -7,10 +7,9 @@ test them at an exact level. `kinds` has the audits, one kind a file; `runs` wha
 
 from verify.audit.kinds.assertion import PrivacyError, assert_private
 from verify.audit.kinds.auditor import audit
-from verify.audit.kinds.curve import Curve
 from verify.audit.kinds.one_lattice import LatticeFinding, lattice_datasets, one_lattice
 from verify.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
-from verify.audit.kinds.result import AuditResult, Outcome
+from verify.audit.kinds.result import AuditResult, Curve, Outcome
 from verify.audit.kinds.same_noise import SameNoise, SameNoisePair, same_noise
 from verify.audit.kinds.samples import audit_samples, audit_scores
 from verify.audit.kinds.sequential import SequentialResult, audit_until_refuted

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from accountant.counting.streams.parallel import ParallelCounter
-from accountant.counting.streams.snapshot import Snapshot
 from accountant.counting.streams.state_file import Saved, StateFile
-from accountant.counting.streams.stream_counter import StreamCounter, continued, counter_of
+from accountant.counting.streams.stream_counter import (
+    Snapshot,
+    StreamCounter,
+    continued,
+    counter_of,
+)
 from accountant.counting.streams.unbounded import UnboundedCounter
 
 __all__ = [

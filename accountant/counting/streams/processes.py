@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 from accountant.counting.streams.bridge_noise import BridgeNoise
 from accountant.counting.streams.chain_noise import ChainNoise
-from accountant.counting.streams.honaker_noise import HonakerNoise
-from accountant.counting.streams.smooth_noise import SmoothNoise
 from accountant.counting.streams.square_root_noise import SquareRootNoise
-from accountant.counting.streams.tree_noise import TreeNoise
+from accountant.counting.streams.tree_noise import HonakerNoise, SmoothNoise, TreeNoise
 from accountant.errors import expected
 from accountant.mechanisms.counting.bridged_tree import BridgedTree
 from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter

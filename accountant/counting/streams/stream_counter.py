@@ -14,7 +14,6 @@ from accountant.core.randomness import SECURE
 from accountant.counting.streams.exact_noise import Rounding, packed, unpacked
 from accountant.counting.streams.noise import FloatSource
 from accountant.counting.streams.processes import process
-from accountant.counting.streams.snapshot import Snapshot
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
@@ -25,6 +24,28 @@ if TYPE_CHECKING:
     from accountant.core.randomness import Randomness
 
 Streamed: TypeAlias = LinearCounter | DiscreteKaryTree
+
+
+@final
+class Snapshot:
+    """Where a counter stood. It is handed over, not copied: it can be restored once.
+
+    Two continuations would use the same noise for two different prefixes, and their difference
+    would show the inputs.
+    """
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        self._record: dict[str, Any] | None = record
+
+    def take(self) -> dict[str, Any]:
+        """Return the record, the first time."""
+        if self._record is None:
+            raise NotApplicableError(
+                "This snapshot has been restored already. A second continuation would use the same "
+                "noise for two different prefixes; take a new snapshot of the first one."
+            )
+        record, self._record = self._record, None
+        return record
 
 
 def read_inputs(block: ArrayLike, counted: int, *, whole: bool = False) -> NDArray[np.float64]:

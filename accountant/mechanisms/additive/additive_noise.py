@@ -22,8 +22,8 @@ from accountant.density.law import Law, law
 from accountant.density.pieces import second_rise
 from accountant.density.text import with_parameters
 from accountant.errors import InvalidInputError, NotApplicableError, expected
+from accountant.mechanisms.additive.added_integers import integer_quantile
 from accountant.mechanisms.additive.all_shifts import AllShifts
-from accountant.mechanisms.additive.integer_quantile import integer_quantile
 from accountant.numbers.exact import ExactReal, Number
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property

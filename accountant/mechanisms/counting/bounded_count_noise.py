@@ -15,7 +15,7 @@ from accountant.core.description import declared
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, NonNegative, Probability
-from accountant.mechanisms.additive.integer_quantile import integer_quantile
+from accountant.mechanisms.additive.added_integers import integer_quantile
 from accountant.mechanisms.counting.count_noise_law import CountNoise, Value, count_noise_variance
 from accountant.numbers import interval
 from accountant.numbers.exact import ExactReal

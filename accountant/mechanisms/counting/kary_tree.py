@@ -11,7 +11,7 @@ from accountant.core.adjacency import Adjacency
 from accountant.core.arrays import Array, np
 from accountant.core.description import declared
 from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer, Positive, Switch
+from accountant.core.validate import Integer, OptionalPositive, Positive, Switch
 from accountant.counting.tree import Digits, Tree
 from accountant.counting.tree_walk import Rows, factorisation, nodes, parent
 from accountant.errors import NotApplicableError
@@ -130,3 +130,32 @@ class KaryTree(TreeCounter):
     def worst_shift(self) -> Any:
         """Return a person who is counted in the first step."""
         return np.ones(self.steps)
+
+
+@declared
+class BinaryTree(TreeCounter):
+    """Count with the binary tree of Dwork, Naor, Pitassi and Rothblum, and Chan, Shi and Song.
+
+    Every vertex below the root, of height h = ⌈lg(n + 1)⌉, is measured; an output adds those of
+    the ones in the binary digits of its time step. With Laplace noise it is
+    `KaryTree(steps, 2, epsilon, subtraction=False)`; here the noise may be Gaussian too.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two.
+    """
+
+    example = "BinaryTree(steps=15, epsilon=1)"
+
+    steps: Integer = Integer(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree above the inputs."""
+        return Tree(2, self.steps, Digits.PLAIN)

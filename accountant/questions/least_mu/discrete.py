@@ -47,7 +47,7 @@ from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.theta import theta, upper_tail
 from accountant.pairs.discrete_gaussian_product import log_spread
-from accountant.questions.least_mu.scores import hazard, score
+from accountant.questions.least_mu.curve import hazard, score
 
 _MAX_PIECES = 4000
 """Pieces of a range that are bounded until a refusal."""

@@ -28,8 +28,8 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.theta import theta, upper_tail
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.questions.least_mu.curve import score, stretch
 from accountant.questions.least_mu.discrete import Beyond
-from accountant.questions.least_mu.scores import score, stretch
 
 _MOST_TESTS = 20_000
 """Half-lines that are asked for until a refusal."""

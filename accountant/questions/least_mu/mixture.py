@@ -27,7 +27,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture
-from accountant.questions.least_mu.scores import hazard, score
+from accountant.questions.least_mu.curve import hazard, score
 from accountant.questions.least_mu.search import Tail, least
 
 _MOST_STEPS = 1000

@@ -36,7 +36,7 @@ from accountant.pairs.gaussian import normal_cdf
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 from accountant.pairs.subsampled import SubsampledPair
 from accountant.questions.least_mu import closed, discrete, mixture
-from accountant.questions.least_mu.scores import stretch
+from accountant.questions.least_mu.curve import stretch
 from accountant.questions.least_mu.search import DEEPEST, Tail, least
 
 _HALVINGS = 5

@@ -11,16 +11,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from figures import production, registry, verdicts
 from figures.pages import svg
 from figures.pages.template import render
 from verify import report
 from verify.remedy import remedy
-
-if TYPE_CHECKING:
-    from verify.verdict import Finding
+from verify.verdict import Finding
 
 PAGE_NAME = "index.html"
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from flint import arb
 
 from accountant.budget.calibrate import calibrate
 from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
+from accountant.core.mechanism import Mechanism
 from accountant.core.validate import integer
 from accountant.counting.bridge import Grids
 from accountant.counting.delannoy import best_levels
@@ -34,9 +35,6 @@ from accountant.mechanisms.counting.square_root_factorization import SquareRootF
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, enclose
 from accountant.questions import utility
-
-if TYPE_CHECKING:
-    from accountant.core.mechanism import Mechanism
 
 LARGEST_STORED: Final = 1 << 20
 """Most steps for which the square root, which stores all its noise, is considered."""

@@ -7,18 +7,16 @@ its bound, so what is kept has the density f, up to the rounding of floats.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from accountant.density.balls import real
 from accountant.density.law import Law
 from accountant.density.ranges import Ranges, number_ends
 from accountant.numbers.interval import ball
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _CELLS = 4096
 """Cells between the tails: fewer reject more."""

@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.density.tree import Node
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Array: TypeAlias = "NDArray[Any]"
 Range: TypeAlias = "tuple[Array, Array]"

@@ -21,19 +21,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
+from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball, enclose
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import normal_cdf
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from accountant.numbers.exact import ExactReal
 
 _PRECISION = 192
 """Bits of sums whose terms cancel."""

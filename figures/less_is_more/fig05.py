@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from figures import style
 from figures.description import Description, Settings
 from figures.less_is_more import calibrations
 from figures.table import Table, label, number
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 DESCRIPTION = Description(
     number="Figure 5",

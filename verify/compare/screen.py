@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from verify.compare import output
+from verify.compare.comparison import Comparison
 from verify.report import STYLES
 from verify.tables import console
-
-if TYPE_CHECKING:
-    from verify.compare.comparison import Comparison
 
 _SIMULATED = "simulated rmse"
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accountant.geometry.workload import Workload
 from accountant.mechanisms.counting.kary_tree import KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.numbers.interval import Interval
 from verify.compare.candidate import Calibrated, Layout
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 DRAWS = 40_000
 """Numbers drawn for a candidate, where its law allows."""

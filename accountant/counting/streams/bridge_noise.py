@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
+from accountant.counting.bridge import Grids
 from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
-
-if TYPE_CHECKING:
-    from accountant.counting.bridge import Grids
-    from accountant.mechanisms.counting.bridged_tree import BridgedTree
+from accountant.mechanisms.counting.bridged_tree import BridgedTree
 
 
 @final

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
 from accountant.errors import expected
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
+from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
 
 
 @final

@@ -22,23 +22,21 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
+from accountant.core.randomness import Randomness
 from accountant.counting.streams.noise import NoiseSource
 from accountant.errors import expected
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.numbers.exact import ExactReal
 from accountant.release.lattice import RESOLUTION, LatticeSampler
 from accountant.release.lattice_noise import independent
 from accountant.release.sampling import discrete_laplace
-
-if TYPE_CHECKING:
-    from accountant.core.randomness import Randomness
-    from accountant.numbers.exact import ExactReal
 
 _HALF: Final = fmpq(1, 2)
 

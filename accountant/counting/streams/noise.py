@@ -6,18 +6,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
-from accountant.core.randomness import floating
+from accountant.core.randomness import Randomness, floating
 from accountant.errors import expected
-
-if TYPE_CHECKING:
-    from accountant.core.randomness import Randomness
-    from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.mechanisms.counting.linear_counter import LinearCounter
 
 _BUFFERED: Final = 1 << 13
 """Variables drawn at once: fewer cost time for each, more are drawn in vain by a short stream."""

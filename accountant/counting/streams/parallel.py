@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.core.validate import integer
 from accountant.counting.streams.exact_noise import Rounding
 from accountant.counting.streams.noise import FloatSource, NoiseSource
 from accountant.counting.streams.processes import process
 from accountant.errors import InvalidInputError, expected
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from accountant.core.randomness import Randomness
-    from accountant.mechanisms.counting.linear_counter import LinearCounter
+from accountant.mechanisms.counting.linear_counter import LinearCounter
 
 
 @final

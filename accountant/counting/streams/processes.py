@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from accountant.counting.streams.bridge_noise import BridgeNoise
 from accountant.counting.streams.chain_noise import ChainNoise
+from accountant.counting.streams.noise import NoiseProcess, NoiseSource
 from accountant.counting.streams.square_root_noise import SquareRootNoise
 from accountant.counting.streams.tree_noise import HonakerNoise, SmoothNoise, TreeNoise
 from accountant.errors import expected
@@ -14,13 +13,10 @@ from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.honaker_tree import HonakerTree
 from accountant.mechanisms.counting.kary_tree import TreeCounter
+from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary
 from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
-
-if TYPE_CHECKING:
-    from accountant.counting.streams.noise import NoiseProcess, NoiseSource
-    from accountant.mechanisms.counting.linear_counter import LinearCounter
 
 
 def process(mechanism: LinearCounter | DiscreteKaryTree, source: NoiseSource) -> NoiseProcess:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from accountant import notation
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.counting.streams.exact_noise import Rounding, packed, unpacked
 from accountant.counting.streams.noise import FloatSource
 from accountant.counting.streams.processes import process
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from accountant.core.randomness import Randomness
 
 Streamed: TypeAlias = LinearCounter | DiscreteKaryTree
 

@@ -7,15 +7,12 @@ That of `HonakerTree`: estimates of vertices, merged like the carries of a count
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
-from accountant.counting.tree import own_weight
-
-if TYPE_CHECKING:
-    from accountant.counting.tree import Tree
-    from accountant.mechanisms.counting.honaker_tree import HonakerTree
-    from accountant.mechanisms.counting.smooth_binary import SmoothBinary
+from accountant.counting.tree import Tree, own_weight
+from accountant.mechanisms.counting.honaker_tree import HonakerTree
+from accountant.mechanisms.counting.smooth_binary import SmoothBinary
 
 
 @final

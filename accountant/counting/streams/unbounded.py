@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from accountant.core.randomness import SECURE
+from accountant.core.randomness import SECURE, Randomness
 from accountant.counting.streams.stream_counter import StreamCounter, continued, read_inputs
 from accountant.errors import InvalidInputError, expected
 from accountant.mechanisms.counting.bridged_tree import BridgedTree
 from accountant.numbers.exact import ExactReal, Number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from accountant.core.randomness import Randomness
 
 FIRST: Final = 10
 """Epoch e has 2^(10 + e) inputs."""

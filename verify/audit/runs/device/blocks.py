@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,8 @@ from verify.audit.runs.device.arrays import Device
 from verify.audit.runs.device.choose import choose
 from verify.audit.runs.device.laws import Law, law
 from verify.audit.runs.laws import MechanismTarget
+from verify.audit.runs.plan import Plan
 from verify.audit.statistics.exact_test import Design
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    from verify.audit.runs.plan import Plan
 
 _WORDS_AT_ONCE = {False: 1 << 14, True: 1 << 26}
 """What the first caches of a core hold (and no allocation leaves to the system); what fills a

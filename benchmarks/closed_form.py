@@ -11,7 +11,7 @@ derives. Each cell falls into one region, by exact comparison:
     value        the printed δ* is below the optimum: C < P_{D−1}/A_D
     tie          the printed δ* is the optimum, but Definition 2 does not attain it
 
-and the formula of `count_noise_optimal_delta` is compared with the optimum as well. The simplex
+and the formula of `CountNoise.optimal_delta` is compared with the optimum as well. The simplex
 route (`lp.search.answers`) solves the programs; it knows neither formula.
 """
 

@@ -6,11 +6,13 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
+from flint import arb
+
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.mechanisms import BoundedCountNoise, DiscreteGaussian, DiscreteLaplace
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.mechanisms.counting.count_noise_law import count_noise_delta
+from accountant.mechanisms.counting.count_noise_law import CountNoise
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
@@ -42,7 +44,7 @@ _LP_WIDTH = Fraction(1, 10**10)
 
 def claimed(epsilon: str, eta: str, support: int) -> float:
     """Return the printed (2D + 1)δ*, without the minimum with 1."""
-    star = quantities.value(lambda: count_noise_delta(exact(epsilon), exact(eta), support))
+    star = quantities.value(lambda: arb(CountNoise.of(exact(epsilon), exact(eta), support).delta))
     return (2 * support + 1) * float(star.lower)
 
 
@@ -106,8 +108,6 @@ def optimum(epsilon: str, eta: str, support: int) -> tuple[float, IntegerNoise]:
 
 def masses(mechanism: Mechanism, up_to: int) -> list[float]:
     """Return P(Z = z) for z = 0, …, from the mechanism's own law."""
-    from flint import arb
-
     if isinstance(mechanism, BoundedCountNoise):
         law, middle = mechanism.masses(0)[0], mechanism.support
     elif isinstance(mechanism, IntegerNoise):

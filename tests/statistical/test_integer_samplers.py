@@ -21,7 +21,7 @@ from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
 from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from accountant.mechanisms.counting.count_noise_law import count_noise_mass
+from accountant.mechanisms.counting.count_noise_law import CountNoise
 from accountant.numbers.exact import exact
 from accountant.release import sampling
 
@@ -95,8 +95,8 @@ def test_integer_noise() -> None:
 
 @pytest.mark.parametrize(("epsilon", "eta", "support"), [("1.1", "0.5", 8), ("2.18", "0.8", 6)])
 def test_bounded_count_noise(epsilon: str, eta: str, support: int) -> None:
-    parameters = exact(epsilon), exact(eta), support
-    mass = [float(count_noise_mass(z, *parameters)) for z in range(-support, support + 1)]
+    law = CountNoise.of(exact(epsilon), exact(eta), support)
+    mass = [float(arb(law.mass(z))) for z in range(-support, support + 1)]
     mechanism = BoundedCountNoise(epsilon, eta, support)
     values = mechanism.sample(SIZE, rng=np.random.default_rng(106))
     assert_fits(values, lambda z: sum(mass[: z + support + 1]), list(range(-support, support)))

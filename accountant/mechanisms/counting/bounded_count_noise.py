@@ -16,7 +16,7 @@ from accountant.core.mechanism import Mechanism
 from accountant.core.pair import WorstCase
 from accountant.core.validate import Integer, NonNegative, Probability
 from accountant.mechanisms.additive.added_integers import integer_quantile
-from accountant.mechanisms.counting.count_noise_law import CountNoise, Value, count_noise_variance
+from accountant.mechanisms.counting.count_noise_law import CountNoise, Value
 from accountant.numbers import interval
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
@@ -29,8 +29,7 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
 
     Sadeghi, Asoodeh and Calmon, "Differentially Private Mechanisms for Count Queries",
     Definition 2 as printed; the formulas are in `count_noise_law`. It is a law for all of its
-    parameters, but meets the paper's optimum only for C ≥ P_{D−1}/A_D, and its exact δ(epsilon)
-    is `count_noise_true_delta`.
+    parameters, but meets the paper's optimum only for C ≥ P_{D−1}/A_D.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
 
     def variances(self) -> list[arb]:
         """Return [(1 − η) Σ α_i i²]."""
-        return [count_noise_variance(self.epsilon, self.eta, self.support)]
+        return [self._noise().variance]
 
     def quantile(self, probability: ExactReal) -> arb:
         """Return the least integer x with P(Z ≤ x) ≥ probability, −∞ at 0.

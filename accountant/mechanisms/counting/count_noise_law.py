@@ -5,10 +5,9 @@ B = 2/(1 − η), C = 2η/(1 − η), and P(Z = i) = P(Z = −i) = α_i/B for 1 
 (Proposition 3). The sums that occur are P_m = Σ_{j<m} E^j, S_m = Σ_{j<m} (j + 1) E^j and
 A_m = Σ_{j<m} (m − j) E^j.
 
-Every function works at flint's current precision and returns a ball that contains the value. An
-argument is a number (exact) or a ball. What the paper prints and what is true are different
-functions: `count_noise_delta` and `count_noise_mass` are printed, `count_noise_true_delta` and
-`count_noise_optimal_delta` are proved here.
+Every method works at flint's current precision and returns a ball that contains the value, or the
+rational itself. An argument is a number (exact) or a ball. What the paper prints and what is true
+differ: `delta` and `mass` are printed, `optimal_delta` is proved here.
 """
 
 from __future__ import annotations
@@ -108,12 +107,27 @@ class CountNoise:
 
     @cached_property
     def delta(self) -> Value:
-        """δ* = max over k in 1..D + 1 of δ_k."""
+        """δ* = max over k in 1..D + 1 of δ_k, the optimum that Theorems 1 to 3 print.
+
+        It is a lower bound of every law's largest p(z) − E p(z ± 1), attained if and only if
+        C ≥ P_{D−1}/A_D. For the condition p(1) ≤ E p(0) + δ is missing from the paper's program
+        (Proposition 4). For C > C_D it holds, as α_1 = (C − Bδ*)/E < C. For C ≤ C_D, where
+        α_1 = P_D/A_D and Bδ* = 1/A_D, it reads P_D − 1 ≤ E C A_D, that is C ≥ P_{D−1}/A_D.
+        """
         return _largest(self.bound(k) for k in range(1, self.support + 2))
 
     @property
     def optimal_delta(self) -> Value:
-        """The least largest p(z) − E p(z ± 1) of any law (see `count_noise_optimal_delta`)."""
+        """The least max over z and sign of p(z) − E p(z ± 1), over all laws on −D..D.
+
+        For P(Z = 0) = η and noise that does not depend on the count; what Theorem 3 states as δ*.
+        The maximum of δ_1, …, δ_D (Lemma 1) and, for 0 ≤ m ≤ D/2, of
+        (1 − C(E + … + E^m))/(B(A_m + A_{D−m})), where m = 0 is Lemma 2. That nothing is smaller:
+        α_i ≤ Bδ P_{D+1−i} (from outside inward) and α_i ≤ E^i C + Bδ P_i (from 0 outward, through
+        the condition that the paper leaves out); sum these, with the second for i ≤ m. That it is
+        attained: x_i ≤ E x_j + Bδ defines a lattice, its least element has Σα ≤ 1 by Lemma 1 and
+        its greatest Σα ≥ 1 by the other bounds, so that some point between them has Σα = 1.
+        """
         lemma_one = (self.bound(k) for k in range(1, self.support + 1))
         others = (self.missing_bound(m) for m in range(self.support // 2 + 1))
         return _largest([*lemma_one, *others])
@@ -142,66 +156,11 @@ class CountNoise:
             return self.eta
         return self.weight(abs(z)) / self.b if abs(z) <= self.support else fmpq(0)
 
-
-def count_noise_delta(epsilon: Real, eta: Real, support: int) -> arb:
-    """Return δ* = max_k δ_k, the optimum that Theorems 1 to 3 print.
-
-    It is a lower bound of every law's largest p(z) − E p(z ± 1); it is attained only for
-    C ≥ `count_noise_threshold`.
-    """
-    return arb(CountNoise.of(epsilon, eta, support).delta)
-
-
-def count_noise_mass(z: int, epsilon: Real, eta: Real, support: int) -> arb:
-    """Return P(Z = z) of Definition 2 as printed, put into eq. (14)."""
-    return arb(CountNoise.of(epsilon, eta, support).mass(z))
-
-
-def count_noise_variance(epsilon: Real, eta: Real, support: int) -> arb:
-    """Return the variance (1 − η) Σ α_i i² of Definition 2 as printed."""
-    noise = CountNoise.of(epsilon, eta, support)
-    return _total(2 * i * i * noise.mass(i) for i in range(1, support + 1))
-
-
-def count_noise_threshold(epsilon: Real, support: int) -> arb:
-    """Return P_{D−1}/A_D: Theorem 3 holds if and only if C is at least this.
-
-    The condition p(1) ≤ E p(0) + δ is missing from the paper's program (Proposition 4). For
-    C > C_D it holds, as α_1 = (C − Bδ*)/E < C. For C ≤ C_D, where α_1 = P_D/A_D and
-    Bδ* = 1/A_D, it reads P_D − 1 ≤ E C A_D, that is C ≥ P_{D−1}/A_D.
-    """
-    noise = CountNoise.of(epsilon, Fraction(1, 2), support)
-    return arb(noise.plain[support - 1] / noise.descending[support])
-
-
-def count_noise_true_delta(epsilon: Real, eta: Real, support: int) -> arb:
-    """Return the exact δ(ε) of Definition 2 at its own ε, for counts n and n ± 1.
-
-    (η − E p(1))⁺ + (p(1) − Eη)⁺ + Σ_{1 ≤ i ≤ D} min(δ*, p(i)): for i ≥ 1, p(i) − E p(i+1) is δ*
-    below the regime k, p(k) ≤ δ* at it, and p(i) = 0 beyond; for C ≤ C_D it is δ* for all i.
-    Towards 0, only p(1) − E p(0) can be positive, since α decreases. Hence it is at most
-    (D + 1)δ* where C ≥ `count_noise_threshold`.
-    """
-    noise = CountNoise.of(epsilon, eta, support)
-    eta_value, first, zero = noise.mass(0), noise.mass(1), fmpq(0)
-    outward = _largest([eta_value - noise.ratio * first, zero])
-    inward = _largest([first - noise.ratio * eta_value, zero])
-    rest = (-_largest([-noise.delta, -noise.mass(i)]) for i in range(1, support + 1))
-    return _total([outward, inward, *rest])
-
-
-def count_noise_optimal_delta(epsilon: Real, eta: Real, support: int) -> arb:
-    """Return the least max over z and sign of p(z) − E p(z ± 1), over all laws on −D..D.
-
-    For P(Z = 0) = η and noise that does not depend on the count; what Theorem 3 states as δ*.
-    The maximum of δ_1, …, δ_D (Lemma 1) and, for 0 ≤ m ≤ D/2, of
-    (1 − C(E + … + E^m))/(B(A_m + A_{D−m})), where m = 0 is Lemma 2. That nothing is smaller:
-    α_i ≤ Bδ P_{D+1−i} (from outside inward) and α_i ≤ E^i C + Bδ P_i (from 0 outward, through
-    the condition that the paper leaves out); sum these, with the second for i ≤ m. That it is
-    attained: x_i ≤ E x_j + Bδ defines a lattice, its least element has Σα ≤ 1 by Lemma 1 and its
-    greatest Σα ≥ 1 by the other bounds, so that some point between them has Σα = 1.
-    """
-    return arb(CountNoise.of(epsilon, eta, support).optimal_delta)
+    @property
+    def variance(self) -> arb:
+        """The variance (1 − η) Σ α_i i² of Definition 2 as printed."""
+        squares = (arb(2 * i * i * self.mass(i)) for i in range(1, self.support + 1))
+        return sum(squares, start=arb(0))
 
 
 def _value(number: Real) -> Value:
@@ -222,7 +181,3 @@ def _largest(values: Iterable[Value]) -> Value:
         return arb(x).max(arb(y))
 
     return functools.reduce(larger, values)
-
-
-def _total(values: Iterable[Value]) -> arb:
-    return sum((arb(value) for value in values), start=arb(0))

@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from accountant.mechanisms.counting import count_noise_law as law
 from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
+from accountant.mechanisms.counting.count_noise_law import CountNoise
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import ball, enclose
 from accountant.questions import profile
@@ -71,6 +71,18 @@ def excesses(ratio: Fraction, masses: list[Fraction]) -> list[Fraction]:
     return [max(p - ratio * q, Fraction(0)) for p, q in zip(masses, following, strict=True)]
 
 
+def true_delta(noise: CountNoise) -> arb:
+    """Return (η − E p(1))⁺ + (p(1) − Eη)⁺ + Σ_{1 ≤ i ≤ D} min(δ*, p(i)), the δ at its own ε.
+
+    For i ≥ 1, p(i) − E p(i+1) is δ* below the regime k, p(k) ≤ δ* at it, and p(i) = 0 beyond; for
+    C ≤ C_D it is δ* for all i. Towards 0, only p(1) − E p(0) can be positive, since α decreases.
+    """
+    delta, ratio = arb(noise.delta), arb(noise.ratio)
+    eta, first, *rest = (arb(noise.mass(i)) for i in range(noise.support + 1))
+    ends = (eta - ratio * first).max(arb(0)) + (first - ratio * eta).max(arb(0))
+    return sum((mass.min(delta) for mass in (first, *rest)), start=ends)
+
+
 def logarithm(ratio: Fraction) -> arb:
     return ball(ratio).log()
 
@@ -87,8 +99,9 @@ def test_the_printed_law_is_that_of_the_recursion(
     masses = symmetric(ratio, eta, support)
     assert sum(masses) == 1
     with ctx.workprec(256):
+        noise = CountNoise.of(logarithm(ratio), eta, support)
         for z, mass in enumerate(masses, start=-support):
-            assert contains(law.count_noise_mass(z, logarithm(ratio), eta, support), mass)
+            assert contains(arb(noise.mass(z)), mass)
 
 
 @pytest.mark.parametrize(("ratio", "eta", "support"), RATIONAL)
@@ -99,7 +112,7 @@ def test_the_true_delta_is_the_hockey_stick_divergence(
     expected = sum(excesses(ratio, masses), start=Fraction(0))
     assert expected == sum(excesses(ratio, masses[::-1]))
     with ctx.workprec(256):
-        assert contains(law.count_noise_true_delta(logarithm(ratio), eta, support), expected)
+        assert contains(true_delta(CountNoise.of(logarithm(ratio), eta, support)), expected)
 
 
 @pytest.mark.parametrize(("ratio", "eta", "support"), RATIONAL)
@@ -109,14 +122,13 @@ def test_the_printed_optimum_is_met_above_the_threshold_only(
     singular = max(excesses(ratio, symmetric(ratio, eta, support)))
     c = 2 * eta / (1 - eta)
     with ctx.workprec(256):
-        epsilon = logarithm(ratio)
-        printed = law.count_noise_delta(epsilon, eta, support)
-        best = law.count_noise_optimal_delta(epsilon, eta, support)
-        if law.count_noise_threshold(epsilon, support) <= ball(c):
+        noise = CountNoise.of(logarithm(ratio), eta, support)
+        printed, best = arb(noise.delta), arb(noise.optimal_delta)
+        if arb(noise.plain[support - 1] / noise.descending[support]) <= ball(c):
             assert contains(printed, singular)
             assert contains(best, singular)
             claimed = (support + 1) * printed
-            assert not law.count_noise_true_delta(epsilon, eta, support) > claimed
+            assert not true_delta(noise) > claimed
         else:
             assert printed < best
             assert best < ball(singular)
@@ -126,7 +138,7 @@ def test_the_printed_optimum_is_met_above_the_threshold_only(
 def test_its_own_delta_has_the_closed_form(epsilon: str, eta: str, support: int) -> None:
     mechanism = BoundedCountNoise(epsilon, eta, support)
     found = profile.delta(mechanism, epsilon)
-    closed = enclose(lambda: law.count_noise_true_delta(exact(epsilon), exact(eta), support))
+    closed = enclose(lambda: true_delta(CountNoise.of(exact(epsilon), exact(eta), support)))
     assert found.overlaps(closed)
     assert narrow(found, Fraction(1, 10**30))
 

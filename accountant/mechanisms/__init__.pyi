@@ -35,9 +35,9 @@ from accountant.mechanisms.counting.bounded_count_noise import (
 )
 from accountant.mechanisms.counting.bridged_tree import BridgedTree as BridgedTree
 from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter as DelannoyCounter
-from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree as DiscreteKaryTree
 from accountant.mechanisms.counting.honaker_tree import HonakerTree as HonakerTree
 from accountant.mechanisms.counting.kary_tree import BinaryTree as BinaryTree
+from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree as DiscreteKaryTree
 from accountant.mechanisms.counting.kary_tree import KaryTree as KaryTree
 from accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism as MatrixMechanism
 from accountant.mechanisms.counting.normalized_square_root import (

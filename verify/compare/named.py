@@ -23,8 +23,7 @@ from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.additive.laplace_vector import LaplaceVector
 from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
-from accountant.mechanisms.counting.kary_tree import KaryTree
+from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree, KaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism
 from accountant.mechanisms.selection.exponential import ExponentialMechanism

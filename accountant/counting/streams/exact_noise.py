@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from accountant.core.randomness import Randomness
 from accountant.counting.streams.noise import NoiseSource
 from accountant.errors import expected
-from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
+from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.numbers.exact import ExactReal
 from accountant.release.lattice import RESOLUTION, LatticeSampler

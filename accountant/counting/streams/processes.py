@@ -10,9 +10,8 @@ from accountant.counting.streams.tree_noise import HonakerNoise, SmoothNoise, Tr
 from accountant.errors import expected
 from accountant.mechanisms.counting.bridged_tree import BridgedTree
 from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
-from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.honaker_tree import HonakerTree
-from accountant.mechanisms.counting.kary_tree import TreeCounter
+from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree, TreeCounter
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
 from accountant.mechanisms.counting.smooth_binary import SmoothBinary

@@ -15,7 +15,7 @@ from accountant.counting.streams.exact_noise import Rounding, packed, unpacked
 from accountant.counting.streams.noise import FloatSource
 from accountant.counting.streams.processes import process
 from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.counting.discrete_kary_tree import DiscreteKaryTree
+from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree
 from accountant.mechanisms.counting.linear_counter import LinearCounter
 
 Streamed: TypeAlias = LinearCounter | DiscreteKaryTree

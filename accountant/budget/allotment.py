@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,10 +98,7 @@ def most_releases(
         low, high = high, 2 * high
         if high > MOST_RELEASES:
             raise NotApplicableError(f"{MOST_RELEASES} releases still meet {target}.")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return low + bisect_left(range(low + 1, high), True, key=lambda count: not fits(count))
 
 
 def _sign(target: Target, whole: Mechanism, relation: Adjacency | None, width: Width) -> int | None:

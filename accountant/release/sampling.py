@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -126,10 +127,7 @@ def integers_by_inversion(cumulative: Callable[[int], arb], size: int, *, rng: R
         step = 1
         while not exceeds(high):
             high, step = high + step, 2 * step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if exceeds(middle) else (middle, high)
-        return high
+        return low + 1 + bisect_left(range(low + 1, high), True, key=exceeds)
 
     return _narrow(np.array([draw() for _ in range(size)], dtype=object))
 

@@ -33,9 +33,11 @@ J ≤ B − k; that none is kept elsewhere makes half-lines tell less.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import final
 
@@ -136,14 +138,11 @@ class TruncatedBatches:
         """Return m_i and upper bounds of t_i, the last one at most δ/_SHARE."""
         room = rational_below(delta) / _SHARE
         found: dict[int, Fraction] = {}
+        tail = partial(binomial_tail, self.steps, self.crowded)
         for level in range(_LEVELS if room else 1):
             most = _USUAL * (room / _USUAL) ** Fraction(level, _LEVELS - 1) if room else room
-            low, high = -1, self.steps  # at low the tail is too large
-            while high - low > 1:
-                middle = (low + high) // 2
-                small = binomial_tail(self.steps, self.crowded, middle + 1) <= most
-                low, high = (low, middle) if small else (middle, high)
-            found[high] = binomial_tail(self.steps, self.crowded, high + 1)
+            least = bisect_left(range(self.steps), -most, key=lambda m: -tail(m + 1))
+            found[least] = tail(least + 1)
         return sorted(found.items())
 
     def _candidates(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
@@ -130,10 +130,8 @@ class SkellamPair(MirroredPair, ProfileOnly):
             low = guess - 1
         if self._above(guess, epsilon):
             high = guess
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._above(middle, epsilon) else (middle, high)
-        return high
+        between = range(low + 1, high)
+        return low + 1 + bisect_left(between, True, key=lambda z: self._above(z, epsilon))
 
     def _above(self, z: int, epsilon: ExactReal) -> bool:
         """Whether L(z) > ε."""

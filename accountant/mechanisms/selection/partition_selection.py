@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from flint import arb
@@ -120,15 +120,11 @@ class PartitionSelection(Mechanism, FiniteLaws):
 
         Raises UndecidedError where a probability π(n) cannot be told from it.
         """
-        low, high = 0, self._last() + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            kept = enclose(partial(self._kept, middle))
-            low, high = (low, middle) if kept >= probability else (middle, high)
-        return high
 
-    def _kept(self, users: int) -> arb:
-        return self.keeps(users)[0]
+        def enough(users: int) -> bool:
+            return bool(enclose(lambda: self.keeps(users)[0]) >= probability)
+
+        return 1 + bisect_left(range(1, self._last() + 1), True, key=enough)
 
     def _last(self) -> int:
         """Return a number of users, at most two above the least that is always kept."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from figures import style
@@ -90,12 +89,6 @@ def along(found: Sweep) -> Figure:
         axes.set(xlabel=found.parameter, ylabel=found.metric)
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
         return figure
-
-
-def svg(figure: Figure, path: Path) -> str:
-    """Write a figure to an SVG file beside a page, and return its text."""
-    style.save(figure, path)
-    return path.read_text("utf-8")
 
 
 def _spans(values: list[float]) -> bool:

@@ -28,7 +28,7 @@ from accountant.mechanisms import (
     Tabulated,
 )
 from accountant.mechanisms.additive.staircase import optimal_gamma
-from accountant.mechanisms.counting import count_noise_law as law
+from accountant.mechanisms.counting.count_noise_law import CountNoise
 from accountant.notation import parse, parse_description
 from accountant.numbers.exact import exact
 from accountant.questions import profile, utility
@@ -92,7 +92,7 @@ def test_bad_input_is_named(text: str, message: str) -> None:
         (lambda: Tabulated(["0.5", "0.5"], [0.1, 0.2, 0.7]), "Expected q of sum 1"),
         (lambda: KaryTree(100_001, 3, 1).variances(), "steps=100001 at most 100000"),
         (lambda: KaryTree(3001, 3, 1).covariance_matrix(), "steps=3001 to need at most 4000000"),
-        (lambda: law.count_noise_delta(exact(1), exact("1.5"), 6), "Expected eta=1.5 in (0, 1)."),
+        (lambda: CountNoise.of(exact(1), exact("1.5"), 6), "Expected eta=1.5 in (0, 1)."),
         (lambda: optimal_gamma(-1, "absolute"), "Expected epsilon=-1 > 0"),
         (lambda: optimal_gamma(1, cast(Any, "varience")), "Did you mean 'variance'"),
         (lambda: optimal_ellipse(3, 4), "Expected sparsity=4 between 1 and dimension=3"),

@@ -88,8 +88,10 @@ def pieces(text: str) -> tuple[Piece, ...]:
 
 
 def _met(before: Piece, after: Piece) -> Piece:
-    """Return a piece, joined to the one before where both have one exact value."""
+    """Return a piece, joined to the one before where both have one exact value, or one formula."""
     assert after.low is not None
+    if before.formula == after.formula:
+        return Piece(after.low, after.high, after.formula)
     try:
         x = {"x": Range.exact(after.low)}
         one, other = (evaluate(part.formula, x, Budget()) for part in (before, after))
@@ -193,7 +195,7 @@ def _larger(a: Node, b: Node, *, least: bool = False) -> Node:
 
 
 def _where(test: ast.expr, yes: Node, no: Node, source: str) -> Node:
-    """Return a branch; at single points either side will do."""
+    """Return a branch: `yes` where a test is > 0."""
     match test:
         case ast.BoolOp(op=ast.And(), values=tests):
             return reduce(lambda inner, one: _where(one, inner, no, source), tests[::-1], yes)
@@ -207,8 +209,11 @@ def _where(test: ast.expr, yes: Node, no: Node, source: str) -> Node:
             for op, a, b in zip(ops, sides, sides[1:], strict=False):
                 if not isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
                     raise ValueError("a formula in x")
-                rises = isinstance(op, (ast.Lt, ast.LtE))
-                found = Apply("where", (_less(b, a) if rises else _less(a, b), found, no))
+                if isinstance(op, (ast.Lt, ast.LtE)):
+                    a, b = b, a  # which is a > b, or else not b > a
+                strict = isinstance(op, (ast.Lt, ast.Gt))
+                branch = (_less(a, b), found, no) if strict else (_less(b, a), no, found)
+                found = Apply("where", branch)
             return found
     raise ValueError("a formula in x")
 
@@ -238,7 +243,7 @@ def _table(name: str, points: list[tuple[Fraction, Fraction]]) -> Node:
         last = index == len(points) - 2
         kind = "where" if name == "steps" or last else "joined"
         found = Apply(kind, (b + -_X, between, found))
-    return Apply("where", (_X + -points[0][0], found, ZERO))
+    return Apply("where", (points[0][0] + -_X, ZERO, found))
 
 
 def _cut(node: Node, low: Cut, high: Cut, *, joined: bool) -> list[Piece]:
@@ -251,13 +256,12 @@ def _cut(node: Node, low: Cut, high: Cut, *, joined: bool) -> list[Piece]:
     ]  # fmt: skip
     if not branches:
         return [Piece(low, high, _without_zeros(node), joined)]
-    chosen = branches[0]
-    assert isinstance(chosen, Apply)
+    chosen = max(branches, key=lambda one: one.name)  # what jumps first: others may meet it there
     test, yes, no = chosen.arguments
     rise, start = _affine(test)
     root = -start / rise if rise else None
     if root is not None and (low is None or low < root) and (high is None or root < high):
-        smooth = chosen.name == "joined"
+        smooth = not any(isinstance(one, Apply) and one.name == "where" for one in walk(node))
         first, second = (no, yes) if rise > 0 else (yes, no)
         before = _cut(replace(node, {chosen: first}), low, root, joined=joined)
         return before + _cut(replace(node, {chosen: second}), root, high, joined=smooth)

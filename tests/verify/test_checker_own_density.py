@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from accountant.mechanisms import AdditiveNoise
@@ -13,11 +15,13 @@ from accountant.notation import parse
 from accountant.numbers.exact import exact
 from accountant.questions import profile, utility
 from tests.quick import quick
+from tests.verify.forge import sealed
 from verify import checker
 from verify.certificate import certify
 from verify.checker.declared import line
 from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.facts import mechanism
+from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import UnknownError, ball
 from verify.claims import ApproximateDP, Relation
@@ -49,6 +53,8 @@ SEVERAL = [
     "exp(-abs(abs(x)-1))",
     "x**2*exp(-abs(x))",
     "exp(-abs(x))+0.001*(2<x)*(x<3)",
+    "exp(-abs(x))*(x>0)+exp(-x**2)*(x<-1)",
+    "exp(-abs(x))*(abs(x)<=x)+exp(-x**2)*(x<-1)",
 ]
 
 
@@ -143,11 +149,91 @@ def test_a_smaller_shift_that_refutes_stays_with_the_claim() -> None:
     assert checker.check(json.loads(json.dumps(data))).problems == []
 
 
-def test_a_worst_shift_of_several_modes_is_taken_as_given() -> None:
-    claim = ApproximateDP(id="c", mechanism=_noise(SEVERAL[0]), epsilon="1", delta="1/2")
-    found = _checked(claim)
-    assert found.problems == []
-    assert found.taken_as_given == ["that the worst shift of AdditiveNoise is as it is written"]
+SHIFTS = [
+    ("x**2*exp(-abs(x))", "1", "1", lambda x: x**2 * np.exp(-abs(x))),
+    ("(abs(x)<1)+0.5*(abs(x-3)<1)", "3", "1", lambda x: (abs(x) < 1) + 0.5 * (abs(x - 3) < 1)),
+    ("exp(-abs(abs(x)-1))", "2", "1/2", lambda x: np.exp(-abs(abs(x) - 1))),
+    ("exp(-20*(abs(x)-1)**2)", "2", "2", lambda x: np.exp(-20 * (abs(x) - 1) ** 2)),
+    ("0.7*exp(-x**2/2)+0.3*exp(-(x-4)**2)", "3", "1/2",
+     lambda x: 0.7 * np.exp(-(x**2) / 2) + 0.3 * np.exp(-((x - 4) ** 2))),
+    ("(1+x**2)**-3+(1+(x-5)**2)**-3", "2", "1/2",
+     lambda x: (1 + x**2) ** -3 + (1 + (x - 5) ** 2) ** -3),
+    ("exp(-abs(x))*(x>0)+exp(-x**2)*(x<-1)", "2", "-1/2",
+     lambda x: np.exp(-abs(x)) * (x > 0) + np.exp(-(x**2)) * (x < -1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("density", "distance", "epsilon", "f"), quick(SHIFTS, 1))
+def test_all_shifts_of_several_modes_are_bounded(
+    density: str, distance: str, epsilon: str, f: Callable[[Any], Any]
+) -> None:
+    """Sums over midpoints are off by their width times the jumps of p, q, and H between shifts."""
+    x, width = (np.arange(-(2**15), 2**15) + 0.5) / 2**10, 2.0**-10
+    whole, c = np.sum(f(x)) * width, np.exp(float(Fraction(epsilon)))
+    for law in pairs(mechanism(f"AdditiveNoise(density={density!r}, sensitivity={distance!r})")):
+        assert law["law"] == "own-shifts"
+        side = -1 if law["mirrored"] else 1
+        most = max(
+            np.sum(np.maximum(f(side * (x - t)) - c * f(side * x), 0)) * width / whole
+            for t in np.linspace(0, float(Fraction(distance)), 121)
+        )
+        found = ball(hockey_stick(law, Fraction(epsilon)))
+        assert float(found.lower()) * 0.997 <= most <= float(found.upper()) * 1.003
+        assert found.rad() <= found.mid() * 1e-5
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon", "delta"),
+    quick(
+        [
+            ("density='exp(-20*(abs(x)-1)**2)', sensitivity=2", "2", "0.9999"),
+            ("density='exp(-20*(abs(x)-1)**2)', sensitivity=2", "2", "3/5"),
+            ("density='steps((0,3),(1,5),(2,1),(3,4),(4,0))', sensitivity=2", "1/2", "0.565483"),
+            ("density='steps((0,3),(1,5),(2,1),(3,4),(4,0))', sensitivity=2", "1/2", "0.565482"),
+            ("density='exp(-abs(abs(x)-1))', scale=3", "1/3", "0"),
+            ("density='exp(-abs(abs(x)-1))', scale=3", "1/4", "0"),
+        ],
+        2, 3, 4, 5,
+    ),
+)  # fmt: skip
+def test_certificates_of_several_modes_are_valid(noise: str, epsilon: str, delta: str) -> None:
+    """An inner shift is the worst of the first two: at the full one δ is about 1/2."""
+    found = _checked(
+        ApproximateDP(id="c", mechanism=f"AdditiveNoise({noise})", epsilon=epsilon, delta=delta)
+    )
+    assert (found.problems, found.taken_as_given) == ([], [])
+
+
+def test_a_bound_that_the_full_shift_alone_keeps_is_not_proved() -> None:
+    """δ(2) is 1 to four digits at half of the sensitivity, and about 1/2 at the full one."""
+    noise = "AdditiveNoise(density='exp(-20*(abs(x)-1)**2)', sensitivity=2)"
+    _, data = certify(ApproximateDP(id="c", mechanism=noise, epsilon="2", delta="0.9999"))
+    assert data is not None
+    data["claim"] |= {"delta": "3/5", "statement": "It is (2, 3/5)-DP."}
+    data["claimed"]["delta"] = "3/5"
+    for value in (data["facts"][0]["value"], {"lower": "0.5", "upper": "0.5"}):
+        data["facts"][0]["value"] = value
+        assert checker.check(sealed(data)).problems
+    _, data = certify(Relation(id="c", claim=f"delta({noise}, 2) <= 1"))
+    assert data is not None
+    assert checker.check(sealed(data)).problems == []
+    data["claim"]["claim"] = data["claim"]["claim"].replace("<= 1", "<= 3/5")
+    for text in ("conclusion", "claimed"):
+        data[text] = json.loads(json.dumps(data[text]).replace("<= 1", "<= 3/5"))
+    assert checker.check(sealed(data)).problems
+
+
+def test_a_jump_where_a_slope_changes_is_no_pure_guarantee() -> None:
+    """Between 0 and 1 the loss is up to 1 + ln 2."""
+    density = "exp(-abs(x))*(1+(x>0))"
+    claim = ApproximateDP(
+        id="c", mechanism=f"AdditiveNoise(density={density!r})", epsilon="2", delta="0"
+    )
+    _, data = certify(claim)
+    assert data is not None
+    assert checker.check(sealed(data)).valid
+    forged = json.loads(json.dumps(data).replace('"2"', '"1"').replace("(2, 0)", "(1, 0)"))
+    assert checker.check(sealed(forged)).problems
 
 
 def test_a_forged_divergence_is_refused() -> None:

@@ -168,8 +168,9 @@ class Steps(Stated):
         if True in parts:
             index = parts.index(True)
             chosen = {key: given[key] for key in _FREE & given.keys()}
-            if given["law"] == OWN_DENSITY.name:
-                chosen["distance"] = min(laws[index]["distance"], given["distance"])
+            if self.refuted and given["law"] == OWN_DENSITY.name:  # by one shift, if need be
+                distance = min(laws[index]["distance"], given["distance"])
+                chosen |= {"law": given["law"], "distance": distance}
             if fact.name != "gaussian_delta":  # a law of the claimed curve
                 self.index, self.chosen = index, chosen
             return lambda: {**derived()[index], **chosen}

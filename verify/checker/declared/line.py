@@ -92,8 +92,8 @@ def _sizes(node: Node, low: arb, high: arb) -> Known:
         return Known(None, None, None, None)
 
 
-def _beyond(piece: Piece, start: Fraction) -> arb | None:
-    """Return an upper bound of ∫ |f| from x ≥ 0 on, None where none is known."""
+def beyond(piece: Piece, start: Fraction) -> arb | None:
+    """Return an upper bound of ∫ |f| from a point ≥ 0 on, None where none is known."""
     if piece.formula == ZERO:
         return arb(0)
     found, at = _sizes(piece.formula, ball(start).lower(), INFINITY), ball(start)
@@ -140,7 +140,7 @@ def _tail(panel: Panel, tail: Piece, last: Fraction, sign: int, before: arb) -> 
         nothing = panel(low, None, enough) if sign > 0 else panel(None, -low, enough)
         if nothing is not None and nothing.is_zero():
             return found
-        rest = _beyond(tail, low) if low > 0 else None
+        rest = beyond(tail, low) if low > 0 else None
         if rest is not None and rest <= enough:
             break
         if rest is None and low > _STARTS[-1]:
@@ -255,11 +255,12 @@ def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[arb, arb]:
         if (part.low is None or high is None or part.low < high)
         and (part.high is None or low is None or low < part.high)
     ]  # fmt: skip
-    found = [_loss(part, low, high) for part in within if part.formula != ZERO]
-    if len(found) < len(within) or None in found or not all(p.joined for p in within[1:]):
-        return -INFINITY, INFINITY
-    ranges = reduce(united, (one for one in found if one is not None))
-    return ranges.low, ranges.high
+    with ctx.workprec(_PRECISION):  # of which all ends of ranges are
+        found = [_loss(part, low, high) for part in within if part.formula != ZERO]
+        if len(found) < len(within) or None in found or not all(p.joined for p in within[1:]):
+            return -INFINITY, INFINITY
+        ranges = reduce(united, (one for one in found if one is not None))
+        return ranges.low, ranges.high
 
 
 def _loss(part: Piece, low: Cut, high: Cut) -> Range | None:
@@ -271,9 +272,8 @@ def _loss(part: Piece, low: Cut, high: Cut) -> Range | None:
         part = part.mirrored()
         a, b = (None if end is None else -end for end in (b, a))
     assert a is not None
-    with ctx.workprec(_PRECISION):
-        last = INFINITY if b is None else ball(b).upper()
-        ratio = _sizes(part.formula, ball(a).lower(), last).ratio
+    last = INFINITY if b is None else ball(b).upper()
+    ratio = _sizes(part.formula, ball(a).lower(), last).ratio
     return ratio if turned or ratio is None else -ratio
 
 

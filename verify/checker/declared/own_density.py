@@ -2,8 +2,8 @@
 
 The worst pairs follow from the arguments: shifts up to the distance to either side, of which the
 full one is worst where the density is proved to have one mode: its level sets are intervals, of
-which a larger shift moves out more. Where it is not proved, or there are masses, the worst shift is
-taken as given, so that a certificate is CONDITIONAL. Numbers are integrals over the line.
+which a larger shift moves out more. Else the largest H(ε) of all shifts is bounded by a sweep
+(`shifts`). Numbers are integrals over the line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from flint import acb, arb
 
-from verify.checker.declared import line
+from verify.checker.declared import line, shifts
 from verify.checker.declared.formula import LONGEST, Cut, Piece, pieces, power, product
 from verify.checker.declared.formula import mirrored as turned
 from verify.checker.declared.law import DeclaredLaw, Pair, unknown
@@ -61,7 +61,8 @@ def written_out(noise: Noise) -> Noise:
 def both_sides(noise: Noise) -> list[Pair]:
     """Return the shifts to both sides. Raises UnknownError for other laws than densities."""
     _require_density(noise)
-    return [_pair(noise), {**_pair(noise), "mirrored": True}]
+    law = (OWN_DENSITY if line.one_mode(noise["density"]) else OWN_SHIFTS).name
+    return [{**_pair(noise), "law": law, "mirrored": side} for side in (False, True)]
 
 
 def _require_density(noise: Noise) -> None:
@@ -75,23 +76,14 @@ def _require_density(noise: Noise) -> None:
 
 def is_shift(law: Pair, given: Pair, *, refuted: bool) -> bool:
     """Whether a law is the worst of all shifts up to the distance, or refutes by a smaller one."""
-    if law.get("law") != OWN_DENSITY.name or any(
+    names = (OWN_DENSITY.name, OWN_SHIFTS.name)
+    if not {law["law"], given.get("law")} <= {*names} or any(
         law[key] != given.get(key) for key in ("density", "mirrored")
     ):
         return False
     distance = given.get("distance")
-    if given.get("law") == "own-shifts":
-        return bool(distance == law["distance"])
     smaller = isinstance(distance, Fraction) and 0 < distance <= law["distance"]
-    return refuted and given.get("law") == OWN_DENSITY.name and smaller
-
-
-def is_worst(noise: Noise) -> bool:
-    """Whether the full shift of a density is proved to be worst."""
-    try:
-        return bool(noise["density"]) and line.one_mode(noise["density"])
-    except UnknownError:
-        return False
+    return distance == law["distance"] or (refuted and given["law"] == names[0] and smaller)
 
 
 _PARAMETERS = "abcd"
@@ -105,7 +97,12 @@ def _laws(density: str, distance: Fraction, mirrored: bool) -> _Sides:
     q = pieces(density)
     if mirrored:
         q = turned(q)
-    return tuple(part.moved(distance) for part in q), q, line.mass(q)
+    return tuple(part.moved(distance) for part in q), q, _whole(density)
+
+
+@lru_cache(maxsize=64)
+def _whole(density: str) -> arb:
+    return line.mass(pieces(density))
 
 
 def _of(pair: Pair) -> _Sides:
@@ -172,6 +169,25 @@ def _asked(pair: Pair, epsilon: Any) -> tuple[Real, ...]:
     return _answers(pair["density"], pair["distance"], pair["mirrored"], epsilon)
 
 
+@lru_cache(maxsize=64)
+def _of_all(density: str, distance: Fraction, mirrored: bool, epsilon: Any) -> Real:
+    """Return the largest H(ε), between two ends."""
+
+    def value(shift: Fraction) -> arb:
+        pair = {"density": density, "distance": shift, "mirrored": mirrored}
+        return _integral(pair, epsilon, sub).ball
+
+    _, parts, whole = _laws(density, distance, mirrored)
+    low, high = shifts.largest(parts, whole, distance, epsilon, ball(exp(epsilon)), value)
+    return Real(low.union(high), ends=(Real(low), Real(high)))
+
+
+def _largest(pair: Pair, epsilon: Any) -> Any:
+    if not isinstance(pair["distance"], Fraction):
+        raise UnknownError("a density at an irrational distance")
+    return _of_all(pair["density"], pair["distance"], pair["mirrored"], epsilon)
+
+
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     p, q, _ = _asked(pair, epsilon)
     return p, q / exp(epsilon)
@@ -224,4 +240,15 @@ OWN_DENSITY = DeclaredLaw(
     largest_loss=unknown("the largest loss of a density that is written as a formula"),
     variance=_variance,
     hockey_stick=lambda pair, epsilon: _asked(pair, epsilon)[2],
+)
+
+_OF_SEVERAL_MODES = "of a density with several modes, whose worst shift depends on epsilon"
+OWN_SHIFTS = DeclaredLaw(
+    name="own-shifts",
+    parameters=OWN_DENSITY.parameters,
+    tails=unknown(f"events {_OF_SEVERAL_MODES}"),
+    largest_loss=unknown(f"the largest loss {_OF_SEVERAL_MODES}"),
+    renyi=unknown(f"Rényi divergences {_OF_SEVERAL_MODES}"),
+    hockey_stick=_largest,
+    only_alone=True,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from verify.checker.declared.own_density import is_worst
 from verify.checker.notation import Noise
 
 
@@ -48,8 +47,6 @@ def assumptions(noise: Noise) -> list[str]:
     found = [text for one in releases(noise) for text in assumptions(one)]
     if noise.name == "Guaranteed":
         found.append("that what Guaranteed stands for has the guarantee it names")
-    if noise.name == "AdditiveNoise" and not is_worst(noise):
-        found.append("that the worst shift of AdditiveNoise is as it is written")
     return found
 
 

@@ -209,10 +209,11 @@ def _where(test: ast.expr, yes: Node, no: Node, source: str) -> Node:
             for op, a, b in zip(ops, sides, sides[1:], strict=False):
                 if not isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
                     raise ValueError("a formula in x")
-                if isinstance(op, (ast.Lt, ast.LtE)):
-                    a, b = b, a  # which is a > b, or else not b > a
-                strict = isinstance(op, (ast.Lt, ast.Gt))
-                branch = (_less(a, b), found, no) if strict else (_less(b, a), no, found)
+                more, less = (b, a) if isinstance(op, (ast.Lt, ast.LtE)) else (a, b)
+                strict = isinstance(op, (ast.Lt, ast.Gt))  # else it is not less > more
+                branch = (
+                    (_less(more, less), found, no) if strict else (_less(less, more), no, found)
+                )
                 found = Apply("where", branch)
             return found
     raise ValueError("a formula in x")

@@ -178,7 +178,7 @@ def _of_all(density: str, distance: Fraction, mirrored: bool, epsilon: Any) -> R
         return _integral(pair, epsilon, sub).ball
 
     _, parts, whole = _laws(density, distance, mirrored)
-    low, high = shifts.largest(parts, whole, distance, epsilon, ball(exp(epsilon)), value)
+    low, high = shifts.largest(parts, whole, distance, epsilon, value)
     return Real(low.union(high), ends=(Real(low), Real(high)))
 
 

@@ -29,8 +29,8 @@ from accountant.numbers.precision import ctx
 from verify.checker.declared import line
 from verify.checker.declared.formula import Piece
 from verify.checker.kernel.expressions import ZERO, Node
-from verify.checker.kernel.ranges import INFINITY, ball, fraction
-from verify.checker.reals import UnknownError
+from verify.checker.kernel.ranges import INFINITY, fraction
+from verify.checker.reals import UnknownError, ball, exp
 
 _BITS = 64
 """Of the signs and slopes of a cell."""
@@ -64,10 +64,10 @@ class _Point(NamedTuple):
 
 
 def largest(
-    parts: Sequence[Piece], whole: arb, distance: Fraction, epsilon: Any, factor: arb, value: Value
+    parts: Sequence[Piece], whole: arb, distance: Fraction, epsilon: Any, value: Value
 ) -> tuple[arb, arb]:
-    """Return bounds of the largest H over 0 ≤ t ≤ distance, of f/whole, with c = `factor`."""
-    cuts = line.cuts(parts)
+    """Return bounds of the largest H(ε) over 0 ≤ t ≤ distance, of f/whole."""
+    cuts, factor = line.cuts(parts), ball(exp(epsilon))
     kinks = {t for a in cuts for b in cuts if 0 < (t := a - b) < distance}
     if len(kinks) > _MOST_KINKS:
         raise UnknownError("the worst shift of a density of so many pieces")
@@ -83,7 +83,7 @@ def largest(
         for t in (a, b):
             known[t] = known[t] if t in known else value(t)
         with ctx.workprec(_BITS):
-            cell = _Cell(parts, a, b, epsilon, factor, least() * whole * _NEAR * _SHARE)
+            cell = _Cell(parts, (a, b), epsilon, factor, least() * whole * _NEAR * _SHARE)
             work += cell.count
             rise, fall = ball(b - a) * cell.slope, ball(a - b) * cell.slope
             ends = known[a] + rise.max(arb(0)) / whole, known[b] + fall.max(arb(0)) / whole
@@ -105,19 +105,19 @@ def largest(
 
 @final
 class _Cell:
-    """Shifts from a to b, where signs are left open that add no more than `enough`.
+    """Shifts between two, where signs are left open that add no more than `enough`.
 
     `slope` is a ball around G′, `open` around numbers up to E, both times ∫ f.
     """
 
     def __init__(
-        self, parts: Sequence[Piece], a: Fraction, b: Fraction, epsilon: Any, factor: arb,
+        self, parts: Sequence[Piece], shifts: tuple[Fraction, Fraction], epsilon: Any, factor: arb,
         enough: arb,
     ) -> None:  # fmt: skip
-        self._parts, self._a, self._b = parts, a, b
+        self._parts, (self._a, self._b) = parts, shifts
         self._epsilon, self._factor, self._enough = epsilon, factor, enough
         self.slope, self.open, self.count = arb(0), arb(0), 0
-        middle, cuts = (a + b) / 2, line.cuts(parts)
+        middle, cuts = (self._a + self._b) / 2, line.cuts(parts)
         points = sorted(
             {_Point(cut, Fraction(speed)) for cut in cuts for speed in (0, 1)},
             key=lambda point: point.at(middle),

@@ -120,9 +120,7 @@ class OwnMassPair(ProfileOnly):
         """Return the masses above and below ε."""
         e = epsilon.ball()
         sums = [[arb(0), arb(0)], [arb(0), arb(0)]]
-        known = [
-            (p, q, *[(p / q).log() if q > 0 and p > 0 else arb.nan()] * 2) for p, q in self.rows()
-        ]
+        known = [(p, q, *[_loss(p, q)] * 2) for p, q in self.rows()]
         for p, q, least, most in [*known, *self.tails_beyond()]:
             for side, here in enumerate((least > e, most <= e)):
                 other = most <= e if side == 0 else least > e
@@ -164,3 +162,10 @@ class OwnMassPair(ProfileOnly):
     def reverse(self) -> OwnMassPair:
         """Return Z against k + Z: up to a shift, −Z moved by k against −Z."""
         return OwnMassPair(self.mass, self.shift, not self.mirrored)
+
+
+def _loss(p: arb, q: arb) -> arb:
+    """Return ln(p/q) of two masses; what neither has does not count."""
+    if q.is_zero() or p.is_zero():
+        return arb.pos_inf() if q.is_zero() else arb.neg_inf()
+    return (p / q).log()

@@ -12,6 +12,7 @@ from verify.checker.declared.k_norm import K_NORM
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
 from verify.checker.declared.own_density import OWN_DENSITY, OWN_SHIFTS
+from verify.checker.declared.own_mass import OWN_MASS
 from verify.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
 from verify.checker.declared.report_noisy_max import (
     DISCRETE_MAXIMA,
@@ -45,6 +46,7 @@ _LAWS = (
     GUMBEL_VALUE,
     LAPLACE_MAXIMA,
     ONE_ANSWER,
+    OWN_MASS,
     OWN_SHIFTS,
     SHORT_STREAM,
     TESTED_RELEASE,

@@ -10,6 +10,7 @@ their shares b/(a + b) = 1/(1 + a/b); of a product the sum; of a power a multipl
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -75,16 +76,54 @@ def mirrored(parts: tuple[Piece, ...]) -> tuple[Piece, ...]:
 @lru_cache(maxsize=64)
 def pieces(text: str) -> tuple[Piece, ...]:
     """Read a formula; 0 is always an end. Raises ValueError, or UnknownError for other ends."""
+    cut = _cut(_whole(text), None, None, joined=True)
+    found = [cut[0], *(_met(*ends) for ends in pairwise(cut))]
+    return tuple(part for piece in found for part in _at_zero(piece))
+
+
+@lru_cache(maxsize=64)
+def _whole(text: str) -> Node:
     if len(text) > LONGEST:
         raise ValueError("a formula in x of at most 2000 characters")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        whole = _read(tree, text.strip())
+        return _read(ast.parse(text.strip(), mode="eval").body, text.strip())
     except (SyntaxError, ProofError, RecursionError, MemoryError, ZeroDivisionError):
         raise ValueError("a formula in x") from None
-    cut = _cut(whole, None, None, joined=True)
-    found = [cut[0], *(_met(*ends) for ends in pairwise(cut))]
-    return tuple(part for piece in found for part in _at_zero(piece))
+
+
+def at_point(text: str, x: int) -> Node:
+    """Return the formula that holds at a point, without branches."""
+    return _without_zeros(_settled(_whole(text), Number(Fraction(x))))
+
+
+def _settled(node: Node, x: Number) -> Node:
+    match node:
+        case Apply(name="where" | "joined", arguments=(test, yes, no)):
+            _, value = _affine(_settled(test, x))
+            return _settled(yes if value > 0 else no, x)
+        case Apply(name=name, arguments=arguments):
+            return Apply(name, tuple(_settled(one, x) for one in arguments))
+    return x if node == _X else node
+
+
+def rational(node: Node) -> Fraction | None:
+    """Return the value of a formula without x where it is rational by its form."""
+    match node:
+        case Number(value=value):
+            return value
+        case Apply(name="+" | "*" as name, arguments=arguments):
+            values = [rational(one) for one in arguments]
+            known = [value for value in values if value is not None]
+            if len(known) == len(values):
+                return (
+                    sum(known, Fraction(0)) if name == "+" else math.prod(known, start=Fraction(1))
+                )
+        case Apply(name="**", arguments=(inner, Number(value=r))) if r.denominator == 1:
+            base = rational(inner)
+            return (
+                None if base is None or abs(r) > LONGEST or not (base or r >= 0) else base ** int(r)
+            )
+    return None
 
 
 def _met(before: Piece, after: Piece) -> Piece:
@@ -241,9 +280,10 @@ def _table(name: str, points: list[tuple[Fraction, Fraction]]) -> Node:
         else:
             rate = product(Apply("log", (number(g / f),)), share)
             between = product(number(f), Apply("exp", (rate,)))
-        last = index == len(points) - 2
-        kind = "where" if name == "steps" or last else "joined"
-        found = Apply(kind, (b + -_X, between, found))
+        if index == len(points) - 2 and name != "steps":  # which holds at the last point
+            found = Apply("where", (_X + -b, ZERO, between))
+        else:
+            found = Apply("where" if name == "steps" else "joined", (b + -_X, between, found))
     return Apply("where", (points[0][0] + -_X, ZERO, found))
 
 

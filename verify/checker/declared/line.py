@@ -345,6 +345,30 @@ def _sign(node: Node, low: arb, high: arb) -> str:
     return "0" if rises and falls else "+" if rises else "-" if falls else ""
 
 
+def nowhere_negative(piece: Piece) -> bool:
+    """Whether a piece is proved to be ≥ 0."""
+    if piece.low is None or piece.low < 0:
+        return nowhere_negative(piece.mirrored())
+    waiting, size = [(piece.low, piece.high, _HALVINGS)], Fraction(1)
+    while waiting:
+        low, high, left = waiting.pop()
+        end = INFINITY if high is None else ball(high).upper()
+        value = _sizes(piece.formula, ball(low).lower(), end).value
+        if value is not None and value.low >= 0:
+            continue
+        if not left:
+            return False
+        size *= 2
+        middle = max(size, 2 * low) if high is None else (low + high) / 2
+        waiting += [(low, middle, left - 1), (middle, high, left - 1)]
+    return True
+
+
+def falls(piece: Piece, start: Fraction) -> bool:
+    """Whether a last piece is proved to fall from a point > 0 on."""
+    return _sign(piece.formula, ball(start), INFINITY) in {"-", "0"}
+
+
 def _concave(node: Node, low: Fraction, high: Fraction) -> bool:
     """Whether f″ < 0 on an interval."""
     with ctx.workprec(_PRECISION):

@@ -17,7 +17,7 @@ from typing import Any
 
 from flint import acb, arb
 
-from verify.checker.declared import line, shifts
+from verify.checker.declared import line, own_mass, shifts
 from verify.checker.declared.formula import LONGEST, Cut, Piece, pieces, power, product
 from verify.checker.declared.formula import mirrored as turned
 from verify.checker.declared.law import DeclaredLaw, Pair, unknown
@@ -59,10 +59,22 @@ def written_out(noise: Noise) -> Noise:
 
 
 def both_sides(noise: Noise) -> list[Pair]:
-    """Return the shifts to both sides. Raises UnknownError for other laws than densities."""
+    """Return the shifts to both sides."""
+    if noise["mass"] and not (noise["density"] or noise["cdf"]):
+        return own_mass.shifts(noise)
     _require_density(noise)
-    law = (OWN_DENSITY if line.one_mode(noise["density"]) else OWN_SHIFTS).name
+    law = (OWN_DENSITY if _has_one_mode(noise["density"]) else OWN_SHIFTS).name
     return [{**_pair(noise), "law": law, "mirrored": side} for side in (False, True)]
+
+
+@lru_cache(maxsize=64)
+def _has_one_mode(density: str) -> bool:
+    """Whether a density has one mode; raise UnknownError for what may be below 0."""
+    if line.one_mode(density):
+        return True
+    if not all(map(line.nowhere_negative, pieces(density))):
+        raise UnknownError("that the density is nowhere below 0")
+    return False
 
 
 def _require_density(noise: Noise) -> None:

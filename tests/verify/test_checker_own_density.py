@@ -18,7 +18,8 @@ from accountant.numbers.exact import exact
 from accountant.numbers.precision import ctx
 from accountant.questions import profile, utility
 from tests.quick import quick
-from tests.verify.forge import sealed
+from tests.verify.forge import mutants, sealed
+from tests.verify.test_forgeries import is_true
 from verify import checker
 from verify.certificate import certify
 from verify.checker.declared import line
@@ -291,6 +292,23 @@ def test_certificates_of_masses_are_valid(mass: str, sensitivity: int) -> None:
         assert finding.verdict.value == verdict
         found = checker.check(json.loads(json.dumps(data)))
         assert (found.problems, found.taken_as_given) == ([], [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("noise", "delta"),
+    [
+        ("density='(abs(x)<1)+0.5*(abs(x-3)<1)', sensitivity=3", "99/100"),
+        ("mass='exp(-abs(x-2))+exp(-abs(x+3))', sensitivity=4", "9/10"),
+        ("mass='exp(-abs(x)**1.5)', sensitivity=2", "1/10"),
+    ],
+)
+def test_no_leaf_of_a_certificate_can_be_changed_to_something_false(noise: str, delta: str) -> None:
+    claim = ApproximateDP(id="c", mechanism=f"AdditiveNoise({noise})", epsilon="1", delta=delta)
+    genuine = json.loads(json.dumps(certify(claim)[1]))
+    passed = [mutant for mutant in mutants(genuine) if checker.check(mutant.data).valid]
+    assert passed
+    assert [mutant.change for mutant in passed if not is_true(mutant.data)] == []
 
 
 @pytest.mark.parametrize("density", quick(["(1+x**2/5)**-3", ONE_MODE[10]], 1))

@@ -227,6 +227,8 @@ def compare(left: Any, relation: str, right: Any) -> bool | None:
 
 def _signs(left: Any, right: Any) -> tuple[int, int]:
     """Return −1, 0 or 1 below and above the sign of left − right."""
+    if left is right:  # of two infinities there is no difference
+        return 0, 0
     if isinstance(left, Real) and left.ends is not None:
         return _sign(left.ends[0] - right)[0], _sign(left.ends[1] - right)[1]
     if isinstance(right, Real) and right.ends is not None:

@@ -327,24 +327,3 @@ def test_a_renyi_divergence_is_that_of_the_accountant() -> None:
     text = _noise(ONE_MODE[10])
     found = _checked(Relation(id="c", claim=f"renyi({text}, 3/2) <= 1"))
     assert (found.problems, found.taken_as_given) == ([], [])
-
-
-@pytest.mark.parametrize(("dimension", "delta"), [(2, "1/10"), (2, "1/3"), (7, "1/10"), (7, "1/3")])
-def test_noise_that_falls_with_a_norm_is_valid(dimension: int, delta: str) -> None:
-    text = f"KNorm(scale='3/4', dimension={dimension})"
-    found = _checked(ApproximateDP(id="c", mechanism=text, epsilon="1/7", delta=delta))
-    assert (found.problems, found.taken_as_given) == ([], [])
-
-
-@pytest.mark.parametrize("delta", ["1/5", "1/100"])
-def test_noise_that_falls_with_the_square_of_a_length_is_gaussian(delta: str) -> None:
-    text = "KNorm(scale=3, dimension=10, power=2)"
-    found = _checked(ApproximateDP(id="c", mechanism=text, epsilon="1/2", delta=delta))
-    assert (found.problems, found.taken_as_given) == ([], [])
-
-
-def test_noise_that_falls_with_another_power_of_a_length_is_conditional() -> None:
-    text = "KNorm(scale=3, dimension=3, power='3/2')"
-    found = _checked(ApproximateDP(id="c", mechanism=text, epsilon="1/2", delta="1/5"))
-    assert found.problems == []
-    assert any("power of a norm" in line for line in found.taken_as_given)

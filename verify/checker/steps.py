@@ -167,7 +167,8 @@ class Steps(Stated):
             return lambda: given
         if True in parts:
             index = parts.index(True)
-            chosen = {key: given[key] for key in _FREE & given.keys()}
+            free = (_FREE - laws[index].keys()) & given.keys()
+            chosen = {key: given[key] for key in free}
             if self.refuted and given["law"] == OWN_DENSITY.name:  # by one shift, if need be
                 distance = min(laws[index]["distance"], given["distance"])
                 chosen |= {"law": given["law"], "distance": distance}

@@ -8,7 +8,7 @@ from verify.checker.declared.above_threshold import ABOVE_THRESHOLD, SHORT_STREA
 from verify.checker.declared.exponential import BOUNDED_RANGE, EXPONENTIAL
 from verify.checker.declared.fixed_selections import FIXED_SELECTIONS
 from verify.checker.declared.gumbel_value import GUMBEL_VALUE
-from verify.checker.declared.k_norm import K_NORM
+from verify.checker.declared.k_norm import K_NORM, RADIAL_NOISE, ROUND_NOISE
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
 from verify.checker.declared.own_density import OWN_DENSITY, OWN_SHIFTS
@@ -48,6 +48,8 @@ _LAWS = (
     ONE_ANSWER,
     OWN_MASS,
     OWN_SHIFTS,
+    RADIAL_NOISE,
+    ROUND_NOISE,
     SHORT_STREAM,
     TESTED_RELEASE,
     UNEQUAL_MAXIMA,

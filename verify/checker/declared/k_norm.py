@@ -1,7 +1,8 @@
-"""Noise with the density e^{−‖x‖/b}: Laplace noise of ℓ1 and ℓ∞, and a law of its own of ℓ2.
+"""Noise with the density e^{−(‖x‖/b)^p}: Laplace noise of ℓ1 and ℓ∞ at p = 1, and other laws.
 
-In units of b, P is at v of length t, Q at 0, r = ‖x − v‖ is Gamma(d) under P and u the cosine of
-the angle to v. ‖x‖² = r² + t² + 2rtu, so ‖x‖ − r > ε where u > ε/t, and else where r is less than
+For p = 1 in ℓ2, a quicker integral than those of `declared.radial`. In units of b, P is at v of
+length t, Q at 0, r = ‖x − v‖ is Gamma(d) under P and u the cosine of the angle to v.
+‖x‖² = r² + t² + 2rtu, so ‖x‖ − r > ε where u > ε/t, and else where r is less than
 (t² − ε²)/(2(ε − ut)). With u = sin φ, of a density in proportion to cos^{d−2} φ,
 
     G(ε) = P(L ≤ ε) = ∫ Γ(d, (t² − ε²)/(2(ε − t sin φ)))/Γ(d) cos^{d−2} φ dφ over sin φ < ε/t,
@@ -11,6 +12,7 @@ over the integral of cos^{d−2} φ, and Q(L > ε) = P(L < −ε).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -19,42 +21,41 @@ from flint import acb, arb
 
 from accountant.numbers.precision import ctx
 from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
+from verify.checker.declared.radial import radial_tails
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, rational
-from verify.checker.reals import Real, UnknownError, ball, sqrt
+from verify.checker.reals import INFINITE, Real, ball, sqrt
 
 _BITS, _PRECISION = 80, 256
 """Of an integral, and of its integrand, which loses digits where x is large."""
 _SQUARE = 2
 """The power of Gaussian noise."""
 _MOST_DIMENSIONS = 300
-"""Terms of the sum: more take minutes."""
+"""Terms of the sum: of more the general integral is quicker."""
 
 
 def _pair(noise: Noise) -> Pair:
     """Return the pair at the full distance.
 
-    Level sets are balls rK; what of rK + v lies outside (r + ε)K is least covered by a ball with
-    the radius r − (t − ε)/2 that both contain, by which no norm has more than Laplace noise. Cubes
-    that are moved along all axes, and cross-polytopes moved along one, meet in no more than it;
-    of two Euclidean balls the intersection falls with their distance.
+    Level sets are balls rK + v and wK, w ≥ r, which both contain a ball of radius (r + w − t)/2,
+    whatever v of norm t: no norm has more than where they meet in no more. Cubes that are moved
+    along all axes, and cross-polytopes moved along one, do; of two Euclidean balls the intersection
+    falls with their distance.
     """
-    t = noise["sensitivity"] / noise["scale"]
-    if noise["power"] < 1:
+    t, power = noise["sensitivity"] / noise["scale"], noise["power"]
+    if power < 1:
         raise ValueError("a power of at least 1")
-    if noise["power"] == _SQUARE and (noise["norm"] == "l2" or noise["dimension"] == 1):
+    is_round = noise["norm"] == "l2" and noise["dimension"] > 1
+    if power == _SQUARE and (is_round or noise["dimension"] == 1):
         return {"law": "gaussian", "mu": sqrt(Fraction(2)) * t}  # σ = b/√2, and any direction alike
-    if noise["power"] != 1:
-        raise UnknownError("noise that falls with a power of a norm")
-    if noise["norm"] != "l2" or noise["dimension"] == 1:
-        return {"law": "laplace", "distance": t}
-    return {"law": "ball-noise", "distance": t, "dimension": noise["dimension"]}
+    pair = {"distance": t, "dimension": noise["dimension"]}
+    if power != 1:
+        return {"law": "round-noise" if is_round else "radial-noise", **pair, "power": power}
+    return {"law": "ball-noise", **pair} if is_round else {"law": "laplace", "distance": t}
 
 
 @lru_cache(maxsize=256)
 def _below(dimension: int, t: Any, epsilon: Any) -> Real:
     """Return G(ε)."""
-    if dimension > _MOST_DIMENSIONS:
-        raise UnknownError(f"the loss of noise around a ball of more than {_MOST_DIMENSIONS} axes")
     with ctx.workprec(_PRECISION):
         far, level = ball(t), ball(epsilon)
         square = (far - level) * (far + level) / 2
@@ -70,23 +71,35 @@ def _below(dimension: int, t: Any, epsilon: Any) -> Real:
         return Real(found / whole + arb(0).union(last.gamma_upper(dimension, regularized=1)))
 
 
-def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+def _ball_tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     t, d = pair["distance"], int(pair["dimension"])
     if epsilon >= t:
         return NONE
     if epsilon <= -t:
         return ALL
+    if d > _MOST_DIMENSIONS:
+        return _tails("l2")({**pair, "power": Fraction(1)}, epsilon)
     return 1 - _below(d, t, epsilon), _below(d, t, -epsilon)
 
 
+def _tails(norm: str) -> Callable[[Pair, Any], tuple[Any, Any]]:
+    def tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
+        shape = int(pair["dimension"]), pair["power"], pair["distance"]
+        p, q = radial_tails(norm, *shape, abs(epsilon))
+        return (1 - q, 1 - p) if epsilon < 0 else (p, q)
+
+    return tails
+
+
 def _variance(noise: Noise) -> Any:
-    """Return that of a coordinate: E‖x‖² = d(d + 1) of ℓ2; cubes of a Gamma(d + 1) size of ℓ∞."""
-    if noise["power"] != 1:
-        raise UnknownError("the variance of noise that falls with a power of a norm")
-    d, square = noise["dimension"], noise["scale"] * noise["scale"]
-    if noise["norm"] == "l1":
-        return 2 * square
-    return square * (d + 1) if noise["norm"] == "l2" else square * (d + 1) * (d + 2) / 3
+    """Return b² E R² times that of a coordinate of a uniform point of K, R^p of Gamma(d/p + 1)."""
+    d, b = noise["dimension"], noise["scale"]
+    inside = {"l1": Fraction(2) / ((d + 1) * (d + 2)), "l2": 1 / (d + 2), "linf": Fraction(1, 3)}
+    if noise["power"] == 1:
+        return b * b * (d + 1) * (d + 2) * inside[noise["norm"]]
+    shape, more = ball(d / noise["power"] + 1), ball(2 / noise["power"])
+    grown = Real(((shape + more).lgamma() - shape.lgamma()).exp())
+    return b * b * grown * inside[noise["norm"]]
 
 
 K_NORM = DeclaredLaw(
@@ -101,7 +114,16 @@ K_NORM = DeclaredLaw(
     name="ball-noise",
     parameters=("distance", "dimension"),
     pair=_pair,
-    tails=_tails,
+    tails=_ball_tails,
     largest_loss=lambda pair: pair["distance"],
     variance=_variance,
+)
+ROUND_NOISE, RADIAL_NOISE = (
+    DeclaredLaw(
+        name=name,
+        parameters=("distance", "dimension", "power"),
+        tails=_tails(norm),
+        largest_loss=lambda pair: INFINITE,
+    )
+    for name, norm in (("round-noise", "l2"), ("radial-noise", "linf"))
 )

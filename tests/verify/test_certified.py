@@ -48,6 +48,7 @@ MECHANISMS = {
     "two-normals": times(f"[{normal('3')}, {normal('4')}]", 2),
     "laplaces": f"Composed(mechanism=[Laplace(scale=3), {times('Laplace(scale=6)', 2)}])",
     "one-laplace": f"Composed(mechanism=[{times('Laplace(scale=3)', 1)}])",
+    "logistics": times("Logistic(scale=2)", 4),
     "laplace-40": times("Laplace(scale=10)", 40),
     "laplace-1000": times("Laplace(scale=10)", 1000),
     "laplace-1e9": times("Laplace(scale=1000)", 10**9),

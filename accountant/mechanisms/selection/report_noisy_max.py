@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from flint import arb
@@ -26,16 +28,24 @@ from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import enclose
 from accountant.pairs import gaussian_maxima, maxima
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.gumbel_value import GumbelValuePair
 from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
+from accountant.pairs.noisy_values import ExponentialValue, ExponentialValuePair, NothingAbove
 from accountant.pairs.two_candidates import TwoCandidates
 from accountant.release.comparisons import places_of_largest
 
 _LEAST = 2
 """Candidates of a choice."""
+_FINE = Fraction(1, 10**45)
+"""By how much a mass that a value shows is rounded up: checkers compare 38 digits."""
+_FAR = ExactReal.of_rational(50)
+"""Scales below one score at which others hardly ever win."""
+_BITS = 20
+"""Of a simulated number, in units of the noise: its float has 53."""
 _KNOWN = 3
 """Candidates up to which ρ with Gaussian noise is known exactly."""
 _FEW = ((1, 7), (1, 5), (1, 4), (1, 3), (1, 2), (2, 4), (2, 3), (2, 2), (3, 3))
@@ -94,9 +104,9 @@ class ReportNoisyMax(Choice):
     dt, h moves by at most dt ΣA_j = h dt.
 
     *Value.* With Gumbel noise its profile is exact, and larger than that of the index: see
-    `gumbel_value`. Else, below, the index, and one candidate far above the others, which shows its
-    noisy score; above, all noisy scores, each moved by Δ. The value with exponential noise is
-    refused: it is never below the largest score, and no bound for many candidates is known.
+    `gumbel_value`. With exponential noise it is (0, 1 − e^{−Δ/b})-DP, exactly: see `noisy_values`,
+    which has the largest loss with Laplace noise too. Else, below, the index, and one candidate far
+    above the others, which shows its noisy score; above, all noisy scores, each moved by Δ.
     """
 
     example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
@@ -113,9 +123,6 @@ class ReportNoisyMax(Choice):
         """Require noise of which the number is known to reveal little, on integers if discrete."""
         if self._is_discrete and not _is_integer(self.sensitivity):
             raise expected("sensitivity", self.sensitivity, "to be an integer for this noise")
-        if self.returns == "value" and self.noise == "Exponential":
-            named = "to be Gumbel, Laplace, DiscreteLaplace or Gaussian where returns='value'"
-            raise expected("noise", self.noise, named)
 
     @property
     def _is_one_noise(self) -> bool:
@@ -136,6 +143,16 @@ class ReportNoisyMax(Choice):
     def distance(self) -> ExactReal:
         """The same in units of the noise, t."""
         return self._moved / self.scale
+
+    @property
+    def _each(self) -> ExactReal:
+        """How far one score moves, in units of the noise."""
+        return self.sensitivity / self.scale
+
+    @property
+    def _exponential_value(self) -> ExponentialValue | None:
+        known = self.returns == "value" and self.noise == "Exponential"
+        return ExponentialValue(self._each) if known else None
 
     @property
     def _is_gumbel_value(self) -> bool:
@@ -159,6 +176,9 @@ class ReportNoisyMax(Choice):
     @property
     def _bounding(self) -> Mechanism:
         one = ExactReal.of_rational(1)
+        value = self._exponential_value
+        if value is not None:
+            return Guaranteed(0, enclose(lambda: value.own, relative_width=_FINE).upper)
         if self.returns == "value":
             return Composed(self._of_one_score, self.candidates)
         if self.returns == "gap" and self.candidates > _LEAST and self.noise != "Gaussian":
@@ -179,7 +199,9 @@ class ReportNoisyMax(Choice):
         return (Gaussian if self.noise == "Gaussian" else Laplace)(self.scale, self.sensitivity)
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return those of two candidates, the others far below."""
+        """Return those of two candidates, or one, the others far below."""
+        if self._exponential_value is not None:
+            return self._exponential_value.attained
         if self._is_one_noise:
             return self._bounding.worst_case(None).remove
         if self._is_discrete:
@@ -199,9 +221,15 @@ class ReportNoisyMax(Choice):
             return self._bounding.worst_case(adjacency)
         if self._is_gumbel_value:
             return WorstCase.symmetric(
-                GumbelValuePair(self.sensitivity / self.scale, self.monotone),
+                GumbelValuePair(self._each, self.monotone),
                 "Index and value are the first of independent clocks, whose rates change by "
                 "factors; the worst ones are the largest and the least, which two candidates have.",
+            )
+        if self._exponential_value is not None:
+            return WorstCase.symmetric(
+                ExponentialValuePair(self._each),
+                "Noise above the higher scores is shared; one candidate far above the others shows "
+                "the rest.",
             )
         if self.returns == "value" or (self.returns == "gap" and self.candidates > _LEAST):
             return self._with_a_number(adjacency)
@@ -242,8 +270,13 @@ class ReportNoisyMax(Choice):
             known.insert(1, self._of_one_score)
         alone = ", and one score far above the others" if self.returns == "value" else ""
         *least, most = (each.worst_case(adjacency).remove[0] for each in known)
+        largest = None
+        if self.returns == "value" and self.noise != "Gaussian":
+            rate = ExactReal.of_rational(1) / self.scale if self._is_discrete else None
+            nothing = NothingAbove(self.candidates, self._each, rate)
+            least, largest = [*least, nothing.pair], nothing.largest
         return WorstCase.symmetric(
-            Between(tuple(least), most, f"what the {self.returns} adds"),
+            Between(tuple(least), most, f"what the {self.returns} adds", largest),
             f"Below: the index{alone}. Above: what the noise of the winner, or of all, allows.",
         )
 
@@ -278,8 +311,39 @@ class ReportNoisyMax(Choice):
             found[row] = noisy.index(max(noisy))
         return found
 
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw what equal scores give."""
+        return self.outputs([0] * self.candidates, size, rng=rng)
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw indices; with a number, in a second column, from floats that are rounded.
+
+        For simulation and audits: on a lattice the last bits tell nothing of the scores.
+        """
+        if self.returns == "index":
+            return super().outputs(answer, size, rng=rng)
+        known, scale = np.array([float(score) for score in read_scores(answer)]), float(self.scale)
+        shape = size, len(known)
+        draw: dict[str, Callable[..., Any]] = {
+            "Laplace": rng.laplace,
+            "Gaussian": rng.normal,
+            "Gumbel": rng.gumbel,
+            "Exponential": lambda _, scale, size: rng.exponential(scale, size),
+            "DiscreteLaplace": lambda _, scale, size: (
+                DiscreteLaplace(self.scale).sample(math.prod(size), rng=rng).reshape(size)
+            ),
+        }
+        step = 2.0 ** (math.floor(math.log2(scale)) - _BITS)
+        noisy = step * np.round((known + draw[self.noise](0, scale, shape)) / step)
+        index, ordered = noisy.argmax(axis=1), np.sort(noisy, axis=1)
+        number = ordered[:, -1] - (ordered[:, -2] if self.returns == "gap" else 0)
+        return np.column_stack([index, number])
+
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return equal scores of which half rise and half fall, and one that catches up."""
+        """Return equal scores of which half rise and half fall, and one that catches up.
+
+        Of a value also equal scores that all rise, and one far above the others.
+        """
         k, move = self.candidates, WITHIN * float(self.sensitivity)
         if self._is_discrete:
             move = float(self.sensitivity)
@@ -288,10 +352,14 @@ class ReportNoisyMax(Choice):
         behind = [-(move - down) // 2 if self._is_discrete else -(move - down) / 2] + [0.0] * (
             k - 1
         )
-        return [
+        listed = [
             ([0.0] * k, half),
             (behind, [behind[0] + move] + [down] * (k - 1)),
         ]
+        if self.returns == "value":
+            others = [-float(math.ceil(_FAR * self.scale))] * (k - 1)
+            listed += [([0.0] * k, [move] * k), ([0.0, *others], [move, *others])]
+        return listed
 
     def chance_of_best(self, distance: arb) -> arb:
         """Return P(the best is chosen) where the others are all so many units of noise below it.

@@ -11,6 +11,7 @@ from verify.checker.declared.gumbel_value import GUMBEL_VALUE
 from verify.checker.declared.k_norm import K_NORM, RADIAL_NOISE, ROUND_NOISE
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
+from verify.checker.declared.noisy_values import EXPONENTIAL_VALUE
 from verify.checker.declared.own_density import OWN_DENSITY, OWN_SHIFTS
 from verify.checker.declared.own_mass import OWN_MASS
 from verify.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
@@ -42,6 +43,7 @@ BY_MECHANISM = {law.mechanism: law for law in _ALL}
 _LAWS = (
     BOUNDED_RANGE,
     DISCRETE_MAXIMA,
+    EXPONENTIAL_VALUE,
     FIXED_SELECTIONS,
     GUMBEL_VALUE,
     LAPLACE_MAXIMA,

@@ -37,6 +37,7 @@ from flint import acb, arb, arb_poly
 from accountant.numbers.precision import ctx
 from verify.checker.arithmetic import largest
 from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, pure, two_candidates, unknown
+from verify.checker.declared.noisy_values import moved_noise, value_pair
 from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
 
@@ -100,7 +101,7 @@ def laplace_pair(candidates: int, t: Any) -> Pair:
 def _discrete_pair(noise: Noise, moved: Any) -> Pair:
     """Return the same of integer scores. The first of equal ones wins: a level is any integer."""
     one = {"law": "discrete-maxima", "distance": moved / noise["scale"], "shift": moved}
-    return _of_equal_scores(one, int(noise["candidates"]), _moved_noise(one))
+    return _of_equal_scores(one, int(noise["candidates"]), moved_noise(one))
 
 
 def _of_equal_scores(one: Pair, candidates: int, most: Pair) -> Pair:
@@ -108,11 +109,6 @@ def _of_equal_scores(one: Pair, candidates: int, most: Pair) -> Pair:
     sizes = [size for size in tried if sum(size) <= candidates] or [(1, 1)]
     sets = [{**one, "candidates": Fraction(s), "others": Fraction(r)} for s, r in sizes]
     return {"law": "between", "factors": [*sets, most]} if len(sets) > 1 else sets[0]
-
-
-def _moved_noise(pair: Pair) -> Pair:
-    scale = pair["shift"] / pair["distance"]
-    return {"law": "discrete-laplace", "scale": scale, "shift": pair["shift"]}
 
 
 def _with_a_number(noise: Noise, t: Any) -> Pair:
@@ -125,28 +121,12 @@ def _with_a_number(noise: Noise, t: Any) -> Pair:
     of a gap g is the integral of e^{x - m} over m >= x = -g and over the density of the largest of
     the others, the sum of the parts g_j in which it is j. Each part falls at most like e^{-m} from
     where it begins, so that its integral is at least g_j(x)/2; and that integral less g_j(x) is by
-    how much h falls where j rises. So |dh| <= h dt. A value is below all noisy scores,
-    each moved by the sensitivity, and above that of one score.
+    how much h falls where j rises. So |dh| <= h dt.
     """
     k, index = int(noise["candidates"]), Noise(noise.name, {**noise.arguments, "returns": "index"})
     below, law = _pair(index), noise["noise"]
     if noise["returns"] == "value":
-        each, sides = noise["sensitivity"] / noise["scale"], Fraction(k)
-        if law == "Gumbel":
-            return {"law": "gumbel-value", "distance": each, "monotone": noise["monotone"]}
-        if law == "Gaussian":
-            laws = [{"law": "gaussian", "mu": each * sqrt(n)} for n in (Fraction(1), sides)]
-        elif law == "Laplace":
-            laws = [
-                {"law": "laplace", "distance": each},
-                {"law": "laplace-product", "distances": [each] * k},
-            ]
-        elif law == "DiscreteLaplace":
-            one = _moved_noise({"shift": noise["sensitivity"], "distance": each})
-            laws = [one, {"law": "product", "factors": [one], "counts": [k]}]
-        else:
-            raise ValueError(f"the value of {law} noise")
-        return {"law": "between", "factors": [below, *laws]}
+        return value_pair(noise, below)
     if k == _TWO:
         match law:
             case "Gumbel":
@@ -483,7 +463,7 @@ def _discrete_ends(pair: Pair) -> tuple[list[Pair], Pair]:
     for a in sorted({-(i * t) // _CUTS for i in range(_CUTS + 1)}):
         p, q = Real(above[zero + a]), Real(here[zero + a])
         found.append({"law": "finite", "p": [p, 1 - p], "q": [q, 1 - q]})
-    return found, _moved_noise(pair)
+    return found, moved_noise(pair)
 
 
 DISCRETE_MAXIMA = DeclaredLaw(

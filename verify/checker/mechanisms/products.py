@@ -66,17 +66,18 @@ def enclosed(
     listed, most = [], []
     for remove, add in ways:
         between = remove[0]["law"] == "between"
-        law = remove[0]["factors"][0] if between else remove[0]
+        law = remove[0]
+        while law["law"] == "between":
+            law = law["factors"][0]
         ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
         pairs_of_one, above = ([law], law) if ends is None else ends(law)
         most_of_one = remove[0]["factors"][-1] if between else above
         if most_of_one["law"] == "unequal-maxima":  # of several releases the noise of one bounds it
             most_of_one = {"law": "laplace", "distance": most_of_one["distance"]}
-        alone = above == most_of_one if between else len(remove) == 1
-        if remove != add or not alone:
+        if remove != add or not (between or len(remove) == 1):
             raise UnknownError("both ends of this composition")
         listed.append(pairs_of_one)
-        most.append(above)
+        most.append(most_of_one)
     longest = max(map(len, listed))
     least = [product([own[i % len(own)] for own in listed], count) for i in range(longest)]
     found = [{"law": "between", "factors": [*least, product(most, count)]}, *least]

@@ -15,23 +15,23 @@ With A = e^{ε − r} and w₀ = ln A/(S′ − 1) the integral of (e^{−w} −
     e^{−w₀}(1 − 1/S′) for S′ > 1, A > 1;  1 − A/S′ for S′ > 1, A ≤ 1;
     0 for S′ < 1, A ≥ 1;  1 − A/S′ − e^{−w₀}(1 − 1/S′) for S′ < 1, A < 1.
 
-It grows with S′, which falls as p grows: over p in [p₀, p₁] H is at most that of p₁ and 1 − p₀
-with the S′ of p₀. The loss ln r + (S′ − 1)w has no end, and neither has D_a for large a.
+It grows with S′, which falls as p grows: over p in [p₀, p₁] H is at most the larger one of those of
+p₀ and p₁ with the S′ of p₀. Floats say which cells are worth halving, and where H is largest; balls
+bound it. The loss ln r + (S′ − 1)w has no end, and neither has D_a for large a.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from typing import ClassVar, final
 
 from flint import arb
 
+from accountant.core.arrays import Array, np
 from accountant.core.pair import MirroredPair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
@@ -41,8 +41,14 @@ from accountant.pairs.two_ends import inverse_between, narrow_enough
 
 _ODDS = tuple(Fraction(2) ** i * (1 + Fraction(j, 8)) for i in range(-40, 41) for j in range(8))
 """Odds of p that are tried: a certificate names the best of them."""
+_SHARES = tuple(odds / (1 + odds) for odds in _ODDS)
+_SHARES_ABOUT = np.array([float(p) for p in _SHARES])
+_FLOATS = 1e-9
+"""By how much, relative to it, a bound in floats may be too small for balls."""
 _NEAR, _MOST_CELLS = 1e-4, 1500
 """Relative distance of both ends, and cells after which they stay farther apart."""
+_TRIED = 3
+"""Places of about the largest H, of which balls choose one."""
 _BITS = 96
 """Of every number."""
 _ASIDE = arb(2) ** -60
@@ -61,6 +67,12 @@ def _integral(log_a: arb, s: arb) -> arb:
     if s > 1:
         return moved if log_a > 0 else plain if log_a <= 0 else moved.union(plain)
     return arb(0) if log_a >= 0 else (plain - moved).max(arb(0))
+
+
+def _unit(ends: Range, epsilon: arb) -> float:
+    """Return about ln H where that is beyond floats: of one candidate far above the others."""
+    falls, rises = ends
+    return float(-(epsilon - rises).max(arb(0)) / (-falls).expm1()) if falls < 0 else 0.0
 
 
 @final
@@ -94,17 +106,35 @@ class GumbelValuePair(MirroredPair):
         s = self._sum(ends, cell[0])
         if cell[0] == cell[1] and s.is_exact():  # moved aside: no bound from below
             return arb(0)
-        each = [_integral(epsilon - moved, s) for moved in ends]
-        return ball(1 - cell[0]) * each[0] + ball(cell[1]) * each[1]
+        falls, rises = (_integral(epsilon - moved, s) for moved in ends)
+        first, last = (ball(1 - p) * falls + ball(p) * rises for p in cell)
+        return first.max(last)
+
+    def _about(self, ends: Range, epsilon: arb, low: Array, high: Array) -> Array:
+        """Return the same of many cells, in floats, over e^`_unit`."""
+        (falls, rises), e, unit = map(float, ends), float(epsilon), _unit(ends, epsilon)
+        with np.errstate(all="ignore"):  # what is not finite is 0 here: balls have the last word
+            more = low * np.expm1(-rises) + (1 - low) * np.expm1(-falls)  # S′ − 1
+            more = np.where(more == 0, float(_ASIDE), more)
+            parts = []
+            for a in (e - falls, e - rises):
+                moved = np.exp(-np.abs(a / more) - unit) * more / (1 + more)
+                plain = np.exp(-unit) * (more - np.expm1(a)) / (1 + more)
+                below = np.maximum(plain - moved, 0) if a < 0 else 0 * more
+                parts.append(np.where(more > 0, moved if a > 0 else plain, below))
+            values = [(1 - p) * parts[0] + p * parts[1] for p in (low, high)]
+            return np.nan_to_num(np.maximum(*values), neginf=0.0)
 
     @lru_cache(maxsize=256)  # noqa: B019  # pairs are small
     def _best(self, epsilon: ExactReal) -> tuple[arb, int, Fraction]:
         """Return the largest H at a place that is tried, the range, and p."""
-        found = (arb(-1), 0, Fraction(1, 2))
+        found, e = (arb(-1), 0, Fraction(1, 2)), epsilon.ball()
         with ctx.workprec(_BITS):
             for which, ends in enumerate(self._ranges()):
-                for p in (odds / (1 + odds) for odds in _ODDS):
-                    here = self._at(ends, epsilon.ball(), (p, p))
+                about = self._about(ends, e, _SHARES_ABOUT, _SHARES_ABOUT)
+                for place in np.sort(np.argsort(-about, kind="stable")[:_TRIED]):
+                    p = _SHARES[place]
+                    here = self._at(ends, e, (p, p))
                     if here > found[0]:
                         found = here, which, p
         return found
@@ -117,21 +147,28 @@ class GumbelValuePair(MirroredPair):
     def _upper(self, epsilon: ExactReal) -> arb:
         """Return the largest bound of all cells, halved until it is near the lower end."""
         with ctx.workprec(_BITS):
+            e = epsilon.ball()
             most = enough = self._lower(epsilon) * (1 + _NEAR)
-            e, shares = epsilon.ball(), [odds / (1 + odds) for odds in _ODDS]
             for ends in self._ranges():
-                cells = pairwise([Fraction(0), *shares, Fraction(1)])
-                heap = [(-self._at(ends, e, cell).upper(), cell) for cell in cells]
-                heapq.heapify(heap)
-                for _ in range(_MOST_CELLS):
-                    if -heap[0][0] <= enough:
-                        break
-                    _, (low, high) = heapq.heappop(heap)
-                    middle = (low + high) / 2
-                    for cell in ((low, middle), (middle, high)):
-                        heapq.heappush(heap, (-self._at(ends, e, cell).upper(), cell))
-                most = most.max(-heap[0][0])
+                wanted = float(enough * (-arb(_unit(ends, e))).exp())
+                for cell in self._cells(ends, e, wanted):
+                    most = most.max(self._at(ends, e, cell).upper())
             return most
+
+    def _cells(self, ends: Range, epsilon: arb, enough: float) -> Iterator[tuple[Fraction, ...]]:
+        """Return cells that cover all shares, of which floats say that they are small enough."""
+        low, high, made = np.zeros(1), np.ones(1), 0
+        while len(low):
+            wide = self._about(ends, epsilon, low, high) > enough * (1 - _FLOATS)
+            middle = (low + high) / 2
+            wide &= (low < middle) & (middle < high) & (made + 2 * wide.sum() < _MOST_CELLS)
+            made += len(low) - int(wide.sum())
+            for cell in zip(low[~wide].tolist(), high[~wide].tolist(), strict=True):
+                yield tuple(map(Fraction, cell))
+            low, high = (
+                np.concatenate(each)
+                for each in ((low[wide], middle[wide]), (middle[wide], high[wide]))
+            )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both ends."""

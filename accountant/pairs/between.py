@@ -133,7 +133,9 @@ class Between(ProfileOnly):
         return self._around(lambda pair: pair.kullback_leibler())
 
     def closed_rho(self) -> arb:
-        """Return a ball from D_1 up to what bounds the ρ of `most`."""
+        """Return a ball from D_1 up to what bounds the ρ of `most`, or ∞ where `least` has it."""
+        if any(pair.closed_rho() == arb.pos_inf() for pair in self.least):
+            return arb.pos_inf()
         return self.kullback_leibler().union(self.rho_bound())
 
     def rho_bound(self) -> arb:

@@ -143,7 +143,9 @@ def _levels(k: int, distance: float, epsilon: float) -> tuple[NDArray[Any], ...]
         if step_number < _HALVINGS:
             low, high = np.where(excess > 0, a, low), np.where(excess > 0, high, a)
         else:
-            low = a - np.clip(excess / (above_slope - here_slope), -_STEP, _STEP)
+            with np.errstate(all="ignore"):  # slopes that floats do not tell apart
+                off = excess / (above_slope - here_slope)
+            low = a - np.nan_to_num(np.clip(off, -_STEP, _STEP))
 
     def mass(a: NDArray[Any]) -> NDArray[Any]:
         found = np.exp(weight + (k - size) * log_ndtr(x + a)).sum(axis=1, keepdims=True)

@@ -185,17 +185,29 @@ class GumbelValuePair(MirroredPair):
         step = Fraction(max(alone, float(t) / 4))
         return inverse_between((self._lower, self._upper), delta, step, relative_width, why)
 
+    def at_most(self, epsilon: ExactReal) -> arb:
+        """Return the upper end."""
+        return self._upper(epsilon)
+
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of the event of the place that shows most."""
         _, which, p = self._best(epsilon)
+        return self.tails_of_share(which, p, epsilon.ball())
+
+    def of_share(self, which: int, p: Fraction) -> tuple[arb, arb, arb]:
+        """Return l, h and S′ where a share p of the first law rises."""
         ends = [*self._ranges()][which]
-        s, e = self._sum(ends, p), epsilon.ball()
+        return (*ends, self._sum(ends, p))
+
+    def tails_of_share(self, which: int, p: Fraction, epsilon: arb) -> Tails:
+        """Return those of its loss."""
+        *ends, s = self.of_share(which, p)
         if s.is_exact():  # moved aside
             some = arb(0).union(arb(1))
             return Tails(some, some, some, some)
         above, below = [arb(0)] * 2, [arb(0)] * 2
         for share, moved in zip((ball(1 - p), ball(p)), ends, strict=True):
-            start = ((e - moved) / (s - 1)).max(arb(0))
+            start = ((epsilon - moved) / (s - 1)).max(arb(0))
             sides = (-start).exp(), (-s * start).exp()
             rest = -(-start).expm1(), -(-s * start).expm1()
             if s < 1:

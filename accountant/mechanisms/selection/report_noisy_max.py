@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, final
 
 from flint import arb
 
@@ -32,6 +32,7 @@ from accountant.numbers.interval import enclose
 from accountant.pairs import gaussian_maxima, maxima
 from accountant.pairs.between import Between
 from accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from accountant.pairs.gumbel_tables import GumbelTables
 from accountant.pairs.gumbel_value import GumbelValuePair
 from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
 from accountant.pairs.noisy_values import ExponentialValue, ExponentialValuePair, NothingAbove
@@ -163,15 +164,15 @@ class ReportNoisyMax(Choice):
         """Also of the value with Gumbel noise, whose worst scores depend on ε."""
         if self._is_gumbel_value:
             return (
-                "Which scores are worst depends on epsilon, and no one noise bounds several "
-                "releases. Ask about one, or about returns='index' or 'gap'."
+                "Which scores are worst depends on epsilon: a composition is only enclosed, and a "
+                "sample not known. Ask about one, or about returns='index' or 'gap'."
             )
         return str(Choice.only_alone.__get__(self))
 
     @property
     def dominated_by(self) -> Mechanism | None:
         """Noise whose trade-off function is below every one of this: of several releases too."""
-        return None if self._is_gumbel_value else self._bounding
+        return self._bounding
 
     @property
     def _bounding(self) -> Mechanism:
@@ -179,6 +180,8 @@ class ReportNoisyMax(Choice):
         value = self._exponential_value
         if value is not None:
             return Guaranteed(0, enclose(lambda: value.own, relative_width=_FINE).upper)
+        if self._is_gumbel_value:
+            return _LossesOf(GumbelTables(GumbelValuePair(self._each, self.monotone)))
         if self.returns == "value":
             return Composed(self._of_one_score, self.candidates)
         if self.returns == "gap" and self.candidates > _LEAST and self.noise != "Gaussian":
@@ -202,6 +205,8 @@ class ReportNoisyMax(Choice):
         """Return those of two candidates, or one, the others far below."""
         if self._exponential_value is not None:
             return self._exponential_value.attained
+        if isinstance(self._bounding, _LossesOf) and self._bounding.tables.below:
+            return self._bounding.tables.below
         if self._is_one_noise:
             return self._bounding.worst_case(None).remove
         if self._is_discrete:
@@ -380,6 +385,22 @@ class ReportNoisyMax(Choice):
             return None
         pair = GaussianMaximaPair(self.candidates, self.distance)
         return ExactReal.of_rational(pair.joint_rho * self.distance.square)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class _LossesOf(Mechanism):
+    """Whatever has the losses of a table."""
+
+    tables: GumbelTables
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the table above all pairs."""
+        return WorstCase.symmetric(self.tables.above, "It is a table of losses.")
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Raise NotApplicableError."""
+        raise NotApplicableError("A table of losses has no noise to draw.")
 
 
 def _is_integer(value: ExactReal) -> bool:

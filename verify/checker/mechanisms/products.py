@@ -69,6 +69,8 @@ def enclosed(
         law = remove[0]
         while law["law"] == "between":
             law = law["factors"][0]
+        if law["law"] == "gumbel-value":
+            raise UnknownError("a pair above all of a value with Gumbel noise")
         ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
         pairs_of_one, above = ([law], law) if ends is None else ends(law)
         most_of_one = remove[0]["factors"][-1] if between else above

@@ -11,9 +11,12 @@ import pytest
 from flint import arb
 
 from accountant.errors import NotApplicableError
-from accountant.mechanisms import AdditiveNoise, Composed, ReportNoisyMax
-from accountant.numbers.exact import ExactReal
-from accountant.questions import profile
+from accountant.mechanisms import AdditiveNoise, Composed, PoissonSubsampled, ReportNoisyMax
+from accountant.numbers.exact import ExactReal, exact
+from accountant.pairs.gumbel_tables import GumbelTables
+from accountant.pairs.gumbel_value import GumbelValuePair
+from accountant.questions import guarantees, profile
+from tests.quick import quick
 from verify.certificate import certify
 from verify.checker import Outcome, check
 from verify.checker.laws import tails
@@ -51,8 +54,8 @@ def test_what_is_known_of_values_with_gumbel_noise() -> None:
     assert profile.epsilon(about, 0).lower.is_infinite()
     far = profile.delta(about, 2)
     assert far.lower <= profile.delta(alone, 2).upper <= far.upper * Decimal("1.001")
-    with pytest.raises(NotApplicableError, match="no one noise bounds"):
-        Composed(about, 3)
+    with pytest.raises(NotApplicableError, match="only enclosed"):
+        PoissonSubsampled(about, "1/2")
 
 
 @pytest.mark.parametrize(
@@ -117,3 +120,79 @@ def test_an_event_of_scores_that_hardly_move_is_not_made_up() -> None:
     law = {"law": "gumbel-value", "distance": Fraction(1, 10**40), "monotone": False}
     with pytest.raises(UnknownError):
         tails(law, Fraction(0))
+
+
+@pytest.mark.parametrize(
+    ("distance", "monotone"),
+    quick([("1/2", True), ("1/10", False), ("1e-12", False), ("800", False)], 0),
+)
+def test_tables_of_losses_are_above_all_scores_and_below(distance: str, monotone: bool) -> None:
+    """At points of the table and between them; δ of neighbours is below that of all."""
+    pair = GumbelValuePair(exact(distance), monotone)
+    tables = GumbelTables(pair)
+    for at in (-0.7, 0, 1 / 3, 1, 2.5, 40):
+        epsilon = exact(str(at * float(Fraction(distance))))
+        most = pair.hockey_stick(epsilon)
+        here = tables.above.hockey_stick(epsilon)
+        assert here.upper() >= most.lower()
+        assert not here > (most.upper() * arb("1.01")).max(arb("1e-12")) or distance == "800"
+        assert all(not each.hockey_stick(epsilon) > most for each in tables.below)
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_several_values_with_gumbel_noise_have_two_ends(monotone: bool) -> None:
+    """Two releases, of a share p that rises: H(ε) = E[H₁(ε − L)], on midpoints of e^{−w}."""
+    epsilon, d, count = 1.0, 0.5, 1500
+    one = ReportNoisyMax("Gumbel", 2, 3, monotone=monotone, returns="value")
+    found = profile.delta(Composed(one, 2), 1)
+    w = -np.log((np.arange(count) + 0.5) / count)
+    best = 0.0
+    for low, high in [(0, d), (-d, 0)] if monotone else [(-d, d)]:
+        for p in (0.0, 0.3, 0.5, 0.8, 1.0):
+            s = p * math.exp(-high) + (1 - p) * math.exp(-low)
+            loss = np.concatenate([low + (s - 1) * w, high + (s - 1) * w])
+            mass = np.repeat([1 - p, p], count) / count
+            order = np.argsort(loss)
+            loss, mass = loss[order], mass[order]
+            above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
+            ratio = np.append(np.cumsum((mass * np.exp(-loss))[::-1])[::-1], 0.0)
+            at = np.searchsorted(loss, epsilon - loss)
+            best = max(best, float((mass * (above[at] - np.exp(epsilon - loss) * ratio[at])).sum()))
+    assert best <= float(found.upper) + 2 / count
+    assert best >= float(found.lower) * 0.99 - 2 / count
+    assert float(found.upper) <= 1.35 * float(found.lower)
+
+
+def test_what_is_known_of_several_values_with_gumbel_noise() -> None:
+    about = ReportNoisyMax("Gumbel", 10, 3, returns="value")
+    several = Composed(about, 10)
+    epsilon = profile.epsilon(several, "1e-6")
+    assert profile.epsilon(about, "1e-6").upper < epsilon.lower < epsilon.upper
+    assert epsilon.upper < epsilon.lower * Decimal("1.1")
+    assert profile.epsilon(several, 0).lower.is_infinite()
+    assert guarantees.rho(several).lower.is_infinite()
+
+
+@pytest.mark.parametrize("scale", quick(["1e-3", "1e20"], 0))
+def test_several_values_beyond_floats(scale: str) -> None:
+    found = profile.delta(Composed(ReportNoisyMax("Gumbel", scale, 3, returns="value"), 2), 1)
+    assert 0 <= found.lower <= found.upper <= 1
+
+
+@pytest.mark.parametrize(("delta", "verdict"), [("0.18", "HOLDS"), ("0.12", "REFUTED")])
+def test_certificates_of_several_values_say_what_they_rest_on(delta: str, verdict: str) -> None:
+    one = "ReportNoisyMax(noise='Gumbel', scale=2, candidates=3, returns='value')"
+    found, certificate = certify(
+        ApproximateDP(
+            id="values",
+            source="the test",
+            statement="several values",
+            mechanism=f"Composed({one}, 3)",
+            adjacency=None,
+            epsilon="1",
+            delta=delta,
+        )
+    )
+    assert found.verdict is Verdict[verdict]
+    assert certificate is not None
+    assert check(certificate).outcome is Outcome.CONDITIONAL

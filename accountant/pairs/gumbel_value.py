@@ -58,6 +58,8 @@ _FARTHEST = 600
 
 Range = tuple[arb, arb]
 """l and h."""
+Cell = tuple[Fraction, Fraction]
+"""Shares p₀ and p₁."""
 
 
 def _integral(log_a: arb, s: arb) -> arb:
@@ -101,7 +103,7 @@ class GumbelValuePair(MirroredPair):
         s = ball(p) * (-high).exp() + ball(1 - p) * (-low).exp()
         return s if s > 1 or s < 1 else (s + _ASIDE).upper()
 
-    def _at(self, ends: Range, epsilon: arb, cell: tuple[Fraction, Fraction]) -> arb:
+    def _at(self, ends: Range, epsilon: arb, cell: Cell) -> arb:
         """Return an upper bound over a cell, or H at a point."""
         s = self._sum(ends, cell[0])
         if cell[0] == cell[1] and s.is_exact():  # moved aside: no bound from below
@@ -123,7 +125,7 @@ class GumbelValuePair(MirroredPair):
                 below = np.maximum(plain - moved, 0) if a < 0 else 0 * more
                 parts.append(np.where(more > 0, moved if a > 0 else plain, below))
             values = [(1 - p) * parts[0] + p * parts[1] for p in (low, high)]
-            return np.nan_to_num(np.maximum(*values), neginf=0.0)
+            return np.asarray(np.nan_to_num(np.maximum(*values), neginf=0.0))
 
     @lru_cache(maxsize=256)  # noqa: B019  # pairs are small
     def _best(self, epsilon: ExactReal) -> tuple[arb, int, Fraction]:
@@ -155,7 +157,7 @@ class GumbelValuePair(MirroredPair):
                     most = most.max(self._at(ends, e, cell).upper())
             return most
 
-    def _cells(self, ends: Range, epsilon: arb, enough: float) -> Iterator[tuple[Fraction, ...]]:
+    def _cells(self, ends: Range, epsilon: arb, enough: float) -> Iterator[Cell]:
         """Return cells that cover all shares, of which floats say that they are small enough."""
         low, high, made = np.zeros(1), np.ones(1), 0
         while len(low):
@@ -163,8 +165,8 @@ class GumbelValuePair(MirroredPair):
             middle = (low + high) / 2
             wide &= (low < middle) & (middle < high) & (made + 2 * wide.sum() < _MOST_CELLS)
             made += len(low) - int(wide.sum())
-            for cell in zip(low[~wide].tolist(), high[~wide].tolist(), strict=True):
-                yield tuple(map(Fraction, cell))
+            for left, right in zip(low[~wide].tolist(), high[~wide].tolist(), strict=True):
+                yield Fraction(left), Fraction(right)
             low, high = (
                 np.concatenate(each)
                 for each in ((low[wide], middle[wide]), (middle[wide], high[wide]))

@@ -19,6 +19,14 @@ _MOST: Final = 100_000
 """Laplace laws that are listed."""
 _SHARES: Final = 25
 """Shares of a move between two scores, which are tried."""
+_INDICES: Final = (
+    "bounded-range",
+    "discrete-maxima",
+    "laplace-maxima",
+    "noisy-maxima",
+    "noisy-maximum",
+)
+"""Laws of an index, with which a number may come: what bounds both is the last of `factors`."""
 _MANY: Final = 1000
 """Candidates that stand for any number: bounds of more are the same."""
 
@@ -76,7 +84,8 @@ def enclosed(
         most_of_one = remove[0]["factors"][-1] if between else above
         if most_of_one["law"] == "unequal-maxima":  # of several releases the noise of one bounds it
             most_of_one = {"law": "laplace", "distance": most_of_one["distance"]}
-        if remove != add or not (between or len(remove) == 1):
+        known = above == most_of_one or law["law"] in _INDICES if between else len(remove) == 1
+        if remove != add or not known:
             raise UnknownError("both ends of this composition")
         listed.append(pairs_of_one)
         most.append(most_of_one)

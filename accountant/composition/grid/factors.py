@@ -4,8 +4,15 @@
 width w with middle m Taylor's formula gives ∫ f = w f(m) + w³ f″(ξ)/24, and the loss
 differs from that at m by at most its steepest slope times w/2; both from ranges. A is the union of
 the cells whose loss in the middle exceeds l. On a cell where the loss lies within r of that and may
-be l, |p − e^l q| ≤ p(e^{2r} − 1): H(l) exceeds P(A) − e^l Q(A) by at most the sum of these. A cell
-between the floats on both sides of a kink has any loss; each tail beyond is one cell more.
+be l, what A has too much or lacks of p − e^l q is at most p(e^r − 1): H(l) exceeds P(A) − e^l Q(A)
+by at most the sum of these. Where 2r exceeds 1, A has only cells that exceed l throughout, and
+lacks at most p. On a cell between the floats on both sides of a kink the loss is that of any of its
+pieces, and the mass at most that of all; each tail beyond is one cell more. A first line of few
+cells tells where more of them make H(l) more exact, by itself.
+
+Of a sample the cells are the same: their masses are mixed, and the loss is an increasing function
+of the loss l of the pair, ln(1 + y) with y = s(e^l − 1), or −ln(1 + y) with y = s(e^{−l} − 1). Few
+roundings of y move it by so many times |y|/(1 + y); where e^l is no float, it is l + ln s.
 """
 
 from __future__ import annotations
@@ -156,6 +163,8 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
     if isinstance(inner, GaussianPair):
         mu = float(inner.mu().mid())
         return tails.sampled_gaussian(mu, share, rest, mixed_first=mixed_first)
+    if isinstance(inner, OwnDensityPair) and rest > _LEAST_REST:
+        return own_density(inner, (share, rest, mixed_first))
     if not isinstance(inner, _IN_FLOATS):
         return None
     known = _survival(inner)
@@ -178,7 +187,7 @@ def _envelope(family: Family) -> Survival | None:
     return None if positive is None or negative is None else tails.switched(positive, negative)
 
 
-_CELLS = 1 << 17
+_FIRST_CELLS, _CELLS = 1 << 12, 1 << 17
 """Of the line: the error of H falls with their square, and the time rises with them: 0.5 s."""
 _LEFT_OUT = 2.0**-62
 """Share of the mass beyond the cells, unless the tails are heavier at 2^`_FARTHEST`."""
@@ -189,10 +198,14 @@ _MOST = 700.0
 """Exponents of floats end above."""
 _SUMS = 2.0**-44
 """Relative rounding of sums over all cells in extended precision, and of what goes into them."""
+_LEAST_GAIN = 1e-300
+"""A smaller H is not told from 0 by floats."""
+_LEAST_REST = 2.0**-20
+"""Share that a sample leaves out, at least: from less a difference of floats has lost too much."""
 
 
-def own_density(pair: OwnDensityPair) -> Survival:
-    """Return the tails of the loss."""
+def own_density(pair: OwnDensityPair, sample: tuple[float, float, bool] | None = None) -> Survival:
+    """Return the tails of the loss, or of a sample: its share, the rest, whether P is mixed."""
     found = law(pair.density, "density")
     found = found.mirrored if pair.mirrored else found
     shift, whole = number_ends(pair.distance), found.total()
@@ -204,34 +217,60 @@ def own_density(pair: OwnDensityPair) -> Survival:
         for first, last in [(number_ends(place.low)[0], number_ends(place.high)[1])]
         for moved in [(0.0, 0.0), shift]
     ]
-    scale = _scale(found, size)
-    steps = np.linspace(-np.arcsinh(left / scale), np.arcsinh(right / scale), _CELLS)
     outer = [np.nextafter(x, way) for kink in kinks for x, way in zip(kink, _OUT, strict=True)]
-    edges = np.unique(np.concatenate([scale * np.sinh(steps), outer]))
-    a, b = edges[:-1], edges[1:]
-    inside = np.zeros(len(a), dtype=bool)
-    for first, last in kinks:
-        inside |= (b > first) & (a < last)
-    p, q, low, high = _cells(found, a, b, shift, inside)
-    tails = _beyond(pair, found, left, right)
+    scale = _scale(found, size)
+    first, last = -np.arcsinh(left / scale), np.arcsinh(right / scale)
+
+    def edges(steps: Array) -> Array:
+        return np.unique(np.concatenate([scale * np.sinh(steps), outer]))
+
+    def on(edges: Array) -> tuple[Survival, Array]:
+        a, b = edges[:-1], edges[1:]
+        inside = np.zeros(len(a), dtype=bool)
+        for low, high in kinks:
+            inside |= (b > low) & (a < high)
+        cells = _cells(found, a, b, shift, inside)
+        return _of_cells(cells, _beyond(pair, found, left, right), size, sample)
+
+    few = edges(np.linspace(first, last, _FIRST_CELLS))
+    survival, losses = on(few)
+    tail = survival(np.clip(losses, -_MOST, _MOST))
+    gain = np.maximum(tail.above_p - tail.above_q, 0) + tail.error_p
+    steps = np.arcsinh(few / scale)
+    shares = np.sqrt(tail.error_p / np.maximum(gain, _LEAST_GAIN))
+    shares = shares / np.sum(shares) + np.diff(steps) / (last - first)
+    sums = np.append(0.0, np.cumsum(shares))
+    return on(edges(np.interp(np.linspace(0, sums[-1], _CELLS), sums, steps)))[0]
+
+
+def _of_cells(
+    cells: tuple[Array, Array, Array, Array],
+    tails: tuple[Array, Array, tuple[Array, Array]],
+    size: float,
+    sample: tuple[float, float, bool] | None,
+) -> tuple[Survival, Array]:
+    """Return the tails from what is known of all cells and beyond; the loss in their middle."""
+    p, q, low, high = cells
     p, q = (
         np.concatenate([each, outer], axis=1) / size
         for each, outer in zip((p, q), tails[:2], strict=True)
     )
     low, high = np.append(low, tails[2][0]), np.append(high, tails[2][1])
+    if sample is not None:
+        p, q, low, high = _on_sample(p, q, low, high, sample)
     with np.errstate(invalid="ignore"):
-        middle = np.where(np.isinf(low), low, np.where(np.isinf(high), low, (low + high) / 2))
+        width = np.where(low == high, 0.0, high - low)
+        wide = width > 1
+        middle = np.where(wide, low, low + width / 2)
+        reach = np.where(wide | (width == 0), 0.0, np.maximum(high - middle, middle - low))
     order = np.argsort(middle, kind="stable")
-    middle = middle[order]
     mass_p, mass_q = (_suffixes((each[0] + each[1])[order] / 2) for each in (p, q))
     spread_p, spread_q = (_suffixes((each[1] - each[0])[order] / 2) for each in (p, q))
     lost = abs(1 - float(mass_p[0]))  # the masses of all cells are made to add up to 1
     mass_p = mass_p / mass_p[0]
-    with np.errstate(invalid="ignore", over="ignore"):
-        width = np.where(low == high, 0.0, high - low)
-        wrong = np.where(np.isinf(width), 1.0, np.expm1(np.minimum(width, _MOST))) * p[1]
+    wrong = np.where(wide, 1.0, np.expm1(reach)) * p[1]
     open_from, open_to = (_suffixes(wrong[np.argsort(each)]) for each in (low, high))
-    lows, highs = np.sort(low), np.sort(high)
+    lows, highs, losses, middle = np.sort(low), np.sort(high), middle[:-2], middle[order]
 
     def survival(l: Array) -> Tail:  # noqa: E741
         at = np.searchsorted(middle, l, side="right")
@@ -244,7 +283,26 @@ def own_density(pair: OwnDensityPair) -> Survival:
         error_q = growth * spread_q[at] + above_q * (_SUMS + 4 * UNIT * np.abs(l))
         return Tail(above_p, above_q, error_p, error_q)
 
-    return survival
+    return survival, losses
+
+
+def _on_sample(
+    p: Array, q: Array, low: Array, high: Array, sample: tuple[float, float, bool]
+) -> tuple[Array, Array, Array, Array]:
+    """Return the same of the laws ((1 − s)Q + sP, Q), or (P, (1 − s)P + sQ)."""
+    share, rest, mixed_first = sample
+    sign, ends = 1 if mixed_first else -1, []
+    for end, way in ((low, -1), (high, 1)):
+        inner = sign * end
+        rise = share * np.expm1(np.minimum(inner, _MOST))
+        large = inner > _MOST
+        loss = np.where(large, inner + math.log(share), np.log1p(rise))
+        room = 16 * UNIT * (np.abs(loss) + np.where(large, inner, np.abs(rise) / (1 + rise)))
+        ends.append(sign * loss + way * np.where(np.isinf(loss), 0.0, room))
+    rounded = np.array([[1 - _SUMS], [1 + _SUMS]])
+    if mixed_first:
+        return (rest * q + share * p) * rounded, q, ends[0], ends[1]
+    return p, (rest * p + share * q) * rounded, ends[0], ends[1]
 
 
 def _suffixes(values: Array) -> Array:
@@ -311,37 +369,38 @@ def _inside(found: Law, i: int, x: Array) -> Array:
 def _cells(
     found: Law, a: Array, b: Array, shift: tuple[float, float], inside: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return both ends of the masses of P and of Q, and of the loss, of cells of the line.
-
-    Those inside a kink may have any loss: they are left out of every A.
-    """
+    """Return both ends of the masses of P and of Q, and of the loss, of cells of the line."""
     moved = total((a, b), (np.full_like(a, -shift[1]), np.full_like(a, -shift[0])))
-    p, logs_p, slopes_p = _side(found, moved, b - a)
-    q, logs_q, slopes_q = _side(found, (a, b), b - a)
-    at_middle = total(logs_p[1], (-logs_q[1][1], -logs_q[1][0]))
+    p, logs_p, slopes_p = _side(found, moved, b - a, inside)
+    q, logs_q, slopes_q = _side(found, (a, b), b - a, inside)
+    at_middle = total(logs_p, (-logs_q[1], -logs_q[0]))
     slope = total(slopes_p, (-slopes_q[1], -slopes_q[0]))
     with np.errstate(invalid="ignore"):
         reach = np.maximum(np.abs(slope[0]), np.abs(slope[1])) * (b - a) * (0.5 + _SUMS)
-        reach = np.where(np.isnan(reach), np.inf, reach)
+        reach = np.where(inside, 0.0, np.where(np.isnan(reach), np.inf, reach))
         low, high = total(at_middle, (-reach, reach))
         zero_p, zero_q = p[1] <= 0, q[1] <= 0
-    low = np.where(inside | np.isnan(low), -np.inf, np.where(zero_q, np.inf, low))
-    high = np.where(inside | np.isnan(high), np.inf, np.where(zero_q, np.inf, high))
+    low = np.where(np.isnan(low), -np.inf, np.where(zero_q, np.inf, low))
+    high = np.where(np.isnan(high) | zero_q, np.inf, high)
     low, high = np.where(zero_p, -np.inf, low), np.where(zero_p, -np.inf, high)
-    p = np.where(inside, np.array([np.zeros_like(a), p[1]]), p)
+    p[0][inside] = q[0][inside] = 0
     return p, q, low, high
 
 
-def _side(found: Law, x: Range, width: Array) -> tuple[Array, tuple[Range, Range], Range]:
-    """Return the mass of cells, ln f on them and in their middle, and the slopes of ln f."""
+def _side(found: Law, x: Range, width: Array, inside: Array) -> tuple[Array, Range, Range]:
+    """Return the mass of cells, ln f in their middle, inside a kink on all of them, and its slopes.
+
+    Inside a kink the mass is at most what is returned.
+    """
     mass = np.zeros((2, len(width)))
-    nothing = np.zeros(len(width))
-    logs = (np.full(len(width), -np.inf), nothing.copy()), (nothing.copy(), nothing.copy())
-    slopes = (nothing.copy(), nothing.copy())
+    logs = np.full(len(width), np.inf), np.full(len(width), -np.inf)
+    slopes = np.zeros(len(width)), np.zeros(len(width))
     for part in found.pieces.parts:
         low = -np.inf if part.low is None else number_ends(part.low.low)[0]
         high = np.inf if part.high is None else number_ends(part.high.high)[1]
         here = np.flatnonzero((x[1] > low) & (x[0] < high))
+        if part.is_zero:
+            logs[0][here[inside[here]]] = -np.inf
         if not len(here) or part.is_zero:
             continue
         own = x[0][here], x[1][here]
@@ -362,6 +421,9 @@ def _side(found: Law, x: Range, width: Array) -> tuple[Array, tuple[Range, Range
             ends += np.array([-1.0, 1.0])[:, None] * np.abs(ends) * 16 * UNIT
         mass[0, here] += np.maximum(ends[0], 0)
         mass[1, here] += ends[1]
-        logs[1][0][here], logs[1][1][here] = there(part.log)
+        for log, whole, middle, pick in zip(
+            logs, ranges(part.log), there(part.log), (np.minimum, np.maximum), strict=True
+        ):
+            log[here] = pick(log[here], np.where(inside[here], whole, middle))
         slopes[0][here], slopes[1][here] = ranges(part.slope)
     return mass, logs, slopes

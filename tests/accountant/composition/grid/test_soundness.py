@@ -26,6 +26,7 @@ from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.mechanisms import (
+    AdditiveNoise,
     Composed,
     Gaussian,
     KNorm,
@@ -95,6 +96,25 @@ def test_the_stated_errors_of_tails(step: Mechanism, share: str) -> None:
         plain = slice(len(beside), None)  # an atom that is beside l is on either side of it
         assert (abs(off_p) <= tail.error_p + known.error_p)[plain].all()
         assert (abs(off_q) <= tail.error_q + known.error_q)[plain].all()
+
+
+@pytest.mark.parametrize("share", ["1", "0.004954"])
+@pytest.mark.parametrize("density", ["exp(-abs(x)**3)", "1/cosh(x)", "max(0, 1-abs(x))"])
+def test_the_stated_errors_of_tails_of_formulas(density: str, share: str) -> None:
+    """Q(A) may be that of another set, P(A) − e^l Q(A) not; far out it is as exact as near 0."""
+    step: Mechanism = AdditiveNoise(density, scale="1.741")
+    step = step if share == "1" else PoissonSubsampled(step, share)
+    for pair in step.worst_case(BOTH).pairs(None):
+        ((release, _),) = releases(((pair, 1),))
+        assert not release.slow
+        losses = np.array([-0.9, -0.003, 0.0, 0.0001, 0.01, 0.5, 3.0, 8.0])
+        tail, known = release.survival(losses), in_balls(pair)(losses)
+        gain, true = tail.above_p - tail.above_q, known.above_p - known.above_q
+        room = 1e-15 + known.error_p + known.error_q
+        assert (gain - tail.error_q - room <= true + tail.error_p).all()
+        assert (true <= gain + tail.error_p + tail.error_q + room).all()
+        if density == "exp(-abs(x)**3)":
+            assert (tail.error_p <= 1e-4 * true)[true > 0].all()
 
 
 def random_case(rng: random.Random) -> tuple[Composed, str, int]:

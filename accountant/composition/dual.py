@@ -36,8 +36,8 @@ Values = Callable[[float], arb]
 
 FINEST, FINEST_ON_LINES = Fraction(1, 10**7), Fraction(1, 10**11)
 """The finest widths of values of grids, and of contour integrals: finer ones are left to tails."""
-_LEAST_LEVEL = 1e-6
-"""Levels below it, or so near 1, are left to tails: those tell β of about 1 or 0 at once."""
+_LEAST_LEVEL = 1e-14
+"""Levels below it, or so near 1, are left to tails: floats hardly tell them from 0 or 1."""
 _PRECISION = 128
 """Bits of the sums of values: far more than the values have."""
 _LEAST = 1e-12
@@ -103,7 +103,8 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     wanted = float(width) * size / _SHARE
     values_near = _values(product, wanted, _float(rough(epsilon)))
     made, values = epsilon, values_near(epsilon)
-    found = Interval.between(alpha, arb(1)) if power else Interval.between(arb(0), 1 - alpha)
+    sure = alpha.max(product.infinity_mass())  # β(α) ≤ β(0)
+    found = Interval.between(sure, arb(1)) if power else Interval.between(arb(0), 1 - sure)
     known: dict[float, arb] = {}
 
     def reached_by(points: Sequence[float]) -> Interval:

@@ -177,12 +177,24 @@ class _Question:
         if not hasattr(pair, "factors"):  # one release loads no engine
             return self._by_tails(pair, width)
         from accountant.composition.choose import best_of
-        from accountant.composition.dual import by_values
+        from accountant.composition.dual import FINEST, by_values
+        from accountant.composition.product import UnsuitedError
+
+        def values(form: Pair) -> Interval:
+            found = by_values(form, self.level, width, power=self.power)
+            if found is None:
+                raise UnsuitedError("Values of delta do not tell the type II error here.")
+            return found
 
         def ask(form: Pair) -> Interval:
-            found = by_values(form, self.level, width, power=self.power)
-            return self._by_tails(form, width) if found is None else found
+            try:
+                return values(form)
+            except UnsuitedError:
+                return self._by_tails(form, width)
 
+        if width >= FINEST:  # values of a later engine may be faster than tails of an exact one
+            with suppress(UndecidedError):
+                return best_of(pair, width, values)
         found = best_of(pair, width, ask)
         if found.relative_width is None or found.relative_width > width:
             raise UndecidedError(

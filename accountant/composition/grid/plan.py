@@ -402,9 +402,9 @@ def plan(
         rough_laws = sketch(releases, log_mass)
         s = rough_laws.tilt(epsilon)
         wanted = rough_laws.log_bound(s, epsilon) - log_count - _SHARE
-        if wanted >= log_mass or wanted < -_FARTHEST:
+        if wanted >= log_mass or log_mass == -_FARTHEST:
             break
-        log_mass = 8.0 * math.floor(wanted / 8.0)
+        log_mass = max(8.0 * math.floor(wanted / 8.0), -_FARTHEST)
     ceiling = _ceiling(releases, epsilon)
     low, high, u_low, u_high = rough_laws.window(s)
     if high > ceiling and rough_laws.some_below(ceiling):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -78,8 +79,8 @@ _SMALL = -0.5
 """ln δ below which ε is estimated: near δ(0) of few releases ε moves by much more than δ."""
 _ROUGH_WIDTH = Fraction(1, 10**8)
 """Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
-_CLOSE = 1e-7
-"""Relative size of the last step of an estimate: the next one would be its square."""
+_CLOSE = 1 / 64
+"""Last step of an estimate, by the root of the width: the next one would be about its square."""
 _BETTER = 1e-4
 """Relative width of a refusal from which on an engine that hardly ever does better is not asked."""
 
@@ -411,6 +412,6 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
     if not isinstance(last.engine, Grid):
         return None
     with contextlib.suppress(UndecidedError, ArithmeticError):
-        start = bracket.estimate(last, log_delta)
-        return rough_root(first.to_width(width).hockey_stick, log_delta, start, _CLOSE)
+        start, close = bracket.estimate(last, log_delta), _CLOSE * math.sqrt(width)
+        return rough_root(first.to_width(width).hockey_stick, log_delta, start, close)
     return None

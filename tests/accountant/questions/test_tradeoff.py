@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from statistics import NormalDist
 from typing import ClassVar, final
 
 import mpmath
@@ -24,6 +26,7 @@ from accountant.mechanisms import (
     Guaranteed,
     Laplace,
     Logistic,
+    MixtureOfGaussians,
     ReportNoisyMax,
     Shuffled,
     Staircase,
@@ -253,3 +256,18 @@ def test_finite_losses_beyond_floats_are_all_one() -> None:
     """The other direction tells a level of 2^−1000 with certainty."""
     repeated = Composed(Tabulated(["1/2", "1/2"], ["0", "1"]), 1000)
     assert tradeoff.power(repeated, "1/10", method="grid") == 1
+
+
+def test_levels_far_below_the_width_are_answered() -> None:
+    """β lies between that of the shift by 2 of all three releases, at 1 − 1.2e-7, and 1 − α."""
+    shares = [Fraction(51, 54), Fraction(2, 54), Fraction(1, 54)]
+    mechanism = Composed(MixtureOfGaussians("7.232", [0, 1, 2], shares), 3)
+    level, mu = 8.04e-9, 2 * math.sqrt(3) / 7.232
+    found = tradeoff.beta(
+        mechanism, str(level), adjacency="add-remove", relative_width=Fraction(1, 10**6)
+    )
+    least = NormalDist().cdf(-NormalDist().inv_cdf(level) - mu)
+    assert float(found.lower) <= 1 - level
+    assert float(found.upper) >= least
+    assert found.relative_width is not None
+    assert found.relative_width <= Fraction(1, 10**6)

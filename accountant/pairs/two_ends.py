@@ -33,21 +33,23 @@ def inverse_between(
 
     Raises UndecidedError, with both ends and `why` they differ, where they are too far apart.
     """
-    ends = []
-    for bound in bounds:
+    one, other = (passes(bound, delta, step) for bound in bounds)
+    return narrow_enough(one.hull(other), relative_width, why)
 
-        def excess(epsilon: ExactReal, bound: Bound = bound) -> arb:
-            return bound(epsilon) - delta.ball()
 
-        between = solve.bracket(excess, step)
-        try:
-            end = solve.root(excess, between, relative_width=_ENDS)
-        except UndecidedError as refusal:  # it says where this end is, which is no answer
-            if refusal.interval is None:
-                raise
-            end = Interval(refusal.interval.lower, refusal.interval.upper)
-        ends.append(end)
-    return narrow_enough(ends[0].hull(ends[1]), relative_width, why)
+def passes(bound: Bound, delta: ExactReal, step: Fraction) -> Interval:
+    """Enclose where a bound passes δ, looked for in steps from 0."""
+
+    def excess(epsilon: ExactReal) -> arb:
+        return bound(epsilon) - delta.ball()
+
+    between = solve.bracket(excess, step)
+    try:
+        return solve.root(excess, between, relative_width=_ENDS)
+    except UndecidedError as refusal:  # it says where this end is, which is no answer
+        if refusal.interval is None:
+            raise
+        return Interval(refusal.interval.lower, refusal.interval.upper)
 
 
 def narrow_enough(found: Interval, relative_width: Fraction, why: str) -> Interval:

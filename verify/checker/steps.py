@@ -53,9 +53,9 @@ _SHOWN_BITS = 200
 _POINT = re.compile(r"\bat_(\w+)")
 """The fact whose point a requirement is about."""
 _NOT_FROM_FACTS = "does not follow from the facts"
-_FREE = {"log_threshold", "power"}
-"""Parameters that choose an event of two laws, and follow from nothing. A refutation may also take
-a smaller distance of a density."""
+_FREE = {"log_threshold", "power", "event"}
+"""Parameters that choose an event of a law, and follow from nothing. A refutation may also take a
+smaller distance of a density."""
 _WRITTEN = {"laplace-product": {"unit", "multiples"}, "finite": {"outcomes"}}
 """What a law is written with besides: distances as multiples, and names of outcomes."""
 

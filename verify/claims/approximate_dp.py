@@ -20,6 +20,7 @@ from verify.claims.privacy import (
     event,
     first_width,
     hockey,
+    shown_excess,
     unless_undecided,
     worst_at,
 )
@@ -56,6 +57,8 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         value = share(value)
         if truth is None and all(_met(pair, eps, claimed) for pair in pairs):
             truth = True
+        if truth is None and shown_excess(pairs, eps, claimed.ball):
+            truth = False
         conclusion = "p - exp(epsilon)*q > delta" if truth is False else "value <= delta"
         numbers = {"epsilon": eps, "delta": claimed}
         because = _reason(truth)

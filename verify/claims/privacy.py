@@ -142,6 +142,21 @@ def law(pair: Pair) -> dict[str, object]:
         return pair.law()
 
 
+def shown_excess(pairs: Sequence[Pair], epsilon: ExactReal, over: Callable[[], arb]) -> bool:
+    """Whether the best event that is known shows P − e^ε Q > `over`, where H is only bounded.
+
+    A ball around both bounds may not tell.
+    """
+    if not any(pair.only_bounded for pair in pairs):
+        return False
+
+    def excess() -> arb:
+        tails = worst_at(pairs, epsilon).tails(epsilon)
+        return tails.p_above - epsilon.ball().exp() * tails.q_above
+
+    return compare(excess, "<=", over) is False
+
+
 def event(pair: Pair, epsilon: ExactReal, above: Callable[[], arb] | None = None) -> dict[str, Any]:
     """Return the worst event {L > ε} with both probabilities: a checkable fact.
 

@@ -21,6 +21,7 @@ from verify.claims.privacy import (
     hockey,
     in_brackets,
     reached,
+    shown_excess,
     worst_at,
 )
 from verify.expression import Expression
@@ -55,8 +56,7 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
             truth = all(bound is not None and not bound.sign for bound in bounds) or None
         value = reached(true, pairs)
         if truth is False and any(pair.only_bounded for pair in pairs):
-            seen = compare(lambda: _excess(worst_at(pairs, claimed), claimed), "<=", lambda: arb(0))
-            truth = False if seen is False else None
+            truth = False if shown_excess(pairs, claimed, lambda: arb(0)) else None
         conclusion = "p - exp(epsilon)*q > 0" if truth is False else "value <= 0"
         numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}
         reason = _reason(truth, value, claimed)
@@ -80,12 +80,6 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
             witness=self.witness(scope, evidence[0]),
             evidence=evidence,
         )
-
-
-def _excess(pair: Pair, epsilon: ExactReal) -> arb:
-    """Return p − e^ε q of an event that is known."""
-    tails = pair.tails(epsilon)
-    return tails.p_above - epsilon.ball().exp() * tails.q_above
 
 
 def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:

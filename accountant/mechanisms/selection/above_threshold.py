@@ -80,7 +80,8 @@ class AboveThreshold(Mechanism):
     half of them is the first to be above any threshold. With Gaussian noise every stream without
     an end does. The other proofs are at the head of `above_threshold` and, for Gaussian noise, of
     `short_stream` in `accountant.pairs`. Of one answer the profile is exact; of several `steps` the
-    largest loss, and δ lies between two ends.
+    largest loss, and with Laplace noise δ of two or three where `count` is 1, to six digits as a
+    rule (`first_above`); else δ lies between two ends.
     """
 
     example = "AboveThreshold(threshold_scale=2, query_scale=4)"

@@ -37,6 +37,7 @@ from flint import acb, arb
 from verify.checker.arithmetic import largest, least
 from verify.checker.declared import short_stream
 from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
+from verify.checker.integrals import laplace_product_tails
 from verify.checker.notation import (
     Argument,
     Noise,
@@ -55,8 +56,10 @@ _BITS = 60
 """Of an integral."""
 _PLACES = (0, 1, 2, 4, 8, 16, 32, 64)
 """Places of the answers below that are tried, in units of r."""
-_MOST_ABOVE = 16
-"""Answers above in an output that is tried."""
+_MOST_ABOVE, _MOST_BELOW = 16, 100
+"""Answers above in an output that is tried, and those below besides."""
+_JOINT = 8
+"""Answers that are bounded by all noisy ones."""
 
 
 def _pair(noise: Noise) -> Pair:
@@ -110,12 +113,16 @@ def _above(pair: Pair) -> int:
     return int(min(pair["count"], pair.get("steps", pair["count"])))
 
 
-def _chance(pair: Pair, m: int, a: Fraction, c: int, b: Fraction) -> arb:
-    """Return P(m answers at a are below, c answers at b above)."""
+def _chance(pair: Pair, *sides: tuple[int, Fraction, bool]) -> arb:
+    """Return P(n answers at a are below, or above): (n, a, whether below) for each a."""
     s, r = ball(pair["threshold"]), ball(pair["query"])
-    places = sorted({Fraction(0), a, b})
+    places = sorted({Fraction(0), *(a for _, a, _ in sides)})
+    m = sum(n for n, _, below in sides if below)
+    c = sum(n for n, _, below in sides if not below)
     far = _BITS / (1 / s + m / r)
-    ends = [-far, *map(ball, places), ball(places[-1]) + _BITS / (1 / s + c / r)]
+    ends = [
+        ball(places[0]) - far, *map(ball, places), ball(places[-1]) + _BITS / (1 / s + c / r)
+    ]  # fmt: skip
     found = arb(0)
     for low, high in pairwise(ends):
         middle = (low + high) / 2
@@ -124,17 +131,44 @@ def _chance(pair: Pair, m: int, a: Fraction, c: int, b: Fraction) -> arb:
             return x.exp() / 2 if left else 1 - (-x).exp() / 2
 
         def integrand(z: acb, _: bool, middle: arb = middle) -> acb:
-            density = (z / s if middle < 0 else -z / s).exp() / (2 * s)
-            under = tail((z - ball(a)) / r, bool(middle < ball(a)))
-            over = tail((ball(b) - z) / r, bool(middle > ball(b)))
-            return density * under**m * over**c
+            value = (z / s if middle < 0 else -z / s).exp() / (2 * s)
+            for n, a, below in sides:
+                x, left = (z - ball(a)) / r, bool(middle < ball(a))
+                value *= (tail(x, left) if below else tail(-x, not left)) ** n
+            return value
 
         found += acb.integral(
             integrand, low, high, rel_tol=arb(2) ** -_BITS, abs_tol=arb(2) ** (-100 * _BITS)
         ).real
-    under = (-far / s).exp() / 2 * (((-far - ball(a)) / r).exp() / 2) ** m
-    over = (-ends[-1] / s).exp() / 2 * (((ball(b) - ends[-1]) / r).exp() / 2) ** c
-    return found + arb(0).union(under + over)
+    beyond = [(-abs(ends[0]) / s).exp() / 2, (-abs(ends[-1]) / s).exp() / 2]
+    for n, a, below in sides:
+        x = ends[0] - ball(a) if below else ball(a) - ends[-1]
+        beyond[not below] *= ((x / r).exp() / 2) ** n
+    return found + arb(0).union(sum(beyond, arb(0)))
+
+
+def _event(pair: Pair) -> tuple[arb, arb]:
+    """Return P and Q of the event of a first answer above that a certificate has chosen.
+
+    A text: places in S as x, the others as o, the last one for none; how answers in S and the
+    others move, 1, 0 or −1, where all move in one direction if they must; and where answers are.
+    """
+    inside, *numbers = str(pair["event"]).split()
+    rise, other, *at = map(Fraction, numbers)
+    small = max(abs(rise), abs(other)) <= 1 and (rise * other >= 0 or not pair["monotone"])
+    if {*inside} - {*"xo"} or not len(inside) - 1 == len(at) <= pair["steps"] or not small:
+        raise ValueError("the event of a stream is none")
+    moved = [x + (rise if i == "x" else other) for x, i in zip(at, inside, strict=False)]
+    return _first(pair, inside, at), _first(pair, inside, moved)
+
+
+def _first(pair: Pair, inside: str, at: list[Fraction]) -> arb:
+    found = arb(0)
+    for j, chosen in enumerate(inside):
+        if chosen == "x":
+            above = [(1, x, False) for x in at[j : j + 1]]
+            found += _chance(pair, *((1, x, True) for x in at[:j]), *above)
+    return found
 
 
 def _one_answer(pair: Pair) -> list[Pair]:
@@ -158,7 +192,7 @@ def _outputs(pair: Pair, epsilon: Any) -> Iterator[tuple[arb, arb]]:
     if pair.get("values"):
         # with S = 1/s and R = 1/r: ∫ (R/2)e^{Rv} ∫ (S/2)e^{Sz} (e^{Rz}/2)^m dz dv, z < v < 0
         first, each = 1 / pair["threshold"], 1 / r
-        m = max(1, math.floor(float(ball(epsilon)) / float(each)) + 1)
+        m = max(1, _whole(epsilon / each) + 1)
         p = ball(first * each / ((first + m * each) * (first + (m + 1) * each)))
         p /= arb(2) ** (m + 2)
         yield p, p * ball(exp(-m * each))
@@ -173,21 +207,31 @@ def _outputs(pair: Pair, epsilon: Any) -> Iterator[tuple[arb, arb]]:
         yield from _of_streams(pair, c)
 
 
+def _whole(x: Any) -> int:
+    """Return ⌊x⌋, of the middle of a ball."""
+    return math.floor(x if isinstance(x, Fraction) else Fraction(float(ball(x))))
+
+
 def _of_streams(pair: Pair, c: int) -> Iterator[tuple[arb, arb]]:
     """Yield those of answers that are below, and then c above."""
     r, steps = pair["query"], pair.get("steps")
-    m, raised = c + math.floor(r / pair["threshold"]) + 2, Fraction(0 if pair["monotone"] else 1)
+    m = c + min(math.floor(r / pair["threshold"]), _MOST_BELOW) + 2
+    raised = Fraction(0 if pair["monotone"] else 1)
     if steps is not None:
         c = min(c, int(steps) // 2)
         m = min(m, int(steps) - c)
     for place in _PLACES:
         a = place * r
         for b in (Fraction(0),) if steps is None else dict.fromkeys((Fraction(0), -a)):
-            yield _chance(pair, m, a, c, b + raised), _chance(pair, m, a + 1, c, b)
+            p = _chance(pair, (m, a, True), (c, b + raised, False))
+            yield p, _chance(pair, (m, a + 1, True), (c, b, False))
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     """Return P and Q of the output with the largest P − e^ε Q."""
+    if "event" in pair:
+        p, q = _event(pair)
+        return Real(p), Real(q)
     factor = ball(exp(epsilon))
     p, q = max(_outputs(pair, epsilon), key=lambda each: float(each[0] - factor * each[1]))
     return Real(p), Real(q)
@@ -212,10 +256,22 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
     if not values and epsilon <= -t:
         return 1 - exp(epsilon)
     p, q = _tails(pair, epsilon)
+    if "event" in pair:
+        return p - exp(epsilon) * q
     high = Fraction(1) if values else (exp(t) - exp(epsilon)) / (exp(t) + 1)
     if not values and (not pair.get("fresh") or pair["count"] == 1):
         high = least([high, _of_threshold(pair, epsilon)])
+    if "steps" in pair and pair["steps"] <= _JOINT:
+        high = least([high, *_jointly(pair, epsilon)])
     return hull(largest([p - exp(epsilon) * q, 1 - exp(epsilon), Fraction(0)]), high)
+
+
+def _jointly(pair: Pair, epsilon: Any) -> list[Any]:
+    """Return what all noisy answers tell: the threshold stays, or moves by half where monotone."""
+    s, r, m = 1 / pair["threshold"], 1 / pair["query"], int(pair["steps"])
+    joint = [[r] * m, [s / 2] + [r / 2] * m] if pair["monotone"] else [[r] * m]
+    found = (laplace_product_tails(sorted(distances), epsilon) for distances in joint)
+    return [p - exp(epsilon) * q for p, q in found]
 
 
 def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
@@ -251,7 +307,7 @@ ABOVE_THRESHOLD = DeclaredLaw(
 
 SHORT_STREAM = DeclaredLaw(
     name="short-stream",
-    parameters=("threshold", "query", "count", "monotone", "steps"),
+    parameters=("threshold", "query", "count", "monotone", "steps", "event"),
     tails=_tails,
     largest_loss=_largest_loss,
     only_alone=True,

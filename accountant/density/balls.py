@@ -112,6 +112,8 @@ class Holomorphic:
                     if large.real.mid() < small.real.mid():
                         large, small = small, large
                     value = large + (1 + (small - large).exp()).log(analytic=analytic)
+                case "sigmoid":
+                    value = 1 / (1 + (-values[parts[0]]).exp())
                 case _:
                     raise ValueError(op)
             values.append(value)

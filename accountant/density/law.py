@@ -266,8 +266,14 @@ class Law:
         return None
 
 
-def integral(f: Callable[[acb, bool], acb], a: arb, b: arb, beside: arb | None = None) -> arb:
-    """Return ∫ f from a to b, to about as many bits as are asked for.
+def integral(
+    f: Callable[[acb, bool], acb],
+    a: arb,
+    b: arb,
+    beside: arb | None = None,
+    share: arb | None = None,
+) -> arb:
+    """Return ∫ f from a to b, to about as many bits as are asked for, or a share of its size.
 
     They are relative to the largest of a few values of |f|: a limit of 0 for the absolute error
     would bisect without end next to a point where f is 0. They are relative to `beside`, which the
@@ -278,7 +284,8 @@ def integral(f: Callable[[acb, bool], acb], a: arb, b: arb, beside: arb | None =
     known = [value.mid() for value in values if value.is_finite()]
     size = functools.reduce(lambda x, y: x.max(y), known, arb(0)) * (b - a)
     size = size if beside is None else size.max(abs(beside).mid())
-    return acb.integral(f, acb(a), acb(b), rel_tol=negligible(), abs_tol=size * negligible()).real
+    share = negligible() if share is None else share
+    return acb.integral(f, acb(a), acb(b), rel_tol=share, abs_tol=size * share).real
 
 
 def goal() -> int:

@@ -1,8 +1,8 @@
 """A density as text: read into a tree, never evaluated.
 
-Numbers as written, x, pi, + − * / **, abs, exp, log, sqrt, cosh, sinh, tanh, min, max; pieces as
-`a if x < 1 else b`, or by a comparison in parentheses as a factor 0 or 1. Conditions are joined
-by and, or, not. Tables: `steps((x, f), …)` has the value f from x on up to the next point,
+Numbers as written, x, r for abs(x), pi, + − * / **, abs, exp, log, sqrt, cosh, sinh, tanh, min,
+max; pieces as `a if x < 1 else b`, or by a comparison in parentheses as a factor 0 or 1. Conditions
+are joined by and, or, not. Tables: `steps((x, f), …)` has the value f from x on up to the next point,
 `linear((x, f), …)` and `loglinear((x, f), …)` join the points by straight lines of f, or of ln f;
 they are 0 outside.
 """
@@ -52,6 +52,13 @@ _REMEDY = "Write it in x with numbers, + - * / **, abs, exp, log, sqrt, cosh, mi
 _PIECES = '"a if x < 1 else b".'
 
 
+def formula(name: str, value: str) -> str:
+    """Return the text of an argument, of which nothing else is known yet."""
+    if not isinstance(value, str) or value.isspace():
+        raise expected(name, value, "to be a text such as 'exp(-abs(x)**3)'")
+    return value.strip()
+
+
 def read(text: str, argument: str) -> Node:
     """Return the tree of a text, or raise InvalidInputError that names what is not read."""
     if not isinstance(text, str) or not text.strip():
@@ -84,6 +91,8 @@ class _Reader:
                 return num(self._number(node))
             case ast.Name(id="x"):
                 return X
+            case ast.Name(id="r"):
+                return branch(X, X, negative(X), joined=True)
             case ast.Name(id="pi"):
                 return PI
             case ast.UnaryOp(op=ast.USub(), operand=inner):
@@ -99,7 +108,7 @@ class _Reader:
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 return self._call(node, name, arguments)
             case ast.Name(id=name):
-                raise self._refused(f"the name {name!r}", "The variable is x.")
+                raise self._refused(f"the name {name!r}", "The variable is x, and r is abs(x).")
         raise self._refused(repr(self._shown(node)), _REMEDY + _PIECES)
 
     def _number(self, node: ast.expr) -> Fraction:

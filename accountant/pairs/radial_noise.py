@@ -56,8 +56,51 @@ Curve = Callable[[arb, acb, bool], acb]
 """An integrand in x > 0 at ε, and whether it must be analytic."""
 
 
+class LevelsPair(MirroredPair):
+    """A pair whose level sets are balls at a distance: H is an integral, and so is e^ε Q(L > ε)."""
+
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """Integrals take longer for more."""
+    grid_width: ClassVar = Fraction(1, 200)
+
+    @abstractmethod
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for ε ≥ 0."""
+
+    @abstractmethod
+    def weighted(self, epsilon: ExactReal) -> arb:
+        """Return e^ε Q(L > ε) for ε ≥ 0."""
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε), for ε < 0 from that of −ε."""
+        if epsilon.sign < 0:
+            e = epsilon.ball()
+            return -e.expm1() + e.exp() * self.hockey_stick(-epsilon)
+        return self.excess(epsilon)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the probabilities, from H and e^ε Q."""
+        if epsilon.sign < 0:
+            return self.tails(-epsilon).reflected
+        weighted = self.weighted(epsilon)
+        p = self.excess(epsilon) + weighted
+        q = weighted * (-epsilon.ball()).exp()
+        return Tails(p, (1 - p).max(arb(0)), q, (1 - q).max(arb(0)))
+
+    def renyi(self, order: arb) -> arb:
+        """Raise NotApplicableError."""
+        raise NotApplicableError(
+            "No divergence of noise that falls with a norm in this way is known here. Ask for "
+            "delta or epsilon."
+        )
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError."""
+        return self.renyi(arb(1))
+
+
 @dataclass(frozen=True)
-class RadialPair(MirroredPair):
+class RadialPair(LevelsPair):
     """A pair whose level sets are balls at distance t > 0, for dimension d and the power p > 1.
 
     H, and e^ε Q(L > ε), are integrals of curves over the x where r′ + r > t > r′ − r.
@@ -65,40 +108,18 @@ class RadialPair(MirroredPair):
 
     slope_share: ClassVar[arb]
     """The second curve is at most so much of e^{−x} x^{d/p − 1}/Γ(d/p)."""
-    usual_width: ClassVar = Fraction(1, 10**12)
-    """Integrals take longer for more."""
-    grid_width: ClassVar = Fraction(1, 200)
 
     distance: ExactReal
     dimension: int
     power: Fraction
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε), for ε < 0 from that of −ε."""
-        if epsilon.sign < 0:
-            e = epsilon.ball()
-            return -e.expm1() + e.exp() * self.hockey_stick(-epsilon)
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return H(ε)."""
         return self._integral(epsilon, self._excess)
 
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the probabilities, from H and its derivative."""
-        if epsilon.sign < 0:
-            return self.tails(-epsilon).reflected
-        weighted = self._integral(epsilon, self._slope)
-        p = self._integral(epsilon, self._excess) + weighted
-        q = weighted * (-epsilon.ball()).exp()
-        return Tails(p, (1 - p).max(arb(0)), q, (1 - q).max(arb(0)))
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise NotApplicableError(
-            "No divergence of noise that falls with a power of a norm is known here. Ask for delta "
-            "or epsilon."
-        )
-
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        return self.renyi(arb(1))
+    def weighted(self, epsilon: ExactReal) -> arb:
+        """Return e^ε Q(L > ε)."""
+        return self._integral(epsilon, self._slope)
 
     def closed_rho(self) -> arb:
         """Return ∞ for p > 2, else a ball without an upper end.
@@ -222,14 +243,14 @@ class RadialNoisePair(RadialPair):
     def _excess(self, epsilon: arb, x: acb, analytic: bool) -> acb:
         """Return e^{−x} x^{d/p} (1 − (s/r)^d)/Γ."""
         _, share = self._roots(x, epsilon, analytic)
-        return self._weight(x, analytic) * (1 - _power(share, self.dimension, analytic))
+        return self._weight(x, analytic) * (1 - power_of(share, self.dimension, analytic))
 
     def _slope(self, epsilon: arb, x: acb, analytic: bool) -> acb:
         """Return e^{−x} d s^{d−1} (x + ε)^{1/p − 1}/(2pΓ)."""
         r, share = self._roots(x, epsilon, analytic)
         p = ball(self.power)
         fall = ((1 / p - 1) * (x + epsilon).log(analytic=analytic)).exp()
-        size = self._weight(x, analytic) * _power(share, self.dimension - 1, analytic)
+        size = self._weight(x, analytic) * power_of(share, self.dimension - 1, analytic)
         return size * fall * self.dimension / (2 * p * r)
 
 
@@ -276,7 +297,7 @@ def _bend(y: acb) -> acb:
     return value + acb(rest, rest)
 
 
-def _power(share: acb, n: int, analytic: bool) -> acb:
+def power_of(share: acb, n: int, analytic: bool) -> acb:
     """Return share^n, by a logarithm away from 0: balls stay narrow."""
     if share.real > _HALF:
         return (n * share.log(analytic=analytic)).exp()

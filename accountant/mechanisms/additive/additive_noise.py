@@ -20,7 +20,7 @@ from accountant.density.distribution import density_of
 from accountant.density.integers import IntegerLaw, integer_law
 from accountant.density.law import Law, law
 from accountant.density.pieces import second_rise
-from accountant.density.text import with_parameters
+from accountant.density.text import formula, with_parameters
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.additive.added_integers import integer_quantile
 from accountant.mechanisms.additive.all_shifts import AllShifts
@@ -35,12 +35,6 @@ from accountant.release.lattice import release_integers
 
 _MOST_SHIFTS = 1000
 """Sensitivity of masses: a pair for each where there are several modes."""
-
-
-def _text(name: str, value: str) -> str:
-    if not isinstance(value, str) or value.isspace():
-        raise expected(name, value, "to be a text such as 'exp(-abs(x)**3)'")
-    return value.strip()
 
 
 @declared
@@ -85,11 +79,11 @@ class AdditiveNoise(Mechanism):
     example = "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)"
     noise_argument = "scale"
 
-    density: Read[str, str] = Read(_text, "")
+    density: Read[str, str] = Read(formula, "")
     scale: Positive = Positive(1)
     sensitivity: Positive = Positive(1)
-    mass: Read[str, str] = Read(_text, "")
-    cdf: Read[str, str] = Read(_text, "")
+    mass: Read[str, str] = Read(formula, "")
+    cdf: Read[str, str] = Read(formula, "")
     parameters: Maybe[tuple[Fraction, ...], Sequence[Number]] = Maybe(Rationals())
 
     def __post_init__(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from flint import arb
@@ -13,13 +15,17 @@ from accountant.core.description import declared
 from accountant.core.noise import SymmetricDensity
 from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, OneOf, Positive, Rational
-from accountant.errors import NotApplicableError
+from accountant.core.validate import Integer, Maybe, OneOf, Positive, Rational, Rationals, Read
+from accountant.density.radii import require_falling
+from accountant.density.text import formula, with_parameters
+from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal
+from accountant.numbers.exact import ExactReal, Number
 from accountant.numbers.interval import ball
 from accountant.pairs.ball_noise import BallNoisePair
+from accountant.pairs.falling_noise import FallingNoisePair, draw, is_integrable, mean_power
+from accountant.pairs.own_density import OwnDensityPair
 from accountant.pairs.radial_noise import RadialNoisePair
 from accountant.pairs.round_noise import RoundNoisePair
 from accountant.release.lattice import LatticeSampler
@@ -50,9 +56,15 @@ class KNorm(SymmetricDensity):
         The largest distance in that norm between the true answers on two neighbours.
     power
         p ≥ 1, rational.
+    density
+        Instead of a power, a formula in r = ‖x‖/b that never rises, not normalised, in the grammar
+        of `AdditiveNoise`: "exp(-r - r**2)"; sensitivity/scale is then rational.
+    parameters
+        Numbers that the formula calls a, b, c, d in this order; they are written into it.
 
     Notes
     -----
+    For a density see `accountant.pairs.falling_noise`; that it falls is proved.
     For p > 1 see `accountant.pairs.radial_noise`, of ℓ2 `accountant.pairs.round_noise`. Now let p
     be 1. At distance t = sensitivity/b, in units of b, level sets are balls: for ε ≥ 0 and a shift
     v
@@ -74,10 +86,45 @@ class KNorm(SymmetricDensity):
     norm: OneOf = OneOf("l1", "l2", "linf", default="l2")
     sensitivity: Positive = Positive(1)
     power: Rational = Rational(1, least=1)
+    density: Read[str, str] = Read(formula, "")
+    parameters: Maybe[tuple[Fraction, ...], Sequence[Number]] = Maybe(Rationals())
+
+    def __post_init__(self) -> None:
+        """Require of a density that it falls, is integrable, and stands for the power."""
+        if not self.density:
+            if self.parameters is not None:
+                raise InvalidInputError("Expected parameters of a density. Give density='…' too.")
+            return
+        if self.parameters is not None:
+            object.__setattr__(self, "density", with_parameters(self.density, self.parameters))
+            object.__setattr__(self, "parameters", None)
+        if self.power != 1:
+            raise InvalidInputError(
+                f"Expected either power={self.power} or a density: write the power into the "
+                "formula, as in density='exp(-r**3)'."
+            )
+        require_falling(self.density)
+        if not is_integrable(self.density, self.dimension):
+            raise InvalidInputError(
+                f"density was not proved to be integrable in {self.dimension} dimensions: times "
+                f"r**{self.dimension - 1} it must fall like a power below -1 of r, or faster. Cut "
+                "it off, as in 'exp(-r) if r < 9 else 0'."
+            )
+        if (self.sensitivity / self.scale).rational is None:
+            raise expected(
+                "sensitivity", self.sensitivity, f"to be rational in units of scale={self.scale}"
+            )
+
+    @property
+    def _is_power(self) -> bool:
+        """Whether the density is that of `power`, and not a formula."""
+        return not self.density
 
     @property
     def _is_gaussian(self) -> bool:
-        return self.power == _SQUARE and (self.norm == "l2" or self.dimension == 1)
+        return (
+            self._is_power and self.power == _SQUARE and (self.norm == "l2" or self.dimension == 1)
+        )
 
     @property
     def _gaussian(self) -> Gaussian:
@@ -85,7 +132,16 @@ class KNorm(SymmetricDensity):
 
     @property
     def only_alone(self) -> str:
-        """Of other powers: integrals at every loss of a grid take minutes."""
+        """Of other powers and densities: integrals at every loss of a grid take minutes."""
+        if self.density:
+            return (
+                ""
+                if self.dimension == 1
+                else (
+                    "Its density is known of one release: a law of its loss is an integral at every "
+                    "point. Ask for it alone, or for power=1 instead of a density."
+                )
+            )
         if self.power == 1 or self._is_gaussian:
             return ""
         return (
@@ -96,6 +152,12 @@ class KNorm(SymmetricDensity):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return two laws at the full distance."""
         t = self.sensitivity / self.scale
+        if self.density:
+            assert t.rational is not None
+            own: Pair = OwnDensityPair(self.density, t.rational, False)
+            if self.dimension > 1:
+                own = FallingNoisePair(self.density, t, self.dimension, self.norm)
+            return WorstCase.symmetric(own, _FARTHER)
         if self._is_gaussian:
             return self._gaussian.worst_case(adjacency)
         if self.power != 1:
@@ -123,6 +185,8 @@ class KNorm(SymmetricDensity):
         A point of K, uniform, times a radius whose power p is Gamma(d/p + 1): level sets are balls.
         In the direction of a normal or Laplace vector, on the surface of K, it is Gamma(d/p).
         """
+        if self.density:
+            return self._drawn(size, rng)
         shape, b, p = (size, self.dimension), float(self.scale), float(self.power)
         if self.norm == "linf":
             inside = rng.uniform(-b, b, shape)
@@ -133,6 +197,17 @@ class KNorm(SymmetricDensity):
         drawn: Array = at * (radius / np.linalg.norm(at, ord=order, axis=1, keepdims=True))
         return drawn
 
+    def _drawn(self, size: int, rng: np.random.Generator) -> Array:
+        """Draw a radius, and the direction of a point that is uniform in the ball."""
+        shape = (size, self.dimension)
+        at = {"l1": rng.laplace, "l2": rng.normal, "linf": partial(rng.uniform, -1, 1)}[self.norm](
+            size=shape
+        )
+        order = {"l1": 1, "l2": 2, "linf": np.inf}[self.norm]
+        radius = float(self.scale) * draw(self.density, self.dimension, size, rng)[:, None]
+        drawn: Array = at * (radius / np.linalg.norm(at, ord=order, axis=1, keepdims=True))
+        return drawn
+
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release a true answer on a lattice where the coordinates of the noise are independent.
 
@@ -140,7 +215,7 @@ class KNorm(SymmetricDensity):
         """
         if self._is_gaussian:
             law, deviation = "normal", self._gaussian.standard_deviation.ball()
-        elif self.power == 1 and (self.norm == "l1" or self.dimension == 1):
+        elif self._is_power and self.power == 1 and (self.norm == "l1" or self.dimension == 1):
             law, deviation = "laplace", self.scale.ball()
         else:
             raise NotApplicableError(
@@ -157,7 +232,13 @@ class KNorm(SymmetricDensity):
         return shift
 
     def _moment(self, order: int) -> arb:
-        """Return b^n Γ(d/p + 1 + n/p)/Γ(d/p + 1): of the radius by which a point of K is scaled."""
+        """Return b^n Γ(d/p + 1 + n/p)/Γ(d/p + 1): of the radius by which a point of K is scaled.
+
+        Of a density E r^n (d + n)/d: a uniform point of K has E ‖x‖^n = d/(d + n).
+        """
+        if self.density:
+            found = mean_power(self.density, self.dimension, order)
+            return self.scale.ball() ** order * found * (self.dimension + order) / self.dimension
         shape = ball(self.dimension / self.power) + 1
         grown = (shape + ball(order / self.power)).lgamma() - shape.lgamma()
         return self.scale.ball() ** order * grown.exp()

@@ -1,0 +1,621 @@
+"""Noise of any density g(‖x‖) that falls with ℓ1, ℓ2 or ℓ∞ in d dimensions, at distance t.
+
+Let V = −ln g on r > 0, and Z = ∫ g r^{d−1} dr, the integral of g(‖x‖) over that of the unit ball K
+times d. The level sets {g ≥ e^{−v}} of P are balls rK + a, and {g ≥ e^{−v−ε}} of Q, ε ≥ 0, balls
+oK, r and o the radii up to which V does not exceed v and v + ε. (p − cq)⁺ is the length of
+{y : cq < y ≤ p}, whatever V is, so that with e^{−v} dv for dy
+
+    H_a(ε) = ∫ e^{−v} r^d/d S(r, o) dv/Z,    S = |(rK + a) ∖ oK|/|rK|.
+
+*The worst shift.* That of ℓ2 is the full distance in any direction: balls have the less in common
+the farther apart they are (`accountant.pairs.round_noise`). For ‖a‖ ≤ t any norm has at most
+
+    S = 1 − ((s⁺)/r)^d,  s = (r + o − t)/2, or S = 0 where o − r ≥ t,
+
+as both balls hold a translate of sK; in ℓ1 one coordinate attains it, in ℓ∞ all, for every level
+at once (`accountant.pairs.radial_noise`, where nothing is asked of the exponent). In ℓ2 S is of
+caps C. With the height c of the plane in which the spheres meet
+
+    c = (o² − r² − t²)/(2rt),  c′ = (o² − r² + t²)/(2ot),  S = C_{d+2}(c) − (o/r)^d C_{d+2}(c′).
+
+S is 0 where o − r ≥ t, and 1 where r + o ≤ t, in all three.
+
+*Pieces.* Where V rises smoothly r is the variable, dv = V′ dr; at a jump of V v is. Where g ends,
+at R, the balls of all higher levels are equal. o is analytic between places where it leaves a
+piece, or S begins or ends, which are enclosed: there the integral has at most the levels between.
+
+*Tails.* Q(L > ε) is the mean over the radius r of Q, of density g r^{d−1}/Z, of the share I of the
+sphere of radius r about 0 that lies in oK + a, V(o) = V(r) − ε:
+
+    I = C_d(−c),  or I = (s/r)^{d−1}/2, the derivative of |(oK + a) ∖ rK| in r, where |o − r| < t.
+
+P(L > ε) = H(ε) + e^ε Q(L > ε), and reflection exchanges P and Q.
+
+*What is left out.* Up to A the levels have at most g(0) A^d/d. Beyond B they have at most
+g(B) B^d/d + ∫ g r^{d−1} dr from B on, which `Decay` bounds; nothing where V(r + t) − V(r) ≤ ε from
+B − t on, and else a share of at most min(1, dt/2B), as S ≤ 1 − (1 − t/2r)^d.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+from flint import acb, arb
+
+from accountant.density.law import integral
+from accountant.density.radii import Radii, Stretch, Target, radii, stretches
+from accountant.density.ranges import Ranges
+from accountant.density.sweep import STARTS
+from accountant.density.tail import Decay, TailError, decay
+from accountant.density.tree import X, add, mul, num, power
+from accountant.errors import UndecidedError
+from accountant.geometry.caps import cap
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.solve import fraction
+from accountant.pairs.own_density import OwnDensityPair
+from accountant.pairs.radial_noise import LevelsPair, power_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SPARE_BITS = 16
+"""Bits that differences of radii lose, besides those of d."""
+_LEFT_BITS = 72
+"""Bits of the precision that an integral is not asked for: the usual width has 40."""
+_THIN = arb(2) ** -30
+"""Radius of a ball from which on it is a set, not a point."""
+_DOUBLINGS = range(3, 200)
+"""How often the spread of the noise is doubled until what is left out no longer counts."""
+_FIRST_BITS = 64
+"""Bits in which it is looked whether an integral is finite, and for draws."""
+_CELLS, _NATS, _WIDEST = 1 << 15, 45, 200
+"""Cells of the histogram of draws, how far its weights fall, and its largest width in ln r."""
+_NEARER, _NEAREST = 16, 16
+"""Halvings of the centre, for each of the first of these doublings, that 0 is approached by."""
+_MUCH = 1 << 10
+"""Times the tolerance that the rest may be before an integral is tried."""
+_PLACES = 8
+"""Stretches of a jump that are looked at for where S begins or ends."""
+_GRADES = (1.0, 1.5)
+"""Places between two doublings."""
+_BISECTIONS = 4096
+"""Most steps of a search: places near 0 take as many as they have bits."""
+
+APART, INSIDE, MEETING = 1, 0, 2
+"""Whether the balls of P and Q are apart, one in the other, or neither."""
+
+Kind = tuple[Target, int]
+
+
+class Panel(NamedTuple):
+    """Places of a stretch, in exact numbers, with one target and kind; None if those are open."""
+
+    stretch: Stretch
+    low: arb
+    high: arb
+    kind: Kind | None
+
+
+class Share:
+    """The integral of S over levels, or of I over radii where ε ≤ 0, in units of a peak."""
+
+    def __init__(self, pair: FallingNoisePair, shift: arb, *, of_levels: bool) -> None:
+        self._d, self._t, self._shift = pair.dimension, pair.distance.ball(), shift
+        self._round, self._of_levels = pair.norm == "l2" and pair.dimension > 1, of_levels
+        self._noise = noise(pair.density, pair.dimension, ctx.prec)
+        self._known: dict[tuple[int, str], Kind | None] = {}
+        self._parts: dict[tuple[int, str, str], arb] = {}
+        self._stretches = [
+            each for each in stretches(self._noise.radii) if of_levels or each.part is not None
+        ]
+
+    def value(self, tolerance: arb) -> arb:
+        """Return the integral, and what is left out."""
+        found = arb.nan()
+        for n in _DOUBLINGS:
+            low, high = self._noise.reach(n)
+            rest = self._rest(low, high)
+            if rest is None:
+                continue
+            panels = [panel for each in self._stretches for panel in self._panels(each, low, high)]
+            sizes = [self._size(panel) for panel in panels]
+            most = functools.reduce(lambda a, b: a.max(b), sizes, arb(0))
+            if most > 0 and rest > _MUCH * most * tolerance:
+                continue
+            found = arb(0)
+            for i in sorted(range(len(panels)), key=lambda i: -sizes[i]):
+                found += self._integral(panels[i], found, tolerance)
+            found += arb(0).union(rest)
+            if rest <= found.lower() * tolerance or rest.is_zero():
+                return found
+        return found
+
+    def _rest(self, low: arb, high: arb | None) -> arb | None:
+        """Return an upper bound of what lies outside two radii."""
+        left = self._noise.below(low)
+        if high is None:
+            return left + self._noise.closing
+        right, start = self._noise.beyond(high), fraction((high - self._t).lower())
+        known = self._noise.radii.decay
+        if known is not None and start > known.start:
+            if self._shift != 0 and known.drift(high - self._t, self._t)[1] <= abs(self._shift):
+                return left
+            if self._of_levels:
+                right = right * (self._d * self._t / (2 * high)).min(arb(1)).upper()
+        return (left + right).upper() if right.is_finite() else None
+
+    def _kind(self, stretch: Stretch, u: arb) -> Kind | None:
+        """Return the target and kind at a place; None where they are not told."""
+        key = id(stretch), u.str(60)
+        if key not in self._known:
+            try:
+                self._known[key] = self._told(stretch, u)
+            except UndecidedError:
+                self._known[key] = None
+        return self._known[key]
+
+    def _told(self, stretch: Stretch, u: arb) -> Kind:
+        r, v = stretch.start(u)
+        if self._shift.is_zero():
+            target: Target = 0 if stretch.part is not None else stretch.place
+            gap = arb(0)
+        else:
+            target = self._noise.radii.target(v + self._shift)
+            if target is None:
+                return None, APART
+            moved = stretch.other(acb(u), self._shift, target, False)
+            assert moved is not None
+            gap = moved[2].real
+        both = 2 * r + gap - self._t
+        if abs(gap) >= self._t:
+            return target, INSIDE
+        if both <= 0:
+            return target, APART
+        if abs(gap) < self._t and both > 0:
+            return target, MEETING
+        raise UndecidedError("Whether two balls meet is not told.")
+
+    def _panels(self, stretch: Stretch, low: arb, high: arb | None) -> Iterator[Panel]:
+        last: Panel | None = None
+        for a, b in pairwise(self._places(stretch, low, high)):
+            for panel in self._split(stretch, a, b):
+                same = last is not None and last.kind == panel.kind
+                if last is not None and same and last.high not in self._noise.edges:
+                    last = last._replace(high=panel.high)
+                    continue
+                if last is not None:
+                    yield last
+                last = panel
+        if last is not None:
+            yield last
+
+    def _places(self, stretch: Stretch, low: arb, high: arb | None) -> list[arb]:
+        """Return the ends of a stretch between two radii, and places inside."""
+        if stretch.part is None:
+            if stretch.place < low or (high is not None and stretch.place > high):
+                return []
+            if stretch.high is None:  # the target is where g ends
+                return [stretch.low, arb.pos_inf()]
+            width = stretch.high - stretch.low
+            inner = [(stretch.low + width * k / _PLACES).mid() for k in range(1, _PLACES)]
+            return [stretch.low, *inner, stretch.high]
+        a = stretch.low.max(low)
+        b = high if stretch.high is None else stretch.high
+        b = b if high is None or b is None else b.min(high)
+        assert b is not None
+        return [] if not a < b else [a, *(u for u in self._noise.places if a < u < b), b]
+
+    def _split(self, stretch: Stretch, a: arb, b: arb) -> Iterator[Panel]:
+        """Return panels between two places, cut where the kind changes."""
+        if not b.is_finite():
+            yield Panel(stretch, a, b, self._kind(stretch, a))
+            return
+        kinds = self._kind(stretch, a), self._kind(stretch, b)
+        if kinds[0] == kinds[1] and kinds[0] is not None:
+            yield Panel(stretch, a, b, kinds[0])
+            return
+        low, high = a, b
+        last = kinds[0]
+        for _ in range(_BISECTIONS):
+            middle = ((low + high) / 2).mid()
+            if not low < middle < high or high - low <= high * arb(2) ** (8 - ctx.prec):
+                break
+            kind = self._kind(stretch, middle)
+            if kind is None:
+                near = ((low + 3 * middle) / 4).mid(), ((high + 3 * middle) / 4).mid()
+                told = [self._kind(stretch, u) for u in near]
+                if told[0] is None or told[1] is None:
+                    break
+                low, high = (near[0], near[1]) if told[0] == last else (low, near[0])
+            elif last is None or kind == last:
+                low, last = middle, kind
+            else:
+                high = middle
+        if a < low:
+            yield (
+                Panel(stretch, a, low, last)
+                if kinds[0] in (last, None)
+                else Panel(stretch, a, low, None)
+            )
+        yield Panel(stretch, low, high, None)
+        if high < b:
+            yield from self._split(stretch, high, b)
+
+    def _size(self, panel: Panel) -> arb:
+        """Return about the integral over a panel."""
+        if panel.kind is None or not panel.high.is_finite():
+            return arb(0)
+        width = panel.high - panel.low
+        f = self._integrand(panel)
+        found = [abs(f(acb(panel.low + width * k / 4), False).real).mid() for k in (1, 2, 3)]
+        known = [each for each in found if each.is_finite()]
+        return max(known, default=arb(0)) * width
+
+    def _integral(self, panel: Panel, beside: arb, tolerance: arb) -> arb:
+        key = id(panel.stretch), panel.low.str(60), panel.high.str(60)
+        if key not in self._parts:
+            self._parts[key] = self._made(panel, beside, tolerance)
+        return self._parts[key]
+
+    def _made(self, panel: Panel, beside: arb, tolerance: arb) -> arb:
+        stretch, low, high, kind = panel
+        if kind is None:
+            return arb(0).union(self._most(stretch, low, high))
+        target, state = kind
+        if state == INSIDE or (state == APART and not self._of_levels):
+            return arb(0)
+        if stretch.part is None and not isinstance(target, int):
+            assert target is not None
+            r, o = acb(stretch.place), acb(target)
+            levels = self._noise.levels(stretch, low, high)
+            return levels * self._share(r, o, o - r, state, False).real
+        return integral(self._integrand(panel), low, high, beside, tolerance)
+
+    def _most(self, stretch: Stretch, low: arb, high: arb) -> arb:
+        """Return an upper bound of the integral, where nothing else is known."""
+        if self._of_levels:
+            return self._noise.levels(stretch, low, high).upper()
+        return self._noise.ring(low, high).upper()
+
+    def _integrand(self, panel: Panel) -> Callable[[acb, bool], acb]:
+        stretch, _, _, kind = panel
+        assert kind is not None
+        target, state = kind
+
+        def value(u: acb, analytic: bool) -> acb:
+            size = self._noise.weight(stretch, u, self._of_levels, analytic)
+            if state != MEETING:
+                return size
+            moved = stretch.other(u, self._shift, target, analytic)
+            if moved is None or not moved[2].is_finite():
+                return acb(arb.nan()) if analytic else size * acb(arb(0).union(arb(1)))
+            r, o, gap, slope = moved
+            if analytic and not self._meets(gap) and not self._is_between(panel, u, slope):
+                return acb(arb.nan())
+            share = self._share(r, o, gap, state, analytic)
+            if not share.is_finite() and not analytic:
+                share = acb(arb(0).union(arb(1)))
+            return size * share
+
+        return value
+
+    def _meets(self, gap: acb) -> bool:
+        return bool(abs(gap.real) < self._t)
+
+    def _is_between(self, panel: Panel, u: acb, slope: acb) -> bool:
+        """Whether o − r is monotone on a set, and below t at the ends of its part in a panel."""
+        if not (slope.real > 0 or slope.real < 0):
+            return False
+        ends = u.real.lower().max(panel.low), u.real.upper().min(panel.high)
+        return all(self._kind(panel.stretch, end) == panel.kind for end in ends)
+
+    def _share(self, r: acb, o: acb, gap: acb, state: int, analytic: bool) -> acb:
+        """Return S, or I."""
+        if state == APART:
+            return acb(1)
+        t, d = self._t, self._d
+        near, past, both, over = t - gap, t + gap, r + o + t, r + o - t
+        if not self._round:
+            inner = 1 + (gap - t) / (2 * r)
+            if self._of_levels:
+                return 1 - power_of(inner, d, analytic)
+            return power_of(inner, d - 1, analytic) / 2
+        height = _height(
+            past * over, near * both, 2 * r * t, gap * (1 + gap / (2 * r)) / t - t / (2 * r)
+        )
+        if not self._of_levels:
+            return cap(*height[::-1], d, analytic)
+        other = _height(
+            past * both, near * over, 2 * o * t, gap * (1 - gap / (2 * o)) / t + t / (2 * o)
+        )
+        growth = (d * (gap / r + 1).log(analytic=analytic)).exp()
+        return cap(*height, d + 2, analytic) - growth * cap(*other, d + 2, analytic)
+
+
+def _height(plus: acb, minus: acb, whole: acb, c: acb) -> tuple[acb, acb]:
+    """Return 1 + c and 1 − c, the products over their sum, or by c where that is narrower."""
+    plus, minus = (
+        end if end.rad() <= c.rad().max(_THIN) else other
+        for end, other in ((plus / whole, 1 + c), (minus / whole, 1 - c))
+    )
+    return plus, minus
+
+
+@final
+class Whole(Share):
+    """The integral of g r^{d−1} over all radii."""
+
+    def __init__(self, found: Noise) -> None:
+        self._noise, self._d, self._of_levels, self._parts = found, found.dimension, True, {}
+        self._stretches = list(stretches(found.radii))
+
+    def _rest(self, low: arb, high: arb | None) -> arb | None:
+        left = self._noise.below(low)
+        right = self._noise.closing if high is None else self._noise.beyond(high)
+        return (left + right).upper() if right.is_finite() else None
+
+    def _kind(self, stretch: Stretch, u: arb) -> Kind | None:
+        return None if stretch.part is not None else stretch.place, APART
+
+
+@final
+class Noise:
+    """The law of the radius, in units of the largest g r^d."""
+
+    def __init__(self, text: str, dimension: int) -> None:
+        self.radii: Radii = radii(text, ctx.prec)
+        self.dimension = self._d = dimension
+        self._peak()
+
+    @cached_property
+    def total(self) -> arb:
+        """Return Z, in units of the peak."""
+        return Whole(self).value(arb(2) ** (_LEFT_BITS - ctx.prec))
+
+    @property
+    def log_total(self) -> arb:
+        """Return ln Z."""
+        return self.total.log() + self._top
+
+    def _peak(self) -> None:
+        """Find about where g r^d is largest, how far it reaches, and its logarithm."""
+        d, best = self._d, None
+        for part in self.radii.parts:
+            for r, v in zip(*part.table, strict=True):
+                if r > 0 and (best is None or d * float(arb(r).log()) - v > best[0]):
+                    best = d * float(arb(r).log()) - v, arb(r), part
+        assert best is not None
+        _, at, part = best
+        step = at / 4
+        for _ in range(_BISECTIONS):  # to where the slope of its logarithm is 0
+            new = at + step if d / at + part.rise(acb(at), False).real > 0 else at - step
+            inside = new > part.low and (part.high is None or new < part.high)
+            at, step = (new.mid() if inside else at), step / 2
+            if step < at / 2**40:
+                break
+        slope = d / at + part.rise(acb(at), False).real
+        bend = -d / at**2 + part.bend(acb(at), False).real
+        spread = 1 / (-bend).sqrt() if bend < 0 else at
+        spread = spread.min(1 / abs(slope)) if abs(slope) > 0 else spread
+        self.centre, self.spread = at, arb(float(spread.mid()))
+        self._top = (d * at.log() - part.at(at)).mid()
+        near = [self.spread * g * arb(2) ** n for n in range(-1, 220) for g in _GRADES]
+        self.edges = [at + s * self.spread * arb(4) ** n for n in range(110) for s in (-2, 2)]
+        self.edges = [u.mid() for u in self.edges if u > 0]
+        self.places = sorted(
+            {u.mid() for gap in near for u in (at - gap, at + gap) if u > 0}
+            | {at.mid()} | {(at / arb(2) ** n).mid() for n in range(1, 12)}
+        )  # fmt: skip
+
+    def reach(self, n: int) -> tuple[arb, arb | None]:
+        """Return two radii n doublings of the spread from the centre; None for the end of g."""
+        far = self.spread * arb(2) ** n
+        low = (self.centre - far).max(self.centre * arb(2) ** (-_NEARER * min(n, _NEAREST))).mid()
+        high, end = (self.centre + far).mid(), self.radii.end
+        return low, None if end is not None and high > end else high
+
+    def _ball(self, r: arb, v: arb) -> arb:
+        """Return e^{−v} r^d/d."""
+        return (self._d * r.log() - v - self._top).exp() / self._d
+
+    def below(self, low: arb) -> arb:
+        """Return g(0) A^d/d."""
+        return self._ball(low, self.radii.parts[0].bottom).upper()
+
+    @property
+    def closing(self) -> arb:
+        """Return a bound of what lies between R, where g falls to 0, and the last place before."""
+        if (last := self.radii.closing) is None or self.radii.end is None:
+            return arb(0)
+        return self._ball(self.radii.end, self.radii.parts[-1].at(last)).upper()
+
+    def beyond(self, high: arb) -> arb:
+        """Return a bound of g(B) B^d/d + ∫ g r^{d−1} dr from B on; NaN where none is known."""
+        d, end, last = self._d, self.radii.end, self.radii.parts[-1]
+        if end is not None:
+            part = [each for each in self.radii.parts if each.low.lower() <= high][-1]
+            v = part.bottom if not high > part.low else part.at(high)
+            return self._ball(end, v).upper()
+        if (fall := _falls(self.radii, d, fraction(high))) is None:
+            return arb.nan()
+        size = (d * high.log() - last.at(high) - self._top).exp()
+        return (size / d + size / high * fall.below(high)).upper()
+
+    def levels(self, stretch: Stretch, low: arb, high: arb) -> arb:
+        """Return an upper bound of the integral of e^{−v} r^d/d dv; of a jump its value."""
+        if stretch.part is not None:
+            size = self._ball(high, stretch.part.at(low))
+            return size * -(stretch.part.at(low) - stretch.part.at(high)).expm1()
+        size = self._ball(stretch.place, low)
+        return size if not high.is_finite() else size * -(low - high).expm1()
+
+    def ring(self, low: arb, high: arb) -> arb:
+        """Return an upper bound of ∫ g r^{d−1} dr."""
+        part = [each for each in self.radii.parts if each.low.lower() <= low][-1]
+        size = ((self._d - 1) * high.log() - part.at(low) - self._top).exp()
+        return (high - low) * (size if self._d > 1 else (-part.at(low) - self._top).exp())
+
+    def weight(self, stretch: Stretch, u: acb, of_levels: bool, analytic: bool) -> acb:
+        """Return e^{−v} r^d/d dv/du, or g r^{d−1}.
+
+        Its logarithm on a set is that at a point, its slope there, and the range of its curvature.
+        """
+        d, part = self._d, stretch.part
+        if part is None:
+            return (self._d * stretch.place.log() - u - self._top).exp() / d
+        k = d if of_levels else d - 1
+        rise = -part.rise(u, analytic) / d if of_levels else acb(1)
+        m = u.real.mid()
+        if m > 0:
+            log = k * m.log() - part.at(m) - self._top
+            away = u - m
+            if away.is_zero():
+                return log.exp() * rise
+            slope = k / m + part.rise(acb(m), False)
+            bend = part.bend(u, analytic) - (k / (u * u) if k else 0)
+            near = (log + away * slope + away * away * bend / 2).exp()
+            if near.is_finite() and near.rad() < 1:
+                return near * rise
+        return u**k * (-part.level(u, analytic) - self._top).exp() * rise
+
+
+def mean_power(text: str, dimension: int, n: int) -> arb:
+    """Return E r^n, ∞ where a tail is too heavy: r^n is as n more dimensions."""
+    if not is_integrable(text, dimension + n):
+        return arb.pos_inf()
+    with ctx.workprec(ctx.prec + 2 * dimension.bit_length() + _SPARE_BITS):
+        more, usual = (noise(text, d, ctx.prec).log_total for d in (dimension + n, dimension))
+        return (more - usual).exp()
+
+
+@functools.lru_cache(maxsize=64)
+def is_integrable(text: str, dimension: int) -> bool:
+    """Whether ∫ g r^{d−1} dr is proved to be finite; where it is not, it is ∞ or unknown."""
+    with ctx.workprec(_FIRST_BITS):
+        found = radii(text, ctx.prec)
+        return found.end is not None or any(
+            _falls(found, dimension, start) is not None for start in STARTS
+        )
+
+
+def _falls(found: Radii, dimension: int, start: Fraction) -> Decay | None:
+    """Return how g r^{d−1} falls from a radius on; None where that is not known."""
+    slope = add(mul(num(dimension - 1), power(X, Fraction(-1))), found.parts[-1].piece.slope)
+    try:
+        return decay(slope, start)
+    except TailError:
+        return None
+
+
+def draw(text: str, dimension: int, size: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Draw radii in floats, by inversion of a histogram in ln r of many cells: for simulation."""
+    with ctx.workprec(_FIRST_BITS + 2 * dimension.bit_length()):
+        found = noise(text, dimension, ctx.prec)
+        centre, spread = float(found.centre), float(found.spread / found.centre)
+    parts = found.radii.parts
+    ends = [float(part.low.mid()) for part in parts[1:]]
+    end = math.inf if found.radii.end is None else float(found.radii.end.mid())
+
+    def log_weight(s: NDArray[Any]) -> NDArray[Any]:
+        r = np.exp(s)
+        which = np.searchsorted(ends, r, side="right")
+        value = np.full(len(s), -np.inf)
+        for k, part in enumerate(parts):
+            mine = (which == k) & (r < end)
+            low, high = Ranges(r[mine], r[mine], part.piece.known)(part.piece.log)
+            value[mine] = dimension * s[mine] + (low + high) / 2
+        return value
+
+    middle = math.log(centre)
+    most = float(log_weight(np.array([math.log(centre * (1 - 2**-30))]))[0])
+    sides = []
+    for way in (-1, 1):
+        reach = min(spread, 1.0)
+        while log_weight(np.array([middle + way * reach]))[0] > most - _NATS and reach < _WIDEST:
+            reach *= 2
+        sides.append(middle + way * reach)
+    edges = np.linspace(*sides, _CELLS + 1)
+    weights = np.exp(log_weight((edges[1:] + edges[:-1]) / 2) - most)
+    above = np.concatenate([[0.0], np.cumsum(weights)])
+    return np.exp(np.interp(rng.random(size) * above[-1], above, edges))
+
+
+@functools.lru_cache(maxsize=64)
+def noise(text: str, dimension: int, bits: int) -> Noise:
+    """Return the law of the radius for this precision."""
+    with ctx.workprec(bits):
+        return Noise(text, dimension)
+
+
+@final
+@dataclass(frozen=True)
+class FallingNoisePair(LevelsPair):
+    """The pair of a density of ‖x‖ at distance t > 0, in the units in which it is written."""
+
+    law_name = "falling-noise"
+
+    density: str
+    distance: ExactReal
+    dimension: int
+    norm: str
+
+    def _share(self, shift: arb, *, of_levels: bool) -> arb:
+        tolerance = arb(2) ** (_LEFT_BITS - ctx.prec)
+        with ctx.workprec(ctx.prec + 2 * self.dimension.bit_length() + _SPARE_BITS):
+            found = Share(self, shift, of_levels=of_levels).value(tolerance)
+            value: arb = found / noise(self.density, self.dimension, ctx.prec).total
+            return value
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return H(ε)."""
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        return self._share(epsilon.ball(), of_levels=True).max(arb(0))
+
+    def weighted(self, epsilon: ExactReal) -> arb:
+        """Return e^ε Q(L > ε)."""
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        return epsilon.ball().exp() * self._share(-epsilon.ball(), of_levels=False).max(arb(0))
+
+    @property
+    def _line(self) -> OwnDensityPair:
+        """The pair of one coordinate, with the same largest loss: V(r + t) − V(r) on a line."""
+        distance = self.distance.rational
+        assert distance is not None
+        return OwnDensityPair(self.density, distance, False)
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return st where V′ ≤ s tends to s, else None."""
+        return self._line.exact_max_loss()
+
+    def max_loss(self) -> arb:
+        """Return the largest V(r + t) − V(r), that of the noise of one coordinate."""
+        return self._line.max_loss()
+
+    def infinity_mass(self) -> arb:
+        """Return P where g is 0 around Q: the share S of the last balls, of radius R."""
+        if radii(self.density, ctx.prec).end is None:
+            return arb(0)
+        return self._share(arb.pos_inf(), of_levels=True).max(arb(0))
+
+    def closed_rho(self) -> arb | None:
+        """Return a ball without an upper end, of unbounded losses; else None."""
+        return None if self.max_loss().is_finite() else arb(0).union(arb.pos_inf())
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the event by norms."""
+        return (
+            f"outcomes x with V(x) − V(x − a) > {epsilon}, V = −ln of the density of the norm, a "
+            f"the shift of norm {self.distance} in units of the density, Q around 0"
+        )

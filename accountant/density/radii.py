@@ -89,7 +89,8 @@ class Part:
         steps = {2.0**n * m for n in _OCTAVES for m in (1, 1.2, 1.4, 1.6, 1.8)}
         inner = sorted(x for x in {low, *steps} if low <= x < high)
         inner += [] if math.isinf(high) else [low + (high - low) * k / 16 for k in range(1, 17)]
-        radii, levels = [], []
+        radii: list[float] = []
+        levels: list[float] = []
         for r in sorted(inner):
             v = float(self.at(arb(r)).mid())
             if math.isfinite(v) and (not levels or v > levels[-1]):

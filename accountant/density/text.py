@@ -2,9 +2,9 @@
 
 Numbers as written, x, r for abs(x), pi, + − * / **, abs, exp, log, sqrt, cosh, sinh, tanh, min,
 max; pieces as `a if x < 1 else b`, or by a comparison in parentheses as a factor 0 or 1. Conditions
-are joined by and, or, not. Tables: `steps((x, f), …)` has the value f from x on up to the next point,
-`linear((x, f), …)` and `loglinear((x, f), …)` join the points by straight lines of f, or of ln f;
-they are 0 outside.
+are joined by and, or, not. Tables: `steps((x, f), …)` has the value f from x on up to the next
+point, `linear((x, f), …)` and `loglinear((x, f), …)` join the points by straight lines of f, or of
+ln f; they are 0 outside.
 """
 
 from __future__ import annotations

@@ -39,32 +39,26 @@ B − t on, and else a share of at most min(1, dt/2B), as S ≤ 1 − (1 − t/2
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
-import numpy as np
 from flint import acb, arb
 
 from accountant.density.law import integral
-from accountant.density.radii import Radii, Stretch, Target, radii, stretches
-from accountant.density.ranges import Ranges
-from accountant.density.sweep import STARTS
-from accountant.density.tail import Decay, TailError, decay
-from accountant.density.tree import X, add, mul, num, power
+from accountant.density.radii import Stretch, Target, radii, stretches
+from accountant.density.radius import Radius, is_integrable, radius
 from accountant.errors import UndecidedError
 from accountant.geometry.caps import cap
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.pairs.radial_noise import LevelsPair, power_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 _SPARE_BITS = 16
 """Bits that differences of radii lose, besides those of d."""
@@ -74,18 +68,10 @@ _THIN = arb(2) ** -30
 """Radius of a ball from which on it is a set, not a point."""
 _DOUBLINGS = range(3, 200)
 """How often the spread of the noise is doubled until what is left out no longer counts."""
-_FIRST_BITS = 64
-"""Bits in which it is looked whether an integral is finite, and for draws."""
-_CELLS, _NATS, _WIDEST = 1 << 15, 45, 200
-"""Cells of the histogram of draws, how far its weights fall, and its largest width in ln r."""
-_NEARER, _NEAREST = 16, 16
-"""Halvings of the centre, for each of the first of these doublings, that 0 is approached by."""
 _MUCH = 1 << 10
 """Times the tolerance that the rest may be before an integral is tried."""
 _PLACES = 8
 """Stretches of a jump that are looked at for where S begins or ends."""
-_GRADES = (1.0, 1.5)
-"""Places between two doublings."""
 _BISECTIONS = 4096
 """Most steps of a search: places near 0 take as many as they have bits."""
 
@@ -110,7 +96,7 @@ class Share:
     def __init__(self, pair: FallingNoisePair, shift: arb, *, of_levels: bool) -> None:
         self._d, self._t, self._shift = pair.dimension, pair.distance.ball(), shift
         self._round, self._of_levels = pair.norm == "l2" and pair.dimension > 1, of_levels
-        self._noise = noise(pair.density, pair.dimension, ctx.prec)
+        self._noise = radius(pair.density, pair.dimension, ctx.prec)
         self._known: dict[tuple[int, str], Kind | None] = {}
         self._parts: dict[tuple[int, str, str], arb] = {}
         self._stretches = [
@@ -353,7 +339,7 @@ def _height(plus: acb, minus: acb, whole: acb, c: acb) -> tuple[acb, acb]:
 class Whole(Share):
     """The integral of g r^{d−1} over all radii."""
 
-    def __init__(self, found: Noise) -> None:
+    def __init__(self, found: Radius) -> None:
         self._noise, self._d, self._of_levels, self._parts = found, found.dimension, True, {}
         self._stretches = list(stretches(found.radii))
 
@@ -366,125 +352,11 @@ class Whole(Share):
         return None if stretch.part is not None else stretch.place, APART
 
 
-@final
-class Noise:
-    """The law of the radius, in units of the largest g r^d."""
-
-    def __init__(self, text: str, dimension: int) -> None:
-        self.radii: Radii = radii(text, ctx.prec)
-        self.dimension = self._d = dimension
-        self._peak()
-
-    @cached_property
-    def total(self) -> arb:
-        """Return Z, in units of the peak."""
-        return Whole(self).value(arb(2) ** (_LEFT_BITS - ctx.prec))
-
-    @property
-    def log_total(self) -> arb:
-        """Return ln Z."""
-        return self.total.log() + self._top
-
-    def _peak(self) -> None:
-        """Find about where g r^d is largest, how far it reaches, and its logarithm."""
-        d, best = self._d, None
-        for part in self.radii.parts:
-            for r, v in zip(*part.table, strict=True):
-                if r > 0 and (best is None or d * float(arb(r).log()) - v > best[0]):
-                    best = d * float(arb(r).log()) - v, arb(r), part
-        assert best is not None
-        _, at, part = best
-        step = at / 4
-        for _ in range(_BISECTIONS):  # to where the slope of its logarithm is 0
-            new = at + step if d / at + part.rise(acb(at), False).real > 0 else at - step
-            inside = new > part.low and (part.high is None or new < part.high)
-            at, step = (new.mid() if inside else at), step / 2
-            if step < at / 2**40:
-                break
-        slope = d / at + part.rise(acb(at), False).real
-        bend = -d / at**2 + part.bend(acb(at), False).real
-        spread = 1 / (-bend).sqrt() if bend < 0 else at
-        spread = spread.min(1 / abs(slope)) if abs(slope) > 0 else spread
-        self.centre, self.spread = at, arb(float(spread.mid()))
-        self._top = (d * at.log() - part.at(at)).mid()
-        near = [self.spread * g * arb(2) ** n for n in range(-1, 220) for g in _GRADES]
-        self.edges = [at + s * self.spread * arb(4) ** n for n in range(110) for s in (-2, 2)]
-        self.edges = [u.mid() for u in self.edges if u > 0]
-        self.places = sorted(
-            {u.mid() for gap in near for u in (at - gap, at + gap) if u > 0}
-            | {at.mid()} | {(at / arb(2) ** n).mid() for n in range(1, 12)}
-        )  # fmt: skip
-
-    def reach(self, n: int) -> tuple[arb, arb | None]:
-        """Return two radii n doublings of the spread from the centre; None for the end of g."""
-        far = self.spread * arb(2) ** n
-        low = (self.centre - far).max(self.centre * arb(2) ** (-_NEARER * min(n, _NEAREST))).mid()
-        high, end = (self.centre + far).mid(), self.radii.end
-        return low, None if end is not None and high > end else high
-
-    def _ball(self, r: arb, v: arb) -> arb:
-        """Return e^{−v} r^d/d."""
-        return (self._d * r.log() - v - self._top).exp() / self._d
-
-    def below(self, low: arb) -> arb:
-        """Return g(0) A^d/d."""
-        return self._ball(low, self.radii.parts[0].bottom).upper()
-
-    @property
-    def closing(self) -> arb:
-        """Return a bound of what lies between R, where g falls to 0, and the last place before."""
-        if (last := self.radii.closing) is None or self.radii.end is None:
-            return arb(0)
-        return self._ball(self.radii.end, self.radii.parts[-1].at(last)).upper()
-
-    def beyond(self, high: arb) -> arb:
-        """Return a bound of g(B) B^d/d + ∫ g r^{d−1} dr from B on; NaN where none is known."""
-        d, end, last = self._d, self.radii.end, self.radii.parts[-1]
-        if end is not None:
-            part = [each for each in self.radii.parts if each.low.lower() <= high][-1]
-            v = part.bottom if not high > part.low else part.at(high)
-            return self._ball(end, v).upper()
-        if (fall := _falls(self.radii, d, fraction(high))) is None:
-            return arb.nan()
-        size = (d * high.log() - last.at(high) - self._top).exp()
-        return (size / d + size / high * fall.below(high)).upper()
-
-    def levels(self, stretch: Stretch, low: arb, high: arb) -> arb:
-        """Return an upper bound of the integral of e^{−v} r^d/d dv; of a jump its value."""
-        if stretch.part is not None:
-            size = self._ball(high, stretch.part.at(low))
-            return size * -(stretch.part.at(low) - stretch.part.at(high)).expm1()
-        size = self._ball(stretch.place, low)
-        return size if not high.is_finite() else size * -(low - high).expm1()
-
-    def ring(self, low: arb, high: arb) -> arb:
-        """Return an upper bound of ∫ g r^{d−1} dr."""
-        part = [each for each in self.radii.parts if each.low.lower() <= low][-1]
-        size = ((self._d - 1) * high.log() - part.at(low) - self._top).exp()
-        return (high - low) * (size if self._d > 1 else (-part.at(low) - self._top).exp())
-
-    def weight(self, stretch: Stretch, u: acb, of_levels: bool, analytic: bool) -> acb:
-        """Return e^{−v} r^d/d dv/du, or g r^{d−1}.
-
-        Its logarithm on a set is that at a point, its slope there, and the range of its curvature.
-        """
-        d, part = self._d, stretch.part
-        if part is None:
-            return (self._d * stretch.place.log() - u - self._top).exp() / d
-        k = d if of_levels else d - 1
-        rise = -part.rise(u, analytic) / d if of_levels else acb(1)
-        m = u.real.mid()
-        if m > 0:
-            log = k * m.log() - part.at(m) - self._top
-            away = u - m
-            if away.is_zero():
-                return log.exp() * rise
-            slope = k / m + part.rise(acb(m), False)
-            bend = part.bend(u, analytic) - (k / (u * u) if k else 0)
-            near = (log + away * slope + away * away * bend / 2).exp()
-            if near.is_finite() and near.rad() < 1:
-                return near * rise
-        return u**k * (-part.level(u, analytic) - self._top).exp() * rise
+@functools.lru_cache(maxsize=64)
+def _total(text: str, dimension: int, bits: int) -> arb:
+    """Return Z, in units of the peak."""
+    with ctx.workprec(bits):
+        return Whole(radius(text, dimension, bits)).value(arb(2) ** (_LEFT_BITS - bits))
 
 
 def mean_power(text: str, dimension: int, n: int) -> arb:
@@ -492,67 +364,10 @@ def mean_power(text: str, dimension: int, n: int) -> arb:
     if not is_integrable(text, dimension + n):
         return arb.pos_inf()
     with ctx.workprec(ctx.prec + 2 * dimension.bit_length() + _SPARE_BITS):
-        more, usual = (noise(text, d, ctx.prec).log_total for d in (dimension + n, dimension))
-        return (more - usual).exp()
-
-
-@functools.lru_cache(maxsize=64)
-def is_integrable(text: str, dimension: int) -> bool:
-    """Whether ∫ g r^{d−1} dr is proved to be finite; where it is not, it is ∞ or unknown."""
-    with ctx.workprec(_FIRST_BITS):
-        found = radii(text, ctx.prec)
-        return found.end is not None or any(
-            _falls(found, dimension, start) is not None for start in STARTS
-        )
-
-
-def _falls(found: Radii, dimension: int, start: Fraction) -> Decay | None:
-    """Return how g r^{d−1} falls from a radius on; None where that is not known."""
-    slope = add(mul(num(dimension - 1), power(X, Fraction(-1))), found.parts[-1].piece.slope)
-    try:
-        return decay(slope, start)
-    except TailError:
-        return None
-
-
-def draw(text: str, dimension: int, size: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Draw radii in floats, by inversion of a histogram in ln r of many cells: for simulation."""
-    with ctx.workprec(_FIRST_BITS + 2 * dimension.bit_length()):
-        found = noise(text, dimension, ctx.prec)
-        centre, spread = float(found.centre), float(found.spread / found.centre)
-    parts = found.radii.parts
-    ends = [float(part.low.mid()) for part in parts[1:]]
-    end = math.inf if found.radii.end is None else float(found.radii.end.mid())
-
-    def log_weight(s: NDArray[Any]) -> NDArray[Any]:
-        r = np.exp(s)
-        which = np.searchsorted(ends, r, side="right")
-        value = np.full(len(s), -np.inf)
-        for k, part in enumerate(parts):
-            mine = (which == k) & (r < end)
-            low, high = Ranges(r[mine], r[mine], part.piece.known)(part.piece.log)
-            value[mine] = dimension * s[mine] + (low + high) / 2
-        return value
-
-    middle = math.log(centre)
-    most = float(log_weight(np.array([math.log(centre * (1 - 2**-30))]))[0])
-    sides = []
-    for way in (-1, 1):
-        reach = min(spread, 1.0)
-        while log_weight(np.array([middle + way * reach]))[0] > most - _NATS and reach < _WIDEST:
-            reach *= 2
-        sides.append(middle + way * reach)
-    edges = np.linspace(*sides, _CELLS + 1)
-    weights = np.exp(log_weight((edges[1:] + edges[:-1]) / 2) - most)
-    above = np.concatenate([[0.0], np.cumsum(weights)])
-    return np.exp(np.interp(rng.random(size) * above[-1], above, edges))
-
-
-@functools.lru_cache(maxsize=64)
-def noise(text: str, dimension: int, bits: int) -> Noise:
-    """Return the law of the radius for this precision."""
-    with ctx.workprec(bits):
-        return Noise(text, dimension)
+        dimensions = dimension + n, dimension
+        more, usual = (_total(text, d, ctx.prec) for d in dimensions)
+        far, near = (radius(text, d, ctx.prec).top for d in dimensions)
+        return (far - near).exp() * more / usual
 
 
 @final
@@ -571,7 +386,7 @@ class FallingNoisePair(LevelsPair):
         tolerance = arb(2) ** (_LEFT_BITS - ctx.prec)
         with ctx.workprec(ctx.prec + 2 * self.dimension.bit_length() + _SPARE_BITS):
             found = Share(self, shift, of_levels=of_levels).value(tolerance)
-            value: arb = found / noise(self.density, self.dimension, ctx.prec).total
+            value: arb = found / _total(self.density, self.dimension, ctx.prec)
             return value
 
     def excess(self, epsilon: ExactReal) -> arb:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from flint import arb
@@ -17,6 +16,7 @@ from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer, Maybe, OneOf, Positive, Rational, Rationals, Read
 from accountant.density.radii import require_falling
+from accountant.density.radius import draw, is_integrable
 from accountant.density.text import formula, with_parameters
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian
@@ -24,7 +24,7 @@ from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal, Number
 from accountant.numbers.interval import ball
 from accountant.pairs.ball_noise import BallNoisePair
-from accountant.pairs.falling_noise import FallingNoisePair, draw, is_integrable, mean_power
+from accountant.pairs.falling_noise import FallingNoisePair, mean_power
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.pairs.radial_noise import RadialNoisePair
 from accountant.pairs.round_noise import RoundNoisePair
@@ -133,15 +133,13 @@ class KNorm(SymmetricDensity):
     @property
     def only_alone(self) -> str:
         """Of other powers and densities: integrals at every loss of a grid take minutes."""
-        if self.density:
+        if self.density and self.dimension > 1:
             return (
-                ""
-                if self.dimension == 1
-                else (
-                    "Its density is known of one release: a law of its loss is an integral at every "
-                    "point. Ask for it alone, or for power=1 instead of a density."
-                )
+                "Its density is known of one release: a law of its loss is an integral at every "
+                "point. Ask for it alone, or for power=1 instead of a density."
             )
+        if self.density:
+            return ""
         if self.power == 1 or self._is_gaussian:
             return ""
         return (
@@ -200,9 +198,9 @@ class KNorm(SymmetricDensity):
     def _drawn(self, size: int, rng: np.random.Generator) -> Array:
         """Draw a radius, and the direction of a point that is uniform in the ball."""
         shape = (size, self.dimension)
-        at = {"l1": rng.laplace, "l2": rng.normal, "linf": partial(rng.uniform, -1, 1)}[self.norm](
-            size=shape
-        )
+        at = rng.uniform(-1, 1, shape)
+        if self.norm != "linf":
+            at = rng.laplace(size=shape) if self.norm == "l1" else rng.normal(size=shape)
         order = {"l1": 1, "l2": 2, "linf": np.inf}[self.norm]
         radius = float(self.scale) * draw(self.density, self.dimension, size, rng)[:, None]
         drawn: Array = at * (radius / np.linalg.norm(at, ord=order, axis=1, keepdims=True))

@@ -22,8 +22,17 @@ from flint import acb, arb
 from accountant.numbers.precision import ctx
 from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
 from verify.checker.declared.radial import radial_tails
-from verify.checker.notation import Argument, Noise, integer, name_of, positive, rational
-from verify.checker.reals import INFINITE, Real, ball, sqrt
+from verify.checker.notation import (
+    Argument,
+    Noise,
+    each,
+    integer,
+    name_of,
+    optional,
+    positive,
+    rational,
+)
+from verify.checker.reals import INFINITE, Real, UnknownError, ball, sqrt
 
 _BITS, _PRECISION = 80, 256
 """Of an integral, and of its integrand, which loses digits where x is large."""
@@ -31,6 +40,12 @@ _SQUARE = 2
 """The power of Gaussian noise."""
 _MOST_DIMENSIONS = 300
 """Terms of the sum: of more the general integral is quicker."""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a formula in r")
+    return value
 
 
 def _pair(noise: Noise) -> Pair:
@@ -42,6 +57,8 @@ def _pair(noise: Noise) -> Pair:
     falls with their distance.
     """
     t, power = noise["sensitivity"] / noise["scale"], noise["power"]
+    if noise["density"]:
+        raise UnknownError("noise of a density of its norm that is written as a formula")
     if power < 1:
         raise ValueError("a power of at least 1")
     is_round = noise["norm"] == "l2" and noise["dimension"] > 1
@@ -93,6 +110,8 @@ def _tails(norm: str) -> Callable[[Pair, Any], tuple[Any, Any]]:
 
 def _variance(noise: Noise) -> Any:
     """Return b² E R² times that of a coordinate of a uniform point of K, R^p of Gamma(d/p + 1)."""
+    if noise["density"]:
+        raise UnknownError("the variance of a density of a norm that is written as a formula")
     d, b = noise["dimension"], noise["scale"]
     inside = {"l1": Fraction(2) / ((d + 1) * (d + 2)), "l2": 1 / (d + 2), "linf": Fraction(1, 3)}
     if noise["power"] == 1:
@@ -110,6 +129,8 @@ K_NORM = DeclaredLaw(
         "norm": Argument(name_of(("l1", "l2", "linf")), "l2"),
         "sensitivity": Argument(positive, Fraction(1)),
         "power": Argument(rational, Fraction(1)),
+        "density": Argument(_text, ""),
+        "parameters": Argument(optional(each(rational)), None),
     },
     name="ball-noise",
     parameters=("distance", "dimension"),

@@ -1,0 +1,251 @@
+"""Noise of any density that falls with a norm: known laws, sums over grids, volumes, and draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb
+
+import dpassay
+from accountant.errors import InvalidInputError, NotApplicableError
+from accountant.mechanisms import AdditiveNoise, Composed, Gaussian, KNorm
+from accountant.numbers.exact import exact
+from accountant.pairs.falling_noise import FallingNoisePair
+from accountant.questions import accuracy, profile, utility
+
+FALSE_ALARM = 1e-6
+ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
+NARROW = Fraction(1, 10**12)
+
+Level = Callable[[Any], Any]
+
+
+def _student(d: int) -> str:
+    return f"(1 + r**2/3)**(-{d + 3}/2)"
+
+
+@pytest.mark.parametrize("d", [2, 10, 1000, 10**6])
+@pytest.mark.parametrize("epsilon", ["-1/2", "1/2", "9/2"])
+def test_squares_in_l2_are_gaussian(d: int, epsilon: str) -> None:
+    """At ε = 1/2 and distance 1 the spheres touch where the noise is none."""
+    ours = profile.delta(KNorm(1, d, density="exp(-r**2/2)"), epsilon)
+    assert ours.overlaps(profile.delta(Gaussian(1), epsilon))
+    assert ours.relative_width is not None
+    assert ours.relative_width <= NARROW
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("d", "power"), [(3, "1"), (3, "3/2"), (50, "3")])
+def test_powers_are_known_laws(norm: str, d: int, power: str) -> None:
+    """By other integrals, of closed roots over exponents."""
+    for epsilon in ("0", "1/3"):
+        ours = profile.delta(KNorm(2, d, norm, density=f"exp(-r**({power}))"), epsilon)
+        assert ours.overlaps(profile.delta(KNorm(2, d, norm, power=power), epsilon))
+        assert ours.relative_width is not None
+        assert ours.relative_width <= NARROW
+
+
+def test_one_dimension_is_noise_of_that_density() -> None:
+    ours, known = KNorm(2, 1, "l1", density="exp(-r - r**2)"), AdditiveNoise("exp(-r - x**2)", 2)
+    assert profile.delta(ours, "1/2") == profile.delta(known, "1/2")
+    two = Composed(ours, 2), Composed(known, 2)
+    assert profile.delta(two[0], "1/2") == profile.delta(two[1], "1/2")
+
+
+LEVELS: list[tuple[str, Level]] = [
+    ("exp(-r - r**2)", lambda r: r + r * r),
+    (_student(2), lambda r: 2.5 * np.log1p(r * r / 3)),
+    ("exp(-max(r, 2*r - 1))", lambda r: np.maximum(r, 2 * r - 1)),
+    ("exp(-r)/(1 + r)", lambda r: r + np.log1p(r)),
+    ("exp(-r) if r < 1 else exp(-2*r)", lambda r: np.where(r < 1, r, 2 * r)),
+]  # fmt: skip
+
+
+def by_plane(level: Level, norm: str, t: float, epsilon: float, reach: float) -> float:
+    """Return ∫ (p − e^ε q)⁺ over the plane at the middles of cells that grow outward."""
+    steps = np.linspace(-1, 1, 1601)
+    edges = np.sinh(steps * np.arcsinh(reach)) + t / 2
+    middle, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    x, y = middle[:, None], (middle - t / 2)[None, :]
+    shift = t if norm == "linf" else 0.0
+
+    def density(x: Any, y: Any) -> Any:
+        a, b = abs(x), abs(y)
+        r = {"l1": a + b, "l2": np.hypot(a, b), "linf": np.maximum(a, b)}[norm]
+        return np.exp(-level(r))
+
+    area = width[:, None] * width[None, :]
+    q = density(x, y)
+    excess = np.maximum(density(x - t, y - shift) - math.exp(epsilon) * q, 0)
+    return float((area * excess).sum() / (area * q).sum())
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("density", "level"), LEVELS)
+def test_delta_is_an_integral_over_the_plane(density: str, level: Level, norm: str) -> None:
+    """The rule of midpoints errs by 2e-5 of the whole mass where the excess has kinks or jumps."""
+    noise = KNorm(1, 2, norm, density=density)
+    for epsilon in ("0", "1/3"):
+        found = profile.delta(noise, epsilon)
+        reach = 1e3 if "/3)" in density else 40
+        known = by_plane(level, norm, 1, float(Fraction(epsilon)), reach)
+        assert float(found) == pytest.approx(known, abs=1e-3 if "if" in density else 2e-4)
+        assert found.relative_width is not None
+        assert found.relative_width <= NARROW
+
+
+def by_radius(level: Level, d: int, epsilon: float, ends: tuple[float, float]) -> float:
+    """Return E_P max(0, 1 − e^{ε−L}) over the radius and the angle: no cap, no level set."""
+    t = 1.0
+    edges = np.linspace(math.log(ends[0]), math.log(ends[1]), 20_001)
+    r = np.exp((edges[1:] + edges[:-1]) / 2)[:, None]
+    log = d * np.log(r) - level(r)
+    weights = np.exp(log - log.max())
+    nodes, sizes = np.polynomial.legendre.leggauss(400)
+    angle = np.pi / 2 * (nodes + 1)
+    shares = sizes * np.sin(angle) ** (d - 2)
+    far = np.sqrt(r * r + t * t + 2 * r * t * np.cos(angle))
+    excess = np.maximum(0, -np.expm1(epsilon - (level(far) - level(r)))) @ (shares / shares.sum())
+    return float((weights[:, 0] * excess).sum() / weights.sum())
+
+
+@pytest.mark.parametrize(
+    ("d", "density", "level", "ends"),
+    [
+        (3, "exp(-r - r**2)", lambda r: r + r * r, (1e-6, 12)),
+        (10, "exp(-r - r**2)", lambda r: r + r * r, (1e-3, 12)),
+        (10, _student(10), lambda r: 6.5 * np.log1p(r * r / 3), (1e-3, 1e5)),
+        (60, "exp(-r**2/(1 + r))", lambda r: r * r / (1 + r), (5, 200)),
+    ],
+)
+def test_delta_is_a_mean_over_radii_and_angles(
+    d: int, density: str, level: Level, ends: tuple[float, float]
+) -> None:
+    noise = KNorm(1, d, density=density)
+    for epsilon in ("0", "1/2"):
+        found = profile.delta(noise, epsilon)
+        known = by_radius(level, d, float(Fraction(epsilon)), ends)
+        assert float(found) == pytest.approx(known, rel=2e-4, abs=1e-9)
+        assert found.relative_width is not None
+        assert found.relative_width <= NARROW
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_a_uniform_ball_leaves_volumes(norm: str) -> None:
+    """Two balls of radius 1 in space have in common (4 + t)(2 − t)²/16, two cubes (1 − t/2)³."""
+    noise, t = KNorm(1, 3, norm, "1/2", density="1 if r < 1 else 0"), Fraction(1, 2)
+    common = (4 + t) * (2 - t) ** 2 / 16 if norm == "l2" else (1 - t / 2) ** 3
+    for epsilon in (0, 3):
+        found = profile.delta(noise, epsilon)
+        assert found.lower <= 1 - common <= found.upper
+        assert found.relative_width is not None
+        assert found.relative_width <= NARROW
+    assert dpassay.epsilon(noise, 0).lower.is_infinite()
+    pair = FallingNoisePair("1 if r < 1 else 0", exact(t), 3, norm)
+    assert pair.infinity_mass().contains(arb((1 - common).numerator) / (1 - common).denominator)
+
+
+def test_steps_are_sums_of_volumes() -> None:
+    """Levels of the steps 1 and 1/4: cubes of sides 2 and 4, moved by 1/2, at ε = 1."""
+    noise = KNorm(1, 2, "linf", "1/2", density="1 if r < 1 else 1/4 if r < 2 else 0")
+    # up to y = 1/4 P's square is that of side 4, from there to 1 that of side 2; Q's is that of
+    # side 4 where ey > ... : {q ≥ y/e} holds side 4 for y ≤ e/4, and side 2 up to 1 (not beyond)
+    e = math.e
+    lost4, lost2 = 16 - 3.5**2, 4 - 1.5**2
+    known = (lost4 / 4 + (e / 4 - 1 / 4) * 0 + (1 - e / 4) * lost2) / (4 + 12 / 4)
+    assert float(profile.delta(noise, 1)) == pytest.approx(known, rel=1e-12)
+
+
+@pytest.mark.parametrize("density", ["exp(-r - r**2)", _student(3), "max(1 - r/4, 0)**2"])
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_tails_are_the_derivative(density: str, norm: str) -> None:
+    pair, step = FallingNoisePair(density, exact("1/2"), 3, norm), Fraction(1, 10**6)
+    found, e = pair.tails(exact("1/5")), exact("1/5")
+    assert (found.p_above - e.ball().exp() * found.q_above).overlaps(pair.hockey_stick(e))
+    low, high = (float(pair.hockey_stick(exact(Fraction(1, 5) + way * step))) for way in (-1, 1))
+    slope = (low - high) / float(2 * step)
+    assert math.exp(0.2) * float(found.q_above) == pytest.approx(slope, rel=1e-5)
+
+
+def test_the_largest_loss_is_where_the_slope_tends_to() -> None:
+    noise = KNorm(2, 5, density="exp(-sqrt(1 + r**2))")
+    assert dpassay.epsilon(noise, 0).upper == Decimal("0.5")
+    assert profile.delta(noise, "1/2").upper == 0
+    assert dpassay.epsilon(KNorm(2, 5, density="exp(-r - r**2)"), 0).lower.is_infinite()
+    student = dpassay.epsilon(KNorm(1, 5, density=_student(5)), 0)
+    r = np.linspace(0, 20, 2_000_001)  # the largest ln g(r) − ln g(r + 1)
+    most = float(np.max(4 * (np.log1p((r + 1) ** 2 / 3) - np.log1p(r**2 / 3))))
+    assert float(student.upper) == pytest.approx(most, rel=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_draws_have_the_moments_and_no_shift_shows_more(norm: str) -> None:
+    rng, size, order = np.random.default_rng(7), 100_000, ORDERS[norm]
+    noise = KNorm(2, 3, norm, density="exp(-r - r**2)")
+    drawn = noise.sample(size, rng=rng)
+    (variance,) = utility.variance(noise)
+    deviation = math.sqrt(float(np.mean(drawn[:, 0] ** 4)) / size)
+    assert abs(np.mean(drawn[:, 0] ** 2) - float(variance.lower)) < 6 * deviation  # standard errors
+    absolute = float(accuracy.mean_absolute_error(noise).lower)
+    assert abs(np.mean(np.abs(drawn)) - absolute) < 6 * math.sqrt(float(variance.upper) / size)
+    true = float(profile.delta(noise, "1/4").upper)
+    shifts = [noise.worst_shift(), *rng.normal(size=(5, 3))]
+    slack = np.sqrt(np.log(2 * len(shifts) / FALSE_ALARM) / (2 * size))  # Hoeffding, of [0, 1]
+    for index, shift in enumerate(shifts):
+        moved = shift / max(1.0, float(np.linalg.norm(shift, ord=order)))
+        far, near = (np.linalg.norm(x, ord=order, axis=1) / 2 for x in (drawn + moved, drawn))
+        found = float(np.mean(np.maximum(0, 1 - np.exp(0.25 - (far + far**2 - near - near**2)))))
+        assert found <= true + slack
+        assert index or found >= true - slack
+
+
+def test_draws_of_a_million_coordinates() -> None:
+    drawn = KNorm(1, 10**6, density="exp(-r**2/2)").sample(2, rng=np.random.default_rng(3))
+    assert drawn.shape == (2, 10**6)
+    assert np.std(drawn) == pytest.approx(1, rel=5e-3)
+
+
+def test_moments_are_known_or_infinite() -> None:
+    (variance,) = utility.variance(KNorm(3, 7, density="exp(-r**2/2)"))
+    assert variance.lower <= 9 <= variance.upper
+    assert variance.upper - variance.lower < Decimal("1e-12")
+    (heavy,) = utility.variance(KNorm(1, 3, density="(1 + r**2)**-2"))
+    assert heavy.lower.is_infinite()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"density": "exp(-r)*r"}, "fall with r"),
+        ({"density": "exp(r)"}, "integrable"),
+        ({"density": "1/(1 + r**2)"}, "integrable in 3 dimensions"),
+        ({"density": "1/r**4"}, "bounded"),
+        ({"density": "1 - r if r < 2 else 0"}, "negative"),
+        ({"density": "exp(-r"}, "formula in x"),
+        ({"density": "open('f')"}, "'open'"),
+        ({"density": "exp(-(x - 1)**2)"}, "norm of the noise"),
+        ({"density": "exp(-r)", "power": 2}, "power"),
+        ({"density": "exp(-r)", "norm": "l3"}, "norm"),
+        ({"density": "exp(-r)", "sensitivity": "sqrt(2)"}, "rational"),
+        ({"density": "exp(-a*r)", "parameters": [1, 2]}, "'b'"),
+        ({"parameters": [1]}, "density"),
+    ],
+)
+def test_what_is_no_such_density_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        KNorm(1, 3, **arguments)
+
+
+def test_parameters_are_written_in_and_one_release_is_alone() -> None:
+    noise = KNorm(1, 3, density="exp(-r**a - b*r)", parameters=["3/2", 2])
+    assert repr(noise) == "KNorm(scale=1, dimension=3, density='exp(-r**(3/2) - (2)*r)')"
+    with pytest.raises(NotApplicableError, match="alone"):
+        Composed(noise, 2)
+    with pytest.raises(NotApplicableError, match="depend"):
+        KNorm(1, 3, "l1", density="exp(-r)").release([1.0, 2.0, 3.0])

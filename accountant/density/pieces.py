@@ -273,7 +273,7 @@ def second_rise(found: Pieces) -> float | None:
             if fallen and not step <= 0:
                 return float(part.low.low)
             fallen = fallen or not step >= 0
-        if part.is_zero:
+        if part.slope == ZERO:  # it neither rises nor falls
             continue
         turning, falling = False, False
         for low, _, label in _slopes(part, found):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -286,11 +287,20 @@ def require_falling(text: str) -> None:
         raise InvalidInputError(
             f"Expected density={text!r} to be a formula in r, the norm of the noise, r ≥ 0."
         )
-    if (place := second_rise(found.pieces)) is not None:
+    if (place := second_rise(found.pieces)) is not None and not _falls_evenly(text):
         raise InvalidInputError(
             f"density is not proved to fall with r: look at r = {abs(place):.6g}. What is known "
             "of noise around a norm is that of densities that never rise."
         )
+
+
+def _falls_evenly(text: str) -> bool:
+    """Whether x may stand for r, smoothly at 0, and the density has one mode then."""
+    try:
+        even = law(re.sub(r"\br\b", "x", text), "density")
+    except InvalidInputError:
+        return False
+    return even.is_symmetric and second_rise(even.pieces) is None
 
 
 def stretches(found: Radii) -> Iterator[Stretch]:

@@ -52,7 +52,10 @@ class Radius:
         """Find about where g r^d is largest, how far it reaches, and its logarithm."""
         d, best = self._d, None
         for part in self.radii.parts:
-            for r, v in zip(*part.table, strict=True):
+            places = list(zip(*part.table, strict=True))
+            if part.high is not None and part.top.is_finite():
+                places.append((float(part.high.lower()), float(part.top.mid())))
+            for r, v in places:
                 if r > 0 and (best is None or d * float(arb(r).log()) - v > best[0]):
                     best = d * float(arb(r).log()) - v, arb(r), part
         assert best is not None

@@ -52,6 +52,7 @@ from accountant.density.radius import Radius, is_integrable, radius
 from accountant.errors import UndecidedError
 from accountant.geometry.caps import cap
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import START_PRECISION
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.own_density import OwnDensityPair
@@ -363,7 +364,7 @@ def mean_power(text: str, dimension: int, n: int) -> arb:
     """Return E r^n, ∞ where a tail is too heavy: r^n is as n more dimensions."""
     if not is_integrable(text, dimension + n):
         return arb.pos_inf()
-    with ctx.workprec(ctx.prec + 2 * dimension.bit_length() + _SPARE_BITS):
+    with ctx.workprec(max(ctx.prec, START_PRECISION) + 2 * dimension.bit_length() + _SPARE_BITS):
         dimensions = dimension + n, dimension
         more, usual = (_total(text, d, ctx.prec) for d in dimensions)
         far, near = (radius(text, d, ctx.prec).top for d in dimensions)
@@ -383,8 +384,9 @@ class FallingNoisePair(LevelsPair):
     norm: str
 
     def _share(self, shift: arb, *, of_levels: bool) -> arb:
-        tolerance = arb(2) ** (_LEFT_BITS - ctx.prec)
-        with ctx.workprec(ctx.prec + 2 * self.dimension.bit_length() + _SPARE_BITS):
+        bits = max(ctx.prec, START_PRECISION)
+        tolerance = arb(2) ** (_LEFT_BITS - bits)
+        with ctx.workprec(bits + 2 * self.dimension.bit_length() + _SPARE_BITS):
             found = Share(self, shift, of_levels=of_levels).value(tolerance)
             value: arb = found / _total(self.density, self.dimension, ctx.prec)
             return value

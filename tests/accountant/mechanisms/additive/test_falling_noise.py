@@ -30,6 +30,7 @@ def _student(d: int) -> str:
     return f"(1 + r**2/3)**(-{d + 3}/2)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 10, 1000, 10**6])
 @pytest.mark.parametrize("epsilon", ["-1/2", "1/2", "9/2"])
 def test_squares_in_l2_are_gaussian(d: int, epsilon: str) -> None:
@@ -40,6 +41,7 @@ def test_squares_in_l2_are_gaussian(d: int, epsilon: str) -> None:
     assert ours.relative_width <= NARROW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize(("d", "power"), [(3, "1"), (3, "3/2"), (50, "3")])
 def test_powers_are_known_laws(norm: str, d: int, power: str) -> None:
@@ -49,6 +51,16 @@ def test_powers_are_known_laws(norm: str, d: int, power: str) -> None:
         assert ours.overlaps(profile.delta(KNorm(2, d, norm, power=power), epsilon))
         assert ours.relative_width is not None
         assert ours.relative_width <= NARROW
+
+
+@pytest.mark.parametrize("d", [3, 10**6])
+def test_known_laws(d: int) -> None:
+    ours = profile.delta(KNorm(1, d, density="exp(-r**2/2)"), "1/2")
+    assert ours.overlaps(profile.delta(Gaussian(1), "1/2"))
+    ours = profile.delta(KNorm(2, d, "linf", density="exp(-r**(3/2))"), "1/3")
+    assert ours.overlaps(profile.delta(KNorm(2, d, "linf", power="3/2"), "1/3"))
+    assert ours.relative_width is not None
+    assert ours.relative_width <= NARROW
 
 
 def test_one_dimension_is_noise_of_that_density() -> None:
@@ -86,16 +98,17 @@ def by_plane(level: Level, norm: str, t: float, epsilon: float, reach: float) ->
     return float((area * excess).sum() / (area * q).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize(("density", "level"), LEVELS)
 def test_delta_is_an_integral_over_the_plane(density: str, level: Level, norm: str) -> None:
-    """The rule of midpoints errs by 2e-5 of the whole mass where the excess has kinks or jumps."""
+    """The rule of midpoints errs by less than 2e-4 at kinks, and 5e-3 at jumps."""
     noise = KNorm(1, 2, norm, density=density)
     for epsilon in ("0", "1/3"):
         found = profile.delta(noise, epsilon)
         reach = 1e3 if "/3)" in density else 40
         known = by_plane(level, norm, 1, float(Fraction(epsilon)), reach)
-        assert float(found) == pytest.approx(known, abs=1e-3 if "if" in density else 2e-4)
+        assert float(found) == pytest.approx(known, abs=5e-3 if "if" in density else 2e-4)
         assert found.relative_width is not None
         assert found.relative_width <= NARROW
 
@@ -115,13 +128,14 @@ def by_radius(level: Level, d: int, epsilon: float, ends: tuple[float, float]) -
     return float((weights[:, 0] * excess).sum() / weights.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("d", "density", "level", "ends"),
     [
         (3, "exp(-r - r**2)", lambda r: r + r * r, (1e-6, 12)),
         (10, "exp(-r - r**2)", lambda r: r + r * r, (1e-3, 12)),
         (10, _student(10), lambda r: 6.5 * np.log1p(r * r / 3), (1e-3, 1e5)),
-        (60, "exp(-r**2/(1 + r))", lambda r: r * r / (1 + r), (5, 200)),
+        (60, "exp(-r - r**2/(1 + r))", lambda r: r + r * r / (1 + r), (5, 200)),
     ],
 )
 def test_delta_is_a_mean_over_radii_and_angles(
@@ -154,14 +168,14 @@ def test_a_uniform_ball_leaves_volumes(norm: str) -> None:
 def test_steps_are_sums_of_volumes() -> None:
     """Levels of the steps 1 and 1/4: cubes of sides 2 and 4, moved by 1/2, at ε = 1."""
     noise = KNorm(1, 2, "linf", "1/2", density="1 if r < 1 else 1/4 if r < 2 else 0")
-    # up to y = 1/4 P's square is that of side 4, from there to 1 that of side 2; Q's is that of
-    # side 4 where ey > ... : {q ≥ y/e} holds side 4 for y ≤ e/4, and side 2 up to 1 (not beyond)
+    # P has 4 × 4 up to y = 1/4, then 2 × 2 up to 1; eQ has 4 × 4 up to e/4, then 2 × 2 up to e
     e = math.e
     lost4, lost2 = 16 - 3.5**2, 4 - 1.5**2
-    known = (lost4 / 4 + (e / 4 - 1 / 4) * 0 + (1 - e / 4) * lost2) / (4 + 12 / 4)
+    known = (lost4 / 4 + (1 - e / 4) * lost2) / (4 + 12 / 4)
     assert float(profile.delta(noise, 1)) == pytest.approx(known, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", ["exp(-r - r**2)", _student(3), "max(1 - r/4, 0)**2"])
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_tails_are_the_derivative(density: str, norm: str) -> None:
@@ -174,7 +188,7 @@ def test_tails_are_the_derivative(density: str, norm: str) -> None:
 
 
 def test_the_largest_loss_is_where_the_slope_tends_to() -> None:
-    noise = KNorm(2, 5, density="exp(-sqrt(1 + r**2))")
+    noise = KNorm(2, 5, density="1/cosh(r)")
     assert dpassay.epsilon(noise, 0).upper == Decimal("0.5")
     assert profile.delta(noise, "1/2").upper == 0
     assert dpassay.epsilon(KNorm(2, 5, density="exp(-r - r**2)"), 0).lower.is_infinite()
@@ -184,6 +198,7 @@ def test_the_largest_loss_is_where_the_slope_tends_to() -> None:
     assert float(student.upper) == pytest.approx(most, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_draws_have_the_moments_and_no_shift_shows_more(norm: str) -> None:
     rng, size, order = np.random.default_rng(7), 100_000, ORDERS[norm]

@@ -327,3 +327,10 @@ def test_a_renyi_divergence_is_that_of_the_accountant() -> None:
     text = _noise(ONE_MODE[10])
     found = _checked(Relation(id="c", claim=f"renyi({text}, 3/2) <= 1"))
     assert (found.problems, found.taken_as_given) == ([], [])
+
+
+def test_noise_of_a_formula_of_the_norm_is_conditional() -> None:
+    text = "KNorm(scale=1, dimension=3, norm='linf', density='exp(-r - r**2)')"
+    found = _checked(ApproximateDP(id="c", mechanism=text, epsilon="1/2", delta="4/5"))
+    assert found.problems == []
+    assert any("density of its norm" in line for line in found.taken_as_given)

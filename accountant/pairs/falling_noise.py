@@ -73,6 +73,8 @@ _MUCH = 1 << 10
 """Times the tolerance that the rest may be before an integral is tried."""
 _PLACES = 8
 """Stretches of a jump that are looked at for where S begins or ends."""
+_DEEPEST = 100
+"""Halvings of a stretch until one ball is proved to lie in the other."""
 _BISECTIONS = 4096
 """Most steps of a search: places near 0 take as many as they have bits."""
 
@@ -209,6 +211,13 @@ class Share:
         if kinds[0] == kinds[1] and kinds[0] is not None:
             yield Panel(stretch, a, b, kinds[0])
             return
+        if kinds[0] is None:
+            near = (a + (b - a) * arb(2) ** (_SPARE_BITS - ctx.prec // 2)).mid()
+            sure = a < near < b and self._kind(stretch, near) is not None
+            yield Panel(stretch, a, near if sure else b, None)
+            if sure:
+                yield from self._split(stretch, near, b)
+            return
         low, high = a, b
         last = kinds[0]
         for _ in range(_BISECTIONS):
@@ -257,6 +266,8 @@ class Share:
         if kind is None:
             return arb(0).union(self._most(stretch, low, high))
         target, state = kind
+        if state == INSIDE and isinstance(target, int):
+            return arb(0).union(self._unsure(stretch, low, high, target, _DEEPEST))
         if state == INSIDE or (state == APART and not self._of_levels):
             return arb(0)
         if stretch.part is None and not isinstance(target, int):
@@ -265,6 +276,19 @@ class Share:
             levels = self._noise.levels(stretch, low, high)
             return levels * self._share(r, o, o - r, state, False).real
         return integral(self._integrand(panel), low, high, beside, tolerance)
+
+    def _unsure(self, stretch: Stretch, low: arb, high: arb, target: int, deep: int) -> arb:
+        """Return a bound of the integral where one ball is not proved to lie in the other."""
+        moved = stretch.other(acb(low.union(high)), self._shift, target, False)
+        if moved is not None and abs(moved[2].real) >= self._t:
+            return arb(0)
+        middle = ((low + high) / 2).mid()
+        inside = self._kind(stretch, middle) == (target, INSIDE)
+        if not deep or not inside or not low < middle < high:
+            return self._most(stretch, low, high)
+        return self._unsure(stretch, low, middle, target, deep - 1) + self._unsure(
+            stretch, middle, high, target, deep - 1
+        )
 
     def _most(self, stretch: Stretch, low: arb, high: arb) -> arb:
         """Return an upper bound of the integral, where nothing else is known."""

@@ -212,11 +212,11 @@ class Share:
             yield Panel(stretch, a, b, kinds[0])
             return
         if kinds[0] is None:
-            near = (a + (b - a) * arb(2) ** (_SPARE_BITS - ctx.prec // 2)).mid()
-            sure = a < near < b and self._kind(stretch, near) is not None
-            yield Panel(stretch, a, near if sure else b, None)
+            inner = (a + (b - a) * arb(2) ** (_SPARE_BITS - ctx.prec // 2)).mid()
+            sure = a < inner < b and self._kind(stretch, inner) is not None
+            yield Panel(stretch, a, inner if sure else b, None)
             if sure:
-                yield from self._split(stretch, near, b)
+                yield from self._split(stretch, inner, b)
             return
         low, high = a, b
         last = kinds[0]

@@ -54,6 +54,7 @@ from flint import arb
 
 from accountant.composition.exact.laplace_product import of_distances
 from accountant.core.pair import MirroredPair, Tails
+from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, ball, enclose
 from accountant.numbers.precision import ctx
@@ -341,6 +342,7 @@ class AboveThresholdPair(MirroredPair):
         if epsilon.sign < 0:  # H(−ε) = 1 − e^{−ε} + e^{−ε} H(ε)
             known = (known + e.expm1()) * (-e).exp()
         size = abs(float(epsilon))
+        ledger.note("streams")
         found = arb(most_of_streams(search, self.steps, size, max(0.0, float(known))))
         return found if epsilon.sign >= 0 else e.exp() * found - e.expm1()
 

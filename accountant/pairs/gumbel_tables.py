@@ -42,6 +42,7 @@ _LEAST = 1e-9
 _CELLS = 24
 """Cells of a pair below."""
 _BITS = 128
+"""Of the balls that find by how much the masses are too small."""
 
 Table: TypeAlias = tuple[Fraction, tuple[Fraction, ...], Fraction]
 """s, P_1, …, P_N, and m."""

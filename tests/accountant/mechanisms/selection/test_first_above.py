@@ -21,7 +21,7 @@ from tests.verify.forge import sealed
 from verify.certificate import certify
 from verify.checker import Outcome, check
 from verify.claims import ApproximateDP
-from verify.verdict import Verdict
+from verify.verdict import Rigour, Verdict
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 FAR = 30
@@ -161,7 +161,7 @@ def test_forged_certificates_of_short_streams_are_invalid() -> None:
 
 def test_a_bound_by_a_search_in_floats_is_conditional_and_no_event_exceeds_it() -> None:
     found, certificate = certify(claim("2, 4, steps=2", "1/5", "0.046035"))
-    assert found.verdict is Verdict.HOLDS
+    assert (found.verdict, found.rigour) == (Verdict.HOLDS, Rigour.BOUNDED)
     assert certificate is not None
     assert check(certificate).outcome is Outcome.CONDITIONAL
     forged = json.loads(json.dumps(certificate).replace("0.046035", "0.001"))

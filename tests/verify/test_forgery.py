@@ -337,7 +337,7 @@ def test_an_index_means_what_is_written() -> None:
 
 MAXIMUM = "ReportNoisyMax(noise='Gaussian', scale=4, candidates=3)"
 DENSITY = "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)"
-RADIAL = {"law": "radial-noise", "radius": "1"}
+RADIAL = {"law": "falling-noise", "radius": "1"}
 
 
 def _farther(law: Data) -> Data:

@@ -20,7 +20,7 @@ from accountant.mechanisms import (
     PoissonSubsampled,
 )
 from accountant.notation import parse
-from accountant.questions.profile import applicable, pairs_of
+from accountant.questions.methods import applicable, pairs_of
 from accountant.questions.tradeoff import beta, power
 from tests.near import narrow
 from tests.quick import quick

@@ -33,7 +33,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import exact
 from accountant.numbers.precision import ctx
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.questions import profile
+from accountant.questions import methods, profile
 from tests.quick import quick
 
 STAIRCASE = Staircase(epsilon=1, gamma="1/3")
@@ -56,7 +56,7 @@ def contains(lower: arb, upper: arb, value: arb) -> bool:
 
 @pytest.mark.parametrize(("mechanism", "epsilon", "width"), EXACT)
 def test_contains_the_exact_value(mechanism: Mechanism, epsilon: str, width: float) -> None:
-    (pair,) = profile.pairs_of(mechanism, "grid", None)
+    (pair,) = methods.pairs_of(mechanism, "grid", None)
     assert isinstance(pair, Product)
     lower, upper = bounds(pair, exact(epsilon), POINTS[0])
     true = profile.delta(mechanism, epsilon)
@@ -93,7 +93,7 @@ def test_composed_asks_the_grid_where_no_formula_is_known() -> None:
 def test_masses_at_infinity_stay_there() -> None:
     leaky = Tabulated(p=["1/2", "2/5", "1/10"], q=["3/5", "2/5", 0])
     whole = Composed(leaky, 3)
-    (pair,) = profile.pairs_of(whole, "grid", None)[:1]
+    (pair,) = methods.pairs_of(whole, "grid", None)[:1]
     assert isinstance(pair, Product)
     true = profile.delta(whole, "1/10", direction=Direction.REMOVE).ball()
     lower, upper = bounds(pair, exact("1/10"), POINTS[0])

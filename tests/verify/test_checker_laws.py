@@ -223,6 +223,24 @@ def test_skellam_noise_of_a_large_variance_is_nearly_normal() -> None:
 
 
 @pytest.mark.parametrize(
+    ("v", "s", "epsilon", "m"), [("9", 1, 5, 668), ("9", 3, 16, 934), ("1e-3", 1, 14, 602)]
+)
+def test_no_loss_of_skellam_noise_is_too_rare_to_refute(
+    v: str, s: int, epsilon: int, m: int
+) -> None:
+    """The event is far beyond the masses that are listed."""
+    noise = f"Skellam(variance='{v}', sensitivity={s})"
+    verdict, data = decided(f'kind = "pure-dp"\nmechanism = "{noise}"\nepsilon = {epsilon}')
+    assert (verdict, checker.check(data).problems) == ("REFUTED", [])
+    with mp.workdps(60):
+        p = mp.fsum(mp.besseli(k, v) * mp.exp(-mpf(v)) for k in range(m - s, m + 40))
+        loss = mp.log(mp.besseli(m - s, v) / mp.besseli(m, v))
+        assert loss > epsilon > mp.log(mp.besseli(m - 1 - s, v) / mp.besseli(m - 1, v))
+        low, high = (mpf(data["facts"][0]["p"][end]) for end in ("lower", "upper"))
+        assert low <= p <= high <= low * (1 + mpf(10) ** -30)
+
+
+@pytest.mark.parametrize(
     ("scale", "candidates", "epsilon", "delta", "conditional"),
     [
         ("6", 5, "1/3 - 10**-20", "1e-10", False),  # floats of ε and of the largest loss are equal

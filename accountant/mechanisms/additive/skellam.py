@@ -22,6 +22,10 @@ _LARGEST = 10**6
 """Variances: masses of more are too many to list, 13 standard deviations of them."""
 _GUARD = 64
 """Bits beyond the precision of a question: sums lose few."""
+_MOST_ADDED = 4096
+"""Masses beyond those listed that are added up one by one."""
+_FARTHEST = 1 << 40
+"""Outcomes beyond it are not looked at: no chance that anyone asks for is so small."""
 _MOST_BITS = 4096
 """Precision up to which a loss is told from ε."""
 
@@ -69,8 +73,13 @@ class Masses:
             return 1 - self.at_least(1 - k)
         if k < len(self.masses):
             return self.tails[k]
-        first, ratio = self.mass(k), self.mass(k + 1) / self.mass(k)
-        return first.union((first / (1 - ratio)).upper())
+        total, mass, after = arb(0), self.mass(k), self.mass(k + 1)
+        for further in range(k + 2, k + 2 + _MOST_ADDED):
+            total, rest = total + mass, (after / (1 - after / mass)).upper()
+            if rest < total * arb(2) ** -ctx.prec:
+                break
+            mass, after = after, self.mass(further)
+        return total + arb(0).union(rest)
 
 
 @lru_cache(maxsize=16)
@@ -114,22 +123,25 @@ class SkellamPair(MirroredPair, ProfileOnly):
     shift: int
 
     def _cut(self, epsilon: ExactReal) -> int | None:
-        """Return the least integer m with L(m) > ε ≥ 0; None where it is not listed.
+        """Return the least integer m with L(m) > ε ≥ 0; None where it is too far out.
 
         Raises UndecidedError where the precision does not tell a loss from ε.
         """
         start, last = self.shift // 2 + 1, len(_masses(self.variance).masses) - 1
         if epsilon.sign == 0:
             return start
-        if last < start or not self._above(last, epsilon):
-            return None
-        losses = _losses(self.variance, self.shift)
-        guess = min(start + bisect_right(losses, float(epsilon)), last)
-        low, high = start - 1, last  # L(low) ≤ 0 < ε
-        if guess > start and not self._above(guess - 1, epsilon):
-            low = guess - 1
-        if self._above(guess, epsilon):
-            high = guess
+        low, high = start - 1, max(start, last)  # L(low) ≤ 0 < ε
+        while not self._above(high, epsilon):
+            low, high = high, 2 * high
+            if high > _FARTHEST:
+                return None
+        if high <= last:
+            losses = _losses(self.variance, self.shift)
+            guess = min(start + bisect_right(losses, float(epsilon)), last)
+            if guess > start and not self._above(guess - 1, epsilon):
+                low = guess - 1
+            if self._above(guess, epsilon):
+                high = guess
         between = range(low + 1, high)
         return low + 1 + bisect_left(between, True, key=lambda z: self._above(z, epsilon))
 
@@ -163,7 +175,7 @@ class SkellamPair(MirroredPair, ProfileOnly):
         return +value
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses on both sides of m; those beyond the list where m is.
+        """Return the masses on both sides of m; those beyond the list where m is too far.
 
         Reflection exchanges {L > ε} under P with {L < −ε} under Q, where no loss is −ε.
         """

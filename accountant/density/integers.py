@@ -7,6 +7,9 @@ Beyond the last kink the formula is analytic. Where its fourth derivative is pro
 
 by Euler and Maclaurin: R = −∫ B(x) f⁗(x) dx/24 with B(x) = {x}²(1 − {x})² between 0 and 1/16.
 Elsewhere f falls, and Σ f(n) lies between ∫ f and ∫ f + f(a).
+
+What is known of the density holds of the masses: at an integer where two pieces meet one of them
+holds, so that no mass stands alone.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
 from accountant.density.balls import real
 from accountant.density.law import Law, goal, law_of
+from accountant.density.pieces import Piece
 from accountant.density.tail import Tail, TailError
 from accountant.density.text import read
 from accountant.density.tree import Node, at, derivative, num, rebuilt
@@ -48,6 +53,8 @@ class IntegerLaw:
         self.tree = tree
         found = law_of(tree, "mass")
         self._sides = {1: found, -1: found.mirrored}
+        for before, after in pairwise(found.pieces.parts):
+            self._require_joined(before, after)
         self._values: dict[tuple[int, int], arb] = {}
         self._sums: dict[tuple[int, int, int], arb] = {}
         ends = [self._starts(side) for side in (-1, 1)]
@@ -55,6 +62,18 @@ class IntegerLaw:
         """Between them, both included, masses are listed; beyond are tails."""
         if all(self.is_zero(z) for z in range(self.low, self.high + 1)) and self.is_finite:
             raise InvalidInputError("mass is 0 at every integer: it is no law.")
+
+    def _require_joined(self, before: Piece, after: Piece) -> None:
+        """Require of an integer between two pieces that one of them holds there."""
+        place = before.high
+        if place is None or not place.exact or place.low.denominator != 1:
+            return
+        z = int(place.low)
+        if self.node(z) not in [at(part.tree, num(z)) for part in (before, after)]:
+            raise InvalidInputError(
+                f"mass at x = {z} is that of neither side. Write it on an interval, as in "
+                f"'abs(x - {z}) < 0.5'."
+            )
 
     @property
     def law(self) -> Law:

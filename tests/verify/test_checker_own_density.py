@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from accountant.errors import InvalidInputError
 from accountant.mechanisms import AdditiveNoise
 from accountant.notation import parse
 from accountant.numbers.exact import exact
@@ -277,6 +278,39 @@ def test_masses_are_added_up(
         most = sum(max(0, f(side * (z - k)) - c * f(side * z)) for z in range(-200, 201)) / whole
         assert abs(float(value.mid()) - most) <= 1e-12 * most
         assert value.rad() <= value.mid() * 1e-30
+
+
+@pytest.mark.parametrize("epsilon", ["41/12000", "41/3500", "-1/100"])
+def test_a_tail_of_which_some_losses_are_above_epsilon_is_bounded(epsilon: str) -> None:
+    law, _ = pairs(mechanism("AdditiveNoise(mass='1/(1+x**2)', sensitivity=30)"))
+    z, c = np.arange(-1e5, 1e5, dtype=np.longdouble), np.exp(np.longdouble(Fraction(epsilon)))
+    above = 1 / (1 + (z - 30) ** 2) - c / (1 + z**2)
+    whole = np.longdouble(mpmath.nstr(mpmath.pi * mpmath.coth(mpmath.pi), 17))
+    true, rest = above[above > 0].sum() / whole, 1e-5 * max(0, 1 - c)
+    found = ball(hockey_stick(law, Fraction(epsilon)))
+    assert float(found.lower()) - 1e-15 <= true + rest
+    assert true <= float(found.upper()) + 1e-15
+    assert found.rad() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("honest", "forged", "epsilon", "delta"),
+    [
+        ("exp(-abs(x))", "exp(-abs(x)) if x < 5 or x > 5 else 100", "1", "1e-9"),
+        ("exp(-abs(x))", "exp(-abs(x)) if x < 5 or x > 5 else 0", "1", "1e-9"),
+        ("(abs(x)<=1)*1", "(abs(x)<=1)+(5<=x<=5)", "0", "17/50"),
+    ],
+)
+def test_no_mass_stands_alone(honest: str, forged: str, epsilon: str, delta: str) -> None:
+    """What a density has at one point is nothing, what masses have there is not."""
+    claim = ApproximateDP(
+        id="c", mechanism=f"AdditiveNoise(mass={honest!r})", epsilon=epsilon, delta=delta
+    )
+    text = json.dumps(certify(claim)[1])
+    assert checker.check(json.loads(text)).valid
+    assert not checker.check(sealed(json.loads(text.replace(honest, forged)))).valid
+    with pytest.raises(InvalidInputError, match="neither side"):
+        AdditiveNoise(mass=forged)
 
 
 @pytest.mark.parametrize(("mass", "sensitivity"), quick([case[:2] for case in MASSES], 2, 4, 6))

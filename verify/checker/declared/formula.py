@@ -66,6 +66,10 @@ class Piece:
         formula = replace(self.formula, {_X: _X + -by})
         return Piece(low, high, formula, self.joined)
 
+    def at(self, x: Fraction) -> Node:
+        """Return the formula at a point."""
+        return _without_zeros(replace(self.formula, {_X: Number(x)}))
+
 
 def mirrored(parts: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """Return the pieces of f(−x)."""
@@ -91,7 +95,7 @@ def _whole(text: str) -> Node:
         raise ValueError("a formula in x") from None
 
 
-def at_point(text: str, x: int) -> Node:
+def at_point(text: str, x: int | Fraction) -> Node:
     """Return the formula that holds at a point, without branches."""
     return _without_zeros(_settled(_whole(text), Number(Fraction(x))))
 

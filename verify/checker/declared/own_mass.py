@@ -3,7 +3,9 @@
 A shift z is the pair of k + Z and Z; of several modes every k up to the sensitivity is listed, to
 both sides. Finitely many masses are a list. Else masses are added up one by one, up to where f is
 known to fall: Σ f(n) from a on lies between ∫ f and ∫ f + f(a). Whether the loss exceeds ε there
-follows from −(ln f)′, of which it is k times a mean.
+follows from −(ln f)′, of which it is k times a mean. Where that is not known (p − cq)⁺, c = e^ε, is
+at most p − q + (1 − c)⁺q on the right, where p ≥ q, and (1 − c)⁺p on the left, where p ≤ q. At an
+integer where two pieces meet one of them holds: no mass stands alone.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, final
 
 from flint import acb, arb
@@ -43,6 +46,7 @@ def shifts(noise: Noise) -> list[Pair]:
     if noise["scale"] != 1 or distance not in range(1, _MOST_SHIFTS + 1):
         raise ValueError("masses of scale 1, and an integer sensitivity up to 1000")
     text, last = noise["mass"], int(distance)
+    _require_joined(text)
     listed = _listed(text)
     found: list[Pair] = []
     for k in [last] if line.one_mode(text) else range(1, last + 1):
@@ -54,6 +58,16 @@ def shifts(noise: Noise) -> list[Pair]:
             both = [*none, *listed], [*listed, *none]
             found += [{"law": "finite", "p": p, "q": q} for p, q in (both, both[::-1])]
     return found
+
+
+def _require_joined(text: str) -> None:
+    """Require of every integer where two pieces meet that one of them holds there."""
+    for before, after in pairwise(pieces(text)):
+        z = before.high
+        if z is not None and z.denominator == 1:
+            sides = [part.at(z) for part in (before, after)]
+            if at_point(text, z) not in sides:
+                raise UnknownError("a mass that stands alone")
 
 
 def _listed(text: str) -> list[Any] | None:
@@ -68,7 +82,7 @@ def _listed(text: str) -> list[Any] | None:
     found: list[Any] = [rational(node) for node in nodes]
     if None in found:
         found = [Real(_value(node, z)) for z, node in enumerate(nodes, low)]
-    if min(map(ball, found)) < 0:
+    if any(ball(mass) < 0 for mass in found):
         raise ValueError("masses below 0")
     whole = sum(found, start=Fraction(0))
     return [mass / whole for mass in found]
@@ -90,7 +104,7 @@ class _Law:
     def __init__(self, text: str, mirrored_: bool, least: int) -> None:
         self._text, self._way, self._known = text, -1 if mirrored_ else 1, dict[int, arb]()
         self.parts = mirrored(pieces(text)) if mirrored_ else pieces(text)
-        self.last = math.ceil(max(map(abs, line.cuts(self.parts)))) + least
+        self._least, self.last = least, math.ceil(max(map(abs, line.cuts(self.parts)))) + least
         with ctx.workprec(_BITS):
             while None in (found := [self._beyond(side) for side in (1, -1)]):
                 self.last *= 2
@@ -111,7 +125,7 @@ class _Law:
         tail, a = line.tails(self.parts)[0 if side > 0 else 1], Fraction(self.last + 1)
         if tail.formula == ZERO:
             return arb(0)
-        falls, first = line.falls(tail, a), self(side * int(a))
+        falls, first = line.falls(tail, a - self._least), self(side * int(a))
         rest = line.beyond(tail, a)
         if (
             falls
@@ -148,18 +162,20 @@ def _answers(text: str, k: int, mirrored_: bool, epsilon: Any) -> tuple[Real, Re
         if law.side(k, epsilon, None, None) < 0:
             return Real(none), Real(none), Real(none)
         right, left = law.beyond
+        near, rest = law.sum(n + 1 - k, n), (1 - c).max(none)
         found = [
-            (left, left + law.sum(-n, k - n - 1),
+            (left, left + law.sum(-n, k - n - 1), left * rest,
              law.side(k, epsilon, None, Fraction(k - n - 1))),
-            (right + law.sum(n + 1 - k, n), right, law.side(k, epsilon, Fraction(n + 1), None)),
+            (right + near, right, near + right * rest,
+             law.side(k, epsilon, Fraction(n + 1), None)),
         ]  # fmt: skip
         for z in range(k - n, n + 1):
             p, q = law(z - k), law(z)
             sign = 1 if p > c * q else -1 if p <= c * q else 0
-            found.append((p, q, sign or law.side(k, epsilon, z - _HALF, z + _HALF)))
+            found.append((p, q, p - c * q, sign or law.side(k, epsilon, z - _HALF, z + _HALF)))
         sums = [none, none, none]
-        for p, q, sign in found:
-            for i, value in enumerate((p, q, p - c * q)):
+        for p, q, most, sign in found:
+            for i, value in enumerate((p, q, p - c * q) if sign > 0 else (p, q, most)):
                 sums[i] += value if sign > 0 else none.union(value.max(none)) if not sign else none
     return tuple(Real(each / law.whole) for each in sums)  # type: ignore[return-value]  # of three
 

@@ -19,7 +19,7 @@ from verify import checker
 from verify.certificate import certify
 from verify.checker import Outcome
 from verify.checker.declared.radial import radial_tails
-from verify.checker.reals import ball
+from verify.checker.reals import UnknownError, ball
 from verify.claims import ApproximateDP, PureDP
 
 SHAPES = [
@@ -120,3 +120,9 @@ def test_no_pure_guarantee_of_a_higher_power_is_refuted() -> None:
     text = "KNorm(scale=2, dimension=3, norm='l1', power='3/2')"
     found = checked(PureDP(id="c", mechanism=text, epsilon="2"))
     assert (found.outcome, found.verdict) == (Outcome.VALID, "REFUTED")
+
+
+def test_spheres_that_meet_too_far_out_are_left_open() -> None:
+    """At ε = 2t they do from x^{1/p − 1} = p/2 on: x is nearly 2^1000."""
+    with pytest.raises(UnknownError, match="far out"):
+        radial_tails("l2", 3, Fraction(1001, 1000), Fraction(1), Fraction(2))

@@ -36,6 +36,8 @@ _BESIDE = arb(2) ** (-2 * _BITS)
 """Distance from there at which integrals begin."""
 _MOST_DIMENSIONS = 10_000
 """Survivals of Gamma laws with more degrees of freedom take a minute."""
+_FARTHEST = Fraction(2) ** 64
+"""Where spheres meet at most: nearly e^(−2^64) is left of the noise there."""
 _EVALUATIONS = 100_000
 """Of an integrand: some ten seconds."""
 _SIXTEENTH = arb("0.0625")
@@ -75,6 +77,8 @@ class _Spheres:
         high = Fraction(1)
         while not gap(high) <= 0:
             high *= 2
+            if high > _FARTHEST:
+                raise UnknownError("spheres that meet so far out")
         low, high = crossing(gap, Fraction(0), high, _PRECISION)
         return ball(low), ball(high) + _BESIDE
 

@@ -5,7 +5,7 @@
 | finite and discrete Laplace laws, whose sums are few | `exact.convolution`: the law of the sum |
 | the same on one lattice, or discrete Gaussian laws of a small parameter | `exact.circle` |
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete_gaussian_product` |
-| Laplace laws whose distances have rational ratios | `exact.laplace_product` |
+| Laplace laws whose distances have rational ratios | `exact.laplace_product`, `grid` for many |
 | random allocations, and Gaussian laws with them | `allocations`: one sum on a line |
 | Gaussian laws, samples of them, and one of the former | `fourier.engine` |
 | one of the former, or any single pair, and finite laws | `conditional`: a sum over these |
@@ -32,7 +32,7 @@ from typing import TypeVar, final
 from flint import arb
 
 from accountant.composition.allocations import together
-from accountant.composition.exact.laplace_product import is_laplace, long, of_counts
+from accountant.composition.exact.laplace_product import is_laplace, long, of_counts, quick
 from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
 from accountant.composition.grid.product import GRID, SELDOM_BELOW, Grid
@@ -129,7 +129,12 @@ def best_of(pair: Pair, width: Fraction, ask: Callable[[Pair], T]) -> T:
         return ask(pair)
     if isinstance(pair.engine, Ladder):
         return pair.engine.ask(ask, width)
-    return ask((long(pair, width) if is_laplace(pair) else None) or pair)
+    if is_laplace(pair):
+        if (sooner := quick(pair, width)) is not None:
+            with contextlib.suppress(UndecidedError):
+                return ask(sooner)
+        pair = long(pair, width) or pair
+    return ask(pair)
 
 
 def _exactly(factors: Sequence[Factor]) -> Pair | None:

@@ -106,6 +106,33 @@ def test_a_thousand_equal_distances_and_a_tiny_delta() -> None:
     assert mpf(delta) >= leading
 
 
+@pytest.mark.parametrize(("scale", "count", "delta"), [("100", 300, "1e-3"), ("100", 300, "1e-12")])
+def test_many_releases_to_a_wide_width(scale: str, count: int, delta: str) -> None:
+    """A grid and the sums, which answer to finer widths, agree."""
+    noise = Composed(Laplace(scale=scale), count=count)
+    fine = profile.epsilon(noise, delta)
+    wide = profile.epsilon(noise, delta, relative_width=Fraction(1, 10**6))
+    assert wide.lower <= fine.upper
+    assert fine.lower <= wide.upper
+    assert wide.relative_width <= Fraction(1, 10**6)
+    fine, wide = (
+        profile.delta(noise, str(fine.lower), relative_width=Fraction(1, 10**digits))
+        for digits in (9, 6)
+    )
+    assert wide.lower <= fine.lower
+    assert fine.upper <= wide.upper
+    assert wide.relative_width <= Fraction(1, 10**6)
+
+
+def test_many_releases_beyond_a_grid() -> None:
+    """Beside the largest loss a grid says nothing, and the sums are asked."""
+    pair = product(["1/100"] * 300).to_width(Fraction(1, 10**6))
+    found = mpf(enclose(lambda: pair.hockey_stick(exact("2.999")), relative_width=Fraction(1, 100)))
+    # only the atom on T = 3 lies above 2.98
+    assert found >= (1 - mpmath.exp("-0.001")) * mpmath.mpf(2) ** -300
+    assert found <= mpmath.mpf(2) ** -290
+
+
 def test_shifts_without_a_common_grid() -> None:
     """Between the same rounded down and up to one, as delta grows with each shift."""
     shifts = [Fraction(100 + i * i + 7 * i, 4001) for i in range(30)]

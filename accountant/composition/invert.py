@@ -63,7 +63,8 @@ def to_width(pairs: Sequence[Pair], relative_width: Fraction | None) -> list[Pai
 def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
     """Enclose the largest ε at which the H of a pair passes δ, 0 < δ < 1.
 
-    A refusal carries an enclosure where each pair that was refused has one.
+    A refusal carries an enclosure where some pair has one, without an upper end where another
+    pair was refused that has none.
     """
     # The enclosure of one of several pairs is not that of the largest.
     with contextlib.nullcontext() if len(pairs) == 1 else within():
@@ -72,9 +73,15 @@ def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) 
         raise refusals[0]
     ends = [refusal.interval for refusal in refusals if refusal.interval is not None]
     whole = [*found, *(Interval(end.lower, end.upper) for end in ends)]
-    if len(ends) < len(refusals):
+    if not whole:
         raise UndecidedError(str(refusals[0]), reached=max(each.reached for each in refusals))
     answer = Interval(max(each.lower for each in whole), max(each.upper for each in whole))
+    if len(ends) < len(refusals):  # the ε of a pair of which nothing is known may be the largest
+        raise UndecidedError(
+            str(refusals[0]),
+            reached=max(each.reached for each in refusals),
+            interval=Interval(answer.lower, Decimal("Infinity")),
+        )
     if refusals:
         width = answer.relative_width
         reached = math.inf if width is None else float(width)
@@ -114,8 +121,6 @@ def _inverse(
         except UndecidedError as problem:
             if relative_width < GRID_WIDTH and problem.interval is None:
                 _say_quickly(problem, open_pairs, target)
-            if problem.interval is None:
-                raise
             refused += [(pair, problem) for pair in open_pairs]
     return found, [refusal for pair, refusal in refused if not _cannot_matter(pair, found)]
 

@@ -59,12 +59,13 @@ def answer(
     try:
         return ask(min(width, COARSEST))
     except UndecidedError as refusal:
-        found = reached(refusal)
-        if found is None:
+        known = reached(refusal)
+        if known is None or not known.upper.is_finite():
             found = _first(ask, _wider(width, refusal.reached), bounds)
-            refusal.say_interval(found)
-        if found.relative_width is not None and found.relative_width <= width:
-            return found
+            known = narrower(known, found) or found
+            refusal.say_interval(known)
+        if known.relative_width is not None and known.relative_width <= width:
+            return known
         raise
 
 
@@ -122,7 +123,10 @@ def _first(ask: Ask, widths: Sequence[Fraction], bounds: Callable[[], Interval])
                 unknown += 1
             if isinstance(refusal, BetweenError):
                 break
-    return known or bounds()
+    if known is not None and known.upper.is_finite():
+        return known
+    widest = bounds()
+    return narrower(known, widest) or widest
 
 
 def reached(refusal: UndecidedError) -> Interval | None:

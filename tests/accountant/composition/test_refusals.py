@@ -27,6 +27,7 @@ from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from accountant.numbers.exact import ExactReal, exact
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
+from accountant.questions.answer import answer
 from tests.quick import quick
 from verify.cli import main
 
@@ -220,3 +221,36 @@ def test_a_refusal_of_several_pairs_says_why_and_what_is_known() -> None:
         inverse(pairs, exact("1/10"), Fraction(1, 10**9))
     assert caught.value.interval is not None
     assert caught.value.interval.lower <= 1 <= caught.value.interval.upper
+
+
+@dataclass(frozen=True)
+class Ending(Refusing):
+    """The same, whose refusal knows both ends of ε(δ), or none."""
+
+    ends: tuple[str, str] | None
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        interval = self.ends and Interval(*map(Decimal, self.ends))
+        raise UndecidedError(f"Reached {self.ends or 'no range'}.", interval=interval or None)
+
+
+def test_the_known_end_of_one_pair_is_kept_where_nothing_is_known_of_another() -> None:
+    pairs = [Ending("one", ("0.015387938", "0.015401461")), Ending("other", None)]
+
+    def bounds() -> Interval:
+        return Interval(Decimal("-2e-30"), Decimal("0.0153880"))
+
+    with pytest.raises(UndecidedError, match="Reached") as caught:
+        answer(
+            lambda width: inverse(pairs, exact("2e-30"), width),
+            Fraction(1, 10**9),
+            Fraction(1, 10**9),
+            bounds,
+        )
+    found = caught.value.interval
+    assert found is not None
+    assert (found.lower, found.upper) == (Decimal("0.015387938"), Decimal("0.0153880"))
+    assert caught.value.reached < 1e-4
+    assert answer(
+        lambda width: inverse(pairs, exact("2e-30"), width), None, Fraction(1, 10**9), bounds
+    ) == Interval(found.lower, found.upper)

@@ -278,7 +278,13 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
             t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
             t = min(t, float(step) * MOST_NODES)
     count = math.ceil(t / float(step)) + 2
-    return Plan(Line(c, step, _rounded_up(count)), *(Fraction(s) for _, s in sides))
+    ends = (Fraction(s) if s in strip.poles else c + _shorter(s - here) for _, s in sides)
+    return Plan(Line(c, step, _rounded_up(count)), *ends)
+
+
+def _shorter(distance: float) -> Fraction:
+    """Cut to 10 bits, so that neighbouring questions share a bound of aliases."""
+    return Fraction(shortened(distance, 10, math.trunc))
 
 
 def _rest(kernel: Kernel, t: float) -> float:

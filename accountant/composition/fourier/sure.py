@@ -75,8 +75,8 @@ _SPARE = 3.0
 """−ln of the share of the accuracy that undecided outcomes may take."""
 _LOG_2 = math.log(2)
 _PLACE_BITS = 4
-"""Bits of the ε that a cut is made for: with fewer, more questions share cuts, and lines are
-longer."""
+"""Bits of the ε that a cut is made for, and of a first tilt: with fewer, more questions share
+cuts, and lines are longer."""
 _ROUNDS = 6
 """Times a cut is placed anew for the value and the tilt that it gives."""
 _SURE = 4.0
@@ -149,7 +149,8 @@ def _decides(loss: Loss, cut: Loss, epsilon: float, log_error: float) -> bool:
 def _tilts(loss: Loss, cut: Loss, epsilon: float) -> Iterator[tuple[float, float]]:
     """Yield tilts a > 1 and about ln F(−a) e^{aε}, while it may still fall."""
     taken = _taken(cut)
-    best, tilt, worse = math.inf, 1 + _FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), 0
+    first = shortened(_FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), _PLACE_BITS)
+    best, tilt, worse = math.inf, 1 + first, 0
     for _ in range(_MOST_TILTS):
         try:
             value = taken.cumulants(-tilt)[0] + tilt * epsilon

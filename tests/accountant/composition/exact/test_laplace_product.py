@@ -20,7 +20,7 @@ from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import enclose
 from accountant.questions import profile
 from tests.accountant.composition.mpmath_route import by_mpmath
-from tests.near import mpf
+from tests.near import mpf, narrow
 from tests.quick import quick
 
 CASES: list[tuple[list[Number], list[str]]] = [
@@ -114,14 +114,14 @@ def test_many_releases_to_a_wide_width(scale: str, count: int, delta: str) -> No
     wide = profile.epsilon(noise, delta, relative_width=Fraction(1, 10**6))
     assert wide.lower <= fine.upper
     assert fine.lower <= wide.upper
-    assert wide.relative_width <= Fraction(1, 10**6)
+    assert narrow(wide, Fraction(1, 10**6))
     fine, wide = (
         profile.delta(noise, str(fine.lower), relative_width=Fraction(1, 10**digits))
         for digits in (9, 6)
     )
     assert wide.lower <= fine.lower
     assert fine.upper <= wide.upper
-    assert wide.relative_width <= Fraction(1, 10**6)
+    assert narrow(wide, Fraction(1, 10**6))
 
 
 def test_many_releases_beyond_a_grid() -> None:

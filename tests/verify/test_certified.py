@@ -153,6 +153,9 @@ MECHANISMS = {
             ("cyclic", "'tree'", 12, "cyclic", ", bands=4"),
         )
     },
+    "fixed-twice": times("SampledWithoutReplacement(Gaussian(2), 10, 1000)", 2),
+    "tables-1000": "Composed(Channel([['1/2', '1/2'], ['1/4', '3/4'], ['1/3', '2/3']]), 1000)",
+    "two-slopes": "AdditiveNoise('exp(-x) if x > 0 else exp(2*x)', '5/4')",
     "groups": "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
     "sampling_probs=['0.9', '0.08', '0.02'])",
     "matrix-sample": "MatrixMechanism(strategy=[[1, 0], ['1/2', 2]], noise_multiplier=1, steps=2, "
@@ -167,13 +170,14 @@ RELATIONS = {"-": None, "both": "add-remove", "one": "replace-one"}
 
 @cache
 def _certified(row: str) -> tuple[str, str]:
-    kind, mechanism, relation, *numbers = row.split()
+    kind, name, relation, *numbers = row.split()
+    mechanism = MECHANISMS.get(name, name)
     tag, *names = FIELDS[kind]
     fields: dict[str, Any] = dict(zip(names, numbers, strict=True))
     if RELATIONS[relation]:
         fields["adjacency"] = RELATIONS[relation]
-    lines = "".join(f'{name} = "{value}"\n' for name, value in fields.items())
-    said, data = decided(f'kind = "{tag}"\nmechanism = "{MECHANISMS[mechanism]}"\n{lines}')
+    lines = "".join(f'{key} = "{value}"\n' for key, value in fields.items())
+    said, data = decided(f'kind = "{tag}"\nmechanism = "{mechanism}"\n{lines}')
     assert data
     return said, json.dumps(data)
 

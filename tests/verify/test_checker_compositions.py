@@ -233,18 +233,6 @@ def test_a_relation_has_to_fit(text: str, right: str) -> None:
     assert not fits(noise, other)
 
 
-@pytest.mark.parametrize(
-    "inside", [FIXED, "IntegerNoise(probabilities=['1/2', '1/3', '1/6'], lowest=0)"]
-)
-@pytest.mark.parametrize("delta", ["1/2", "1e-9"])
-def test_what_releases_of_two_directions_compose_to_is_not_called_wrong(
-    inside: str, delta: str
-) -> None:
-    """A record that is replaced may show itself in either direction in each of the releases."""
-    found = checker.check(decided(claim(times(inside, 2), "0.1", delta, "replace-one"))[1])
-    assert (found.outcome.value, found.problems) == ("CONDITIONAL", [])
-
-
 STEP = PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01")
 PARTS = (("0.99", "0"), ("0.01", "1.25"))
 
@@ -347,19 +335,6 @@ def test_no_least_mu_is_known_of_other_losses() -> None:
         suprema.least_mu(law, Fraction(1))
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "verdict"), [("300", "HOLDS"), ("1500", "HOLDS"), ("30", "REFUTED")]
-)
-def test_what_many_tables_compose_to_is_not_checked_as_one(epsilon: str, verdict: str) -> None:
-    """The envelope of the tables is one too, but moments bound what is chosen more tightly."""
-    rows = "[['1/2', '1/2'], ['1/4', '3/4'], ['1/3', '2/3']]"
-    text = claim(times(f"Channel(matrix={rows})", 1000), epsilon, "1e-6", "replace-one")
-    said, data = decided(text)
-    assert said == verdict
-    found = checker.check(data)
-    assert (found.outcome.value, found.problems) == ("CONDITIONAL", [])
-
-
 @pytest.mark.parametrize("digits", [36, 39, 45, 90])
 def test_a_sum_just_above_epsilon_counts(digits: int) -> None:
     """The largest of three losses is rare: twice the second, with ε just below it, has the mass."""
@@ -377,11 +352,3 @@ def test_a_sum_just_above_epsilon_counts(digits: int) -> None:
         )
     assert arb(str(float(least * Fraction(99, 100)))) <= found.hockey_stick.upper()
     assert found.hockey_stick.upper() <= arb("1e-35")
-
-
-@pytest.mark.parametrize("digits", [37, 40, 60])
-def test_the_largest_sum_just_above_epsilon(digits: int) -> None:
-    coins = times("RandomizedResponse(epsilon=1)", 10)
-    said, data = decided(claim(coins, "9." + digits * "9", "0", "replace-one"))
-    assert said == "REFUTED"
-    assert problems(data) == []

@@ -215,46 +215,6 @@ def test_what_dominates_an_index_does_not_dominate_what_comes_with_it(
     assert checker.check(sealed(data)).outcome is not checker.Outcome.VALID
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "outcome"),
-    [
-        ("ReportNoisyMax(noise='Laplace', scale=2, candidates=10, returns='gap')", "VALID"),
-        ("ReportNoisyMax(noise='Laplace', scale=2, candidates=2, returns='value')", "VALID"),
-        ("ReportNoisyMax(noise='Gaussian', scale=2, candidates=3, returns='value')", "VALID"),
-        ("TopSelections(epsilon=1, selected=3, noise='Laplace')", "CONDITIONAL"),
-    ],
-)
-def test_several_releases_of_two_ends_are_not_called_wrong(mechanism: str, outcome: str) -> None:
-    text = f'kind = "approximate-dp"\nmechanism = "Composed(mechanism=[{mechanism}], count=2)"\n'
-    data = certificate(text + 'epsilon = "20"\ndelta = "1e-9"\n')
-    assert checker.check(data).outcome is checker.Outcome[outcome]
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        "ReportNoisyMax(noise='Laplace', scale=2, candidates=4, returns='gap')",
-        "Composed(mechanism=[ReportNoisyMax(noise='DiscreteLaplace', scale=2, candidates=3)], "
-        "count=2)",
-    ],
-)
-@pytest.mark.parametrize("delta", ["0.5", "1e-4"])
-def test_both_ends_of_noisy_maxima_are_found_again(mechanism: str, delta: str) -> None:
-    text = f'kind = "approximate-dp"\nmechanism = "{mechanism}"\nepsilon = "0.4"\n'
-    data = certificate(text + f'delta = "{delta}"\n')
-    assert checker.check(data).outcome is checker.Outcome.VALID
-
-
-@pytest.mark.parametrize("scale", ["3/2", "2"])
-def test_of_two_equally_good_levels_of_a_noisy_maximum_either_may_be_given(scale: str) -> None:
-    """At ε = 0 the masses on both sides of the best level are equal where the move is even."""
-    noise = f"ReportNoisyMax(noise='DiscreteLaplace', scale={scale}, candidates=2, sensitivity=2)"
-    data = certificate(
-        f'kind = "approximate-dp"\nmechanism = "{noise}"\nepsilon = "0"\ndelta = "1e-4"\n'
-    )
-    assert checker.check(data).outcome is checker.Outcome.VALID
-
-
 @pytest.mark.parametrize("move", ["10**7", "10**12"])
 def test_levels_of_a_noisy_maximum_that_are_too_many_are_not_listed(move: str) -> None:
     noise = f"ReportNoisyMax('DiscreteLaplace', {move}, 2, sensitivity={move}, monotone=True)"

@@ -15,12 +15,9 @@ import dpassay
 from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import AboveThreshold, Composed
 from accountant.questions import profile
-from verify.certificate import certify
-from verify.checker import Outcome, check
 from verify.checker.facts import mechanism
 from verify.checker.laws import least_epsilon
 from verify.checker.mechanisms.pairs import pairs
-from verify.claims import ApproximateDP
 from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
@@ -274,36 +271,3 @@ def test_what_is_not_known_of_short_streams_is_refused(
         AboveThreshold(**{"threshold_scale": 2, "query_scale": 4, **arguments})  # type: ignore[arg-type]  # wrong ones too
     with pytest.raises(InvalidInputError, match="at most 2 answers"):
         AboveThreshold(2, 4, steps=2).release([1, 2, 3])
-
-
-@pytest.mark.parametrize(
-    ("notation", "epsilon", "delta", "verdict"),
-    [
-        ("threshold_scale=2, query_scale=4, steps=1", "1/4", "0", "HOLDS"),
-        ("threshold_scale=2, query_scale=4, steps=1", "1/5", "0.005", "REFUTED"),
-        ("threshold_scale=3, query_scale=3, steps=1", "1/5", "0.02", "HOLDS"),
-        ("threshold_scale=2, query_scale=4, steps=3", "3/4", "0", "HOLDS"),
-        ("threshold_scale=2, query_scale=4, steps=3", "1/2", "0.01", "REFUTED"),
-        ("threshold_scale=4, query_scale=8, noise='Gaussian', steps=1", "1/10", "0.02", "HOLDS"),
-        ("threshold_scale=4, query_scale=8, noise='Gaussian', steps=5", "1/2", "0.02", "HOLDS"),
-        ("threshold_scale=4, query_scale=8, noise='Gaussian', steps=9", "1/2", "1e-5", "REFUTED"),
-        ("threshold_scale=4, query_scale=8, noise='Gaussian'", "5", "0.9", "REFUTED"),
-    ],
-)
-def test_the_checker_derives_short_streams(
-    notation: str, epsilon: str, delta: str, verdict: str
-) -> None:
-    found, certificate = certify(
-        ApproximateDP(
-            id="short",
-            source="the test",
-            statement="a short stream",
-            mechanism=f"AboveThreshold({notation})",
-            adjacency=None,
-            epsilon=epsilon,
-            delta=delta,
-        )
-    )
-    assert found.verdict is Verdict[verdict]
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.VALID

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +17,6 @@ from accountant.errors import InvalidInputError, NotApplicableError
 from accountant.mechanisms import Composed, DiscreteLaplace, ReportNoisyMax
 from accountant.questions import guarantees, profile
 from tests.quick import quick
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
 from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
@@ -163,25 +159,3 @@ def test_what_is_no_integer_is_named() -> None:
         ReportNoisyMax("DiscreteLaplace", 1, 2, sensitivity="1/2")
     with pytest.raises(NotApplicableError):
         ReportNoisyMax("DiscreteLaplace", 1, 2, returns="gap").release([1, 2])
-
-
-CLAIMS = [
-    ("2", "0.0591", Verdict.HOLDS),
-    ("2", "0.059", Verdict.REFUTED),
-    ("5", "0.11", Verdict.REFUTED),
-    ("5", "0.25", Verdict.HOLDS),
-    ("5, returns='gap'", "0.29", Verdict.HOLDS),
-    ("3, returns='value'", "0.4", Verdict.HOLDS),
-]
-
-
-@pytest.mark.parametrize(("candidates", "delta", "verdict"), quick(CLAIMS, 0, 1, 2))
-def test_the_checker_derives_the_same(candidates: str, delta: str, verdict: Verdict) -> None:
-    shared: dict[str, Any] = {"id": "test/max", "source": "test", "statement": "selection"}
-    text = f"ReportNoisyMax('DiscreteLaplace', scale=2, candidates={candidates})"
-    finding, certificate = certify(
-        ApproximateDP(epsilon="1/2", delta=delta, mechanism=text, **shared)
-    )
-    assert finding.verdict is verdict, finding.true
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.VALID

@@ -17,12 +17,8 @@ from accountant.pairs.gumbel_tables import GumbelTables
 from accountant.pairs.gumbel_value import GumbelValuePair
 from accountant.questions import guarantees, profile
 from tests.quick import quick
-from verify.certificate import certify
-from verify.checker import Outcome, check
 from verify.checker.laws import tails
 from verify.checker.reals import UnknownError
-from verify.claims import ApproximateDP
-from verify.verdict import Verdict
 
 
 @pytest.mark.parametrize("monotone", [False, True])
@@ -56,29 +52,6 @@ def test_what_is_known_of_values_with_gumbel_noise() -> None:
     assert far.lower <= profile.delta(alone, 2).upper <= far.upper * Decimal("1.001")
     with pytest.raises(NotApplicableError, match="only enclosed"):
         PoissonSubsampled(about, "1/2")
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "verdict"),
-    [("1/2", "0.0865", "HOLDS"), ("1/2", "0.0863", "REFUTED"), ("5", "0", "REFUTED")],
-)
-def test_the_checker_derives_values_with_gumbel_noise(
-    epsilon: str, delta: str, verdict: str
-) -> None:
-    found, certificate = certify(
-        ApproximateDP(
-            id="value",
-            source="the test",
-            statement="a value",
-            mechanism="ReportNoisyMax(noise='Gumbel', scale=2, candidates=3, returns='value')",
-            adjacency=None,
-            epsilon=epsilon,
-            delta=delta,
-        )
-    )
-    assert found.verdict is Verdict[verdict]
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.VALID
 
 
 @pytest.mark.parametrize("monotone", [False, True])
@@ -177,22 +150,3 @@ def test_what_is_known_of_several_values_with_gumbel_noise() -> None:
 def test_several_values_beyond_floats(scale: str) -> None:
     found = profile.delta(Composed(ReportNoisyMax("Gumbel", scale, 3, returns="value"), 2), 1)
     assert 0 <= found.lower <= found.upper <= 1
-
-
-@pytest.mark.parametrize(("delta", "verdict"), [("0.18", "HOLDS"), ("0.12", "REFUTED")])
-def test_certificates_of_several_values_say_what_they_rest_on(delta: str, verdict: str) -> None:
-    one = "ReportNoisyMax(noise='Gumbel', scale=2, candidates=3, returns='value')"
-    found, certificate = certify(
-        ApproximateDP(
-            id="values",
-            source="the test",
-            statement="several values",
-            mechanism=f"Composed({one}, 3)",
-            adjacency=None,
-            epsilon="1",
-            delta=delta,
-        )
-    )
-    assert found.verdict is Verdict[verdict]
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.CONDITIONAL

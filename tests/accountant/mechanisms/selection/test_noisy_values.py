@@ -14,10 +14,6 @@ from accountant.mechanisms import Composed, Gaussian, ReportNoisyMax
 from accountant.numbers.exact import exact
 from accountant.questions import profile
 from tests.quick import quick
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
-from verify.verdict import Verdict
 
 CELLS = 1000
 """Of e^{−value}, each with an error of one density of at most 1 + e^d on two cells with a jump."""
@@ -91,47 +87,6 @@ def test_the_largest_loss_of_a_value_is_that_of_all_scores(noise: str, k: int) -
     most = exact(Fraction(k, 2) - Fraction(1, 100))
     below = 0.5 if noise == "Laplace" else 1 / (1 + math.exp(-0.5))
     assert float(profile.delta(about, most).lower) >= below**k * -math.expm1(-0.01) * (1 - 1e-9)
-
-
-VALUES = "ReportNoisyMax(noise='{}', scale=2, candidates=3, returns='value')"
-GAPS = VALUES.format("Laplace").replace("value", "gap")
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "epsilon", "delta", "verdict"),
-    [
-        (VALUES.format("Exponential"), "1/2", "0.3935", "HOLDS"),
-        (VALUES.format("Exponential"), "-1/4", "0.52", "REFUTED"),
-        (f"Composed({VALUES.format('Exponential')}, 3)", "1/2", "0.7769", "HOLDS"),
-        (f"Composed({VALUES.format('Exponential')}, 3)", "1/2", "0.7768", "REFUTED"),
-        (f"Composed([{VALUES.format('Exponential')}, Gaussian(3)])", "1/2", "0.41", "HOLDS"),
-        (VALUES.format("Laplace"), "1.5", "0", "HOLDS"),
-        (VALUES.format("Laplace"), "1.499", "0", "REFUTED"),
-        (VALUES.format("DiscreteLaplace"), "1.499", "0", "REFUTED"),
-        (f"Composed({VALUES.format('Laplace')}, 3)", "1/2", "0.05", "REFUTED"),
-        (
-            f"Composed({VALUES.format('Laplace').replace('value', 'gap')}, 3)",
-            "2.9",
-            "0.04",
-            "HOLDS",
-        ),
-    ],
-)
-def test_the_checker_derives_values(mechanism: str, epsilon: str, delta: str, verdict: str) -> None:
-    found, certificate = certify(
-        ApproximateDP(
-            id="value",
-            source="the test",
-            statement="a value",
-            mechanism=mechanism,
-            adjacency=None,
-            epsilon=epsilon,
-            delta=delta,
-        )
-    )
-    assert found.verdict is Verdict[verdict]
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.VALID
 
 
 @pytest.mark.parametrize("noise", ["Laplace", "Gaussian", "Gumbel", "Exponential"])

@@ -245,6 +245,25 @@ class MirroredPair(Pair):
         return self
 
 
+class ReflectedPair(MirroredPair):
+    """A pair that is its own reverse, and says H for ε ≥ 0: H(ε) = 1 − e^ε + e^ε H(−ε).
+
+    For P(S) − e^ε Q(S) = 1 − e^ε + e^ε (Q(Sᶜ) − e^{−ε} P(Sᶜ)), and (Q, P) has the H of (P, Q).
+    """
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε), 0 from the largest loss on."""
+        if epsilon.sign < 0:
+            e = epsilon.ball()
+            return -e.expm1() + e.exp() * self.hockey_stick(-epsilon)
+        known = self.exact_max_loss()
+        return arb(0) if known is not None and epsilon >= known else self.excess(epsilon)
+
+    @abstractmethod
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for ε ≥ 0 below the largest loss."""
+
+
 class ProfileOnly(Pair):
     """A pair of which the profile is known, and no divergence."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, final
 
 from flint import acb, arb
 
-from accountant.core.pair import MirroredPair, Tails
+from accountant.core.pair import ReflectedPair, Tails
 from accountant.geometry.ball_loss import bessel_k, moment, shape
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.precision import ctx
@@ -27,7 +27,7 @@ _FLAT = 3
 
 @final
 @dataclass(frozen=True)
-class BallNoisePair(MirroredPair):
+class BallNoisePair(ReflectedPair):
     """Two laws of density e^{−‖x‖₂} at distance t > 0."""
 
     law_name = "ball-noise"
@@ -57,12 +57,8 @@ class BallNoisePair(MirroredPair):
     def _angle(self, epsilon: ExactReal) -> arb:
         return (epsilon.ball() / self.distance.ball()).asin()
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return (2/W) e^{ε/2} ∫ w sinh(z sin φ − ε/2) from t sin φ = ε on."""
-        if epsilon >= self.distance:
-            return arb(0)
-        if epsilon <= -self.distance:
-            return -epsilon.ball().expm1()
         return self._integral(self._angle(epsilon), arb.pi() / 2, 1, epsilon)
 
     def tails(self, epsilon: ExactReal) -> Tails:

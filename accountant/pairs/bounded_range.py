@@ -39,7 +39,7 @@ from typing import Any, ClassVar, final
 from flint import arb
 
 from accountant.core.arrays import Array, np
-from accountant.core.pair import MirroredPair, Tails
+from accountant.core.pair import ReflectedPair, Tails
 from accountant.errors import UndecidedError
 from accountant.mechanisms.selection.exponential import BoundedRangePair
 from accountant.numbers.exact import ExactReal
@@ -166,7 +166,7 @@ def _two_sided(grid: _Grid, count: int) -> _Step:
 
 
 @dataclass(frozen=True)
-class Selections(MirroredPair):
+class Selections(ReflectedPair):
     """All pairs of `count` selections whose losses lie in intervals of length t.
 
     Divergences are exact: those of releases add up, and each has the largest there is.
@@ -248,18 +248,10 @@ class BoundedRangeProduct(Selections):
         under_q = np.array([chance[best] * np.exp(-s[best]), grid.other(s[best])])
         return low, float(both @ p), float(under_q @ q)
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds, whatever the precision."""
-        largest = self.exact_max_loss()
-        if epsilon >= largest:
-            return arb(0)
-        if epsilon <= -largest:
-            return -epsilon.ball().expm1()
-        x = abs(float(epsilon))
-        found = arb(self._event(x)[0]).union(arb(min(self._above(x), 1.0)))
-        if epsilon.sign >= 0:
-            return found
-        return -epsilon.ball().expm1() + epsilon.ball().exp() * found
+        x = float(epsilon)
+        return arb(self._event(x)[0]).union(arb(min(self._above(x), 1.0)))
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Return where the two bounds pass δ; raise UndecidedError, with it, where that is wide."""

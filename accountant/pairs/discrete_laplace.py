@@ -8,13 +8,13 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import MirroredPair, Tails
+from accountant.core.pair import ReflectedPair, Tails
 from accountant.numbers.exact import ExactReal
 
 
 @final
 @dataclass(frozen=True)
-class DiscreteLaplacePair(MirroredPair):
+class DiscreteLaplacePair(ReflectedPair):
     """P = the law of Z + s, Q = the law of Z, for P(Z = z) ∝ e^{−|z|/b} and an integer s ≥ 1.
 
     The loss is L(z) = (2·min(max(z, 0), s) − s)/b: it takes the s + 1 values (2j − s)/b, and
@@ -34,16 +34,12 @@ class DiscreteLaplacePair(MirroredPair):
         cut = (math.floor(epsilon * self.scale) + self.shift) // 2 + 1
         return min(max(cut, 0), self.shift + 1)
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return H(ε) = (1 − e^{ε−s/b} + Σ_{j ≤ z < s} (1 − r)(r^{s−z} − e^ε r^z))/(1 + r).
 
         Summed in closed form; every term of the sum is positive.
         """
         j, s, eps = self._cut(epsilon), self.shift, epsilon.ball()
-        if j > s:
-            return arb(0)
-        if j == 0:
-            return -eps.expm1()
         rate = 1 / self.scale.ball()
         r = (-rate).exp()
         inner = r * -(rate * (j - s)).expm1() + (eps - rate * j).exp() * (rate * (j - s)).expm1()

@@ -164,10 +164,8 @@ class FixedSelections(Selections):
     law_name = "fixed-selections"
     only_bounded: ClassVar = True
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return the largest of the sums."""
-        if epsilon.sign < 0:
-            return -epsilon.ball().expm1() + epsilon.ball().exp() * self.hockey_stick(-epsilon)
         found = arb(0)
         for i in self._largest(epsilon):
             found = found.max(_Equal.of(self.length, self.count, i, epsilon).excess(ctx.prec))

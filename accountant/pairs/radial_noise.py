@@ -27,7 +27,7 @@ from typing import ClassVar, final
 
 from flint import acb, arb
 
-from accountant.core.pair import MirroredPair, Tails
+from accountant.core.pair import ReflectedPair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -56,7 +56,7 @@ Curve = Callable[[arb, acb, bool], acb]
 """An integrand in x > 0 at ε, and whether it must be analytic."""
 
 
-class LevelsPair(MirroredPair):
+class LevelsPair(ReflectedPair):
     """A pair whose level sets are balls at a distance: H is an integral, and so is e^ε Q(L > ε)."""
 
     usual_width: ClassVar = Fraction(1, 10**12)
@@ -64,19 +64,8 @@ class LevelsPair(MirroredPair):
     grid_width: ClassVar = Fraction(1, 200)
 
     @abstractmethod
-    def excess(self, epsilon: ExactReal) -> arb:
-        """Return H(ε) for ε ≥ 0."""
-
-    @abstractmethod
     def weighted(self, epsilon: ExactReal) -> arb:
         """Return e^ε Q(L > ε) for ε ≥ 0."""
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε), for ε < 0 from that of −ε."""
-        if epsilon.sign < 0:
-            e = epsilon.ball()
-            return -e.expm1() + e.exp() * self.hockey_stick(-epsilon)
-        return self.excess(epsilon)
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the probabilities, from H and e^ε Q."""

@@ -14,7 +14,7 @@ from accountant.core.arrays import Array, NDArray, np
 from accountant.core.description import declared
 from accountant.core.inverse_noise import InverseNoise
 from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import MirroredPair, Tails, WorstCase
+from accountant.core.pair import ReflectedPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball, enclose
@@ -22,7 +22,7 @@ from accountant.numbers.interval import Interval, ball, enclose
 
 @final
 @dataclass(frozen=True)
-class LaplacePair(MirroredPair):
+class LaplacePair(ReflectedPair):
     """P = Lap(t, 1), Q = Lap(0, 1) at distance t > 0.
 
     L = |x| − |x − t| has atoms ±t and a density between; H(ε) = 1 − e^{(ε−t)/2} for |ε| ≤ t.
@@ -33,12 +33,8 @@ class LaplacePair(MirroredPair):
 
     distance: ExactReal
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε) for any real ε."""
-        if epsilon >= self.distance:
-            return arb(0)
-        if epsilon <= -self.distance:
-            return -epsilon.ball().expm1()
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return 1 − e^{(ε−t)/2}."""
         return -((epsilon.ball() - self.distance.ball()) / 2).expm1()
 
     def tails(self, epsilon: ExactReal) -> Tails:

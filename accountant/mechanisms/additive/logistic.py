@@ -12,7 +12,7 @@ from accountant.core.arrays import Array, NDArray, np
 from accountant.core.description import declared
 from accountant.core.inverse_noise import InverseNoise
 from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import MirroredPair, Tails, WorstCase
+from accountant.core.pair import ReflectedPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class LogisticPair(MirroredPair):
+class LogisticPair(ReflectedPair):
     """Two logistic laws of scale 1, P at t > 0 and Q at 0, densities f(x − t) and f(x).
 
     With u = 1/(1 + e^{−x}), the distribution function of Q, f(x) = u(1 − u), and the ratio of the
@@ -38,12 +38,8 @@ class LogisticPair(MirroredPair):
 
     distance: ExactReal
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε) for any real ε."""
-        if epsilon >= self.distance:
-            return arb(0)
-        if epsilon <= -self.distance:
-            return -epsilon.ball().expm1()
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return (1 − e^{(ε−t)/2})²/(1 − e^{−t})."""
         t = self.distance.ball()
         return ((epsilon.ball() - t) / 2).expm1() ** 2 / -(-t).expm1()
 

@@ -11,7 +11,7 @@ from typing import final
 from flint import arb
 
 from accountant.core.description import declared
-from accountant.core.pair import MirroredPair, ProfileOnly, Tails
+from accountant.core.pair import ProfileOnly, ReflectedPair, Tails
 from accountant.core.validate import Integer, Positive
 from accountant.errors import UndecidedError, expected
 from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
@@ -105,7 +105,7 @@ def _losses(variance: ExactReal, shift: int) -> tuple[float, ...]:
 
 @final
 @dataclass(frozen=True)
-class SkellamPair(MirroredPair, ProfileOnly):
+class SkellamPair(ReflectedPair, ProfileOnly):
     """P = the law of X + s, Q = the law of X, for an integer s ≥ 1.
 
     L(z) = ln P(X = z − s)/P(X = z) does not fall in z, as the law is log-concave: {L > ε} is
@@ -161,17 +161,13 @@ class SkellamPair(MirroredPair, ProfileOnly):
             f"Whether the loss at {z} exceeds epsilon={epsilon} is not told.", reached=math.inf
         )
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return P(X ≥ m − s) − e^ε P(X ≥ m) for ε ≥ 0; else 1 − e^ε + e^ε H(−ε)."""
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return P(X ≥ m − s) − e^ε P(X ≥ m)."""
         with ctx.workprec(ctx.prec + _GUARD):
-            factor = epsilon.ball().exp()
-            if epsilon.sign < 0:
-                value = 1 - factor + factor * self.hockey_stick(-epsilon)
-            else:
-                above = self.tails(epsilon)
-                value = above.p_above - factor * above.q_above
-                if self._cut(epsilon) is None:
-                    value = arb(0).union(above.p_above)
+            above = self.tails(epsilon)
+            value = above.p_above - epsilon.ball().exp() * above.q_above
+            if self._cut(epsilon) is None:
+                value = arb(0).union(above.p_above)
         return +value
 
     def tails(self, epsilon: ExactReal) -> Tails:

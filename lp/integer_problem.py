@@ -74,7 +74,6 @@ class IntegerNoiseProblem(WithRatio):
     monotone: Switch = Switch(False)
 
     def __post_init__(self) -> None:
-        """Require one of ε and E, δ where it is not the objective, and a size that fits."""
         self.require_one_ratio()
         if (self.objective == "delta") != (self.delta is None):
             raise InvalidInputError(

@@ -145,7 +145,6 @@ class CountNoiseProblem(WithRatio):
     min_count: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:
-        """Require exactly one of ε and E, and a size that fits into memory."""
         self.require_one_ratio()
         if self.min_count > (self.max_count or 1):
             raise expected(

@@ -48,7 +48,6 @@ class ReferenceModel(Description):
     problem: CountNoiseProblem
 
     def __post_init__(self) -> None:
-        """Require a number of variables that a solver can read."""
         count = self.problem.max_count
         if count is None:
             return

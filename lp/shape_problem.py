@@ -59,7 +59,6 @@ class GaussianShapeProblem(Description):
     weights: OptionalRationals = OptionalRationals(strict=True)
 
     def __post_init__(self) -> None:
-        """Require a weight for each coordinate, and differences that span them all."""
         dimension = self.space.dimension
         if self.weights is not None and len(self.weights) != dimension:
             raise expected("weights", len(self.weights), f"entries to be {dimension}, as the space")

@@ -35,7 +35,6 @@ class Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     integer: bool = False
 
     def __post_init__(self) -> None:
-        """Require at most one end on each side."""
         for closed, open_end in (("low", "above"), ("high", "below")):
             if getattr(self, closed) is not None and getattr(self, open_end) is not None:
                 raise InvalidInputError(f"Expected one of {closed} and {open_end}, not both.")

@@ -63,7 +63,6 @@ class Grids:
     pooled: int = 0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if not self.arities:
             raise InvalidInputError("Expected arities to have at least one entry. Give [steps].")
         for index, arity in enumerate(self.arities):

@@ -61,7 +61,6 @@ class Chains:
     steps: int
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if self.levels < 1:
             raise expected("levels", self.levels, "≥ 1")
         if self.levels > self.steps:

@@ -54,7 +54,6 @@ class BufferedToeplitz(Description):
     decays: Rationals = Rationals()
 
     def __post_init__(self) -> None:
-        """Require one decay for each scale."""
         if len(self.decays) != len(self.output_scales):
             raise InvalidInputError(
                 f"Expected as many decays as output_scales, not {len(self.decays)} and "

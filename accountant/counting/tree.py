@@ -57,7 +57,6 @@ class Tree:
     digits: Digits
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if self.arity < 2:
             raise expected("arity", self.arity, "≥ 2", "A tree of arity 1 has no leaves to spare.")
         if self.steps < 1:

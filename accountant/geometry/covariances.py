@@ -106,7 +106,6 @@ class Exchangeable(Covariance):
     off_diagonal: Rational = Rational()
 
     def __post_init__(self) -> None:
-        """Reject a matrix with a negative eigenvalue."""
         along, across = self.axes
         if along < 0 or across < 0:
             d, a = self.dimension, self.diagonal
@@ -253,7 +252,6 @@ class Matrix(Covariance):
     rows: Read[Rows, Sequence[Sequence[Number]]] = Read(_symmetric)
 
     def __post_init__(self) -> None:
-        """Reject a matrix that is not positive semidefinite."""
         factor(self.rows)
 
     @property

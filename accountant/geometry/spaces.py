@@ -91,7 +91,6 @@ class Box(Space):
     bounds: Reals = Reals(least=0)
 
     def __post_init__(self) -> None:
-        """Reject a box that holds 0 only."""
         if not any(bound.sign for bound in self.bounds):
             raise InvalidInputError("Expected bounds with an entry > 0: nothing would change.")
 
@@ -146,7 +145,6 @@ class SparseBox(Space):
     signed: Switch = Switch(False)
 
     def __post_init__(self) -> None:
-        """Reject a sparsity above the dimension."""
         require_sparsity(self.dimension, self.sparsity)
 
     def largest_norm(self, covariance: Covariance) -> Norm:
@@ -186,7 +184,6 @@ class FiniteSet(Space):
     vectors: Read[tuple[tuple[ExactReal, ...], ...], Sequence[Sequence[Number]]] = Read(rows_of)
 
     def __post_init__(self) -> None:
-        """Reject a set that holds 0 only."""
         if not any(entry.sign for vector in self.vectors for entry in vector):
             raise InvalidInputError("Expected a vector other than 0: nothing would change.")
 

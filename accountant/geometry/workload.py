@@ -81,7 +81,6 @@ class Counts(Workload):
     sparsity: Integer = Integer(least=1)
 
     def __post_init__(self) -> None:
-        """Reject k > d."""
         if self.sparsity > self.dimension:
             raise expected("sparsity", self.sparsity, f"≤ dimension={self.dimension}")
 
@@ -125,7 +124,6 @@ class Mean(Workload):
     records: Integer = Integer(least=1)
 
     def __post_init__(self) -> None:
-        """Reject ends that are out of order."""
         if self.lower >= self.upper:
             raise expected("lower", self.lower, f"< upper={self.upper}")
 
@@ -192,7 +190,6 @@ class VectorSum(Workload):
     linf_sensitivity: OptionalPositive = OptionalPositive()
 
     def __post_init__(self) -> None:
-        """Require a bound."""
         if not any((self.l1_sensitivity, self.l2_sensitivity, self.linf_sensitivity)):
             raise InvalidInputError(
                 "Expected at least one of l1_sensitivity, l2_sensitivity and linf_sensitivity of "
@@ -244,7 +241,6 @@ class Training(Workload):
     epochs: Integer = Integer(least=1)
 
     def __post_init__(self) -> None:
-        """Reject batches larger than the dataset."""
         if self.batch_size > self.dataset_size:
             raise expected("batch_size", self.batch_size, f"≤ dataset_size={self.dataset_size}")
 
@@ -269,7 +265,6 @@ class LinearQueries(Workload):
     space: Instance[Space] = space_field()
 
     def __post_init__(self) -> None:
-        """Require that W and x fit."""
         columns = len(self.matrix[0])
         if columns != self.space.dimension:
             raise InvalidInputError(
@@ -343,7 +338,6 @@ class Quantile(Workload):
     probability: Probability = Probability("1/2", interior=True)
 
     def __post_init__(self) -> None:
-        """Require a rational probability."""
         if self.probability.rational is None:
             raise expected("probability", self.probability, "to be rational", "Write 9/10.")
 

@@ -95,7 +95,6 @@ class Interval:
     upper: Decimal
 
     def __post_init__(self) -> None:
-        """Reject ends that are NaN or out of order."""
         if self.lower.is_nan() or self.upper.is_nan() or not self.lower <= self.upper:
             raise InvalidInputError(
                 f"Expected lower={self.lower} ≤ upper={self.upper}, neither of them NaN."

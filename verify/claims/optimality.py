@@ -41,7 +41,6 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     tolerance: str = "0"
 
     def __post_init__(self) -> None:
-        """Require something to compare with."""
         super().__post_init__()
         compared = ("dual", "rival", "lower_bound", "competitor")
         given = [name for name in compared if getattr(self, name)]

@@ -39,7 +39,6 @@ class Relation(Claim, frozen=True, kw_only=True, tag="relation"):
     claim: str
 
     def __post_init__(self) -> None:
-        """Check that the claim is one comparison."""
         super().__post_init__()
         split_relation(self.claim)
 
@@ -137,7 +136,6 @@ class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
     printed: str
 
     def __post_init__(self) -> None:
-        """Require a decimal of a size that can be written out."""
         super().__post_init__()
         try:
             printed = Decimal(self.printed)

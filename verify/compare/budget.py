@@ -45,7 +45,6 @@ class Budget:
     schedule: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject budgets that nothing meets, and samples under another relation."""
         target = self.target
         if not isinstance(target, Target):
             raise expected("target", target, "to be a target", "Write epsilon=1, delta=1e-5.")

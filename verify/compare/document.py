@@ -64,7 +64,6 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     sweep: list[SweepTable] = []
 
     def __post_init__(self) -> None:
-        """Reject versions that are not known."""
         if self.schema_version != 1:
             raise ValueError(f"schema_version={self.schema_version} is not 1")
 

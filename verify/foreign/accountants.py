@@ -62,7 +62,6 @@ class Setting:
     delta: str
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
         if exact(self.noise_multiplier, "noise_multiplier").sign <= 0:
             raise expected("noise_multiplier", self.noise_multiplier, "> 0")
         if probability("sampling_prob", self.sampling_prob).sign == 0:

@@ -36,7 +36,6 @@ class LaplaceVector(LaplaceNoise):
     shifts: Reals = Reals()
 
     def __post_init__(self) -> None:
-        """Require shifts that share a unit."""
         self.pair()
 
     def pair(self) -> Product:

@@ -66,7 +66,6 @@ class MixtureOfGaussians(GaussianNoise):
     sampling_probs: Probabilities = Probabilities()
 
     def __post_init__(self) -> None:
-        """Require a law."""
         if len(self.sensitivities) != len(self.sampling_probs):
             raise InvalidInputError(
                 f"Expected sampling_probs to have {len(self.sensitivities)} entries, one for each "

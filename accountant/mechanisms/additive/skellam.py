@@ -233,7 +233,6 @@ class Skellam(LogConcaveIntegers):
     sensitivity: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:
-        """Require a variance whose masses can be listed."""
         if self.variance > ExactReal.of_rational(_LARGEST):
             raise expected("variance", self.variance, f"≤ {_LARGEST}", "Its masses are listed.")
 

@@ -59,7 +59,6 @@ class TruncatedGeometric(Mechanism):
     sensitivity: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:
-        """Require a range that holds two counts at distance `sensitivity`."""
         if self.high <= self.low:
             raise expected("high", self.high, f"> low={self.low}", "Give a larger high.")
         if self.sensitivity > self.high - self.low:

@@ -126,7 +126,6 @@ class TruncatedLaplace(SymmetricDensity):
     sensitivity: Positive = Positive(1)
 
     def __post_init__(self) -> None:
-        """Require noise that reaches as far as the answers differ."""
         if self.bound < self.sensitivity:
             raise expected("bound", self.bound, f"≥ sensitivity={self.sensitivity}")
 

@@ -57,7 +57,6 @@ class BridgedTree(PartlyShown):
     released: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     def __post_init__(self) -> None:
-        """Check that the stream fits into the grids."""
         super().__post_init__()
         Grids(self.arities, self.steps)
 

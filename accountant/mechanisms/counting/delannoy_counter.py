@@ -44,7 +44,6 @@ class DelannoyCounter(LinearCounter):
     contributions: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:
-        """Check that every level carries an interval."""
         super().__post_init__()
         Chains(self.levels, self.steps)
 

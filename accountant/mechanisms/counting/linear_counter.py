@@ -80,7 +80,6 @@ class LinearCounter(StreamNoise, ABC):
     contributions: Integer
 
     def __post_init__(self) -> None:
-        """Require one kind of noise."""
         if (self.epsilon is None) == (self.mu is None):
             raise InvalidInputError(
                 f"Expected {type(self).__name__} to have epsilon (Laplace noise) or mu (Gaussian "

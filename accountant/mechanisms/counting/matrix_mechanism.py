@@ -119,7 +119,6 @@ class MatrixMechanism(GaussianNoise):
     step_sampling_prob: OptionalProbability = OptionalProbability()
 
     def __post_init__(self) -> None:
-        """Require arguments that fit together."""
         if self.steps > _MOST_LISTED:
             raise expected("steps", self.steps, f"at most {_MOST_LISTED}")
         bands, b = self.matrix.bands, self.schema.separation

@@ -54,7 +54,6 @@ class NormalizedSquareRoot(LinearCounter):
     contributions: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:
-        """Require one kind of noise, and not too many steps."""
         LinearCounter.__post_init__(self)
         self.require(MOST_STEPS, "for the normalized square root; SquareRootFactorization has more")
 

@@ -72,7 +72,6 @@ class PartitionSelection(Mechanism, FiniteLaws):
     delta: Probability = Probability(interior=True)
 
     def __post_init__(self) -> None:
-        """Require a curve whose bend is found."""
         if self._bend() > _MOST:
             raise expected("epsilon", self.epsilon, "and delta to keep a key of 1e15 users")
 

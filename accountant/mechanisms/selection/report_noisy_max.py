@@ -121,7 +121,6 @@ class ReportNoisyMax(Choice):
     returns: OneOf = OneOf("index", "gap", "value", default="index")
 
     def __post_init__(self) -> None:
-        """Require noise of which the number is known to reveal little, on integers if discrete."""
         if self._is_discrete and not _is_integer(self.sensitivity):
             raise expected("sensitivity", self.sensitivity, "to be an integer for this noise")
 

@@ -82,7 +82,6 @@ class TopSelections(Choice):
     noise: OneOf = OneOf("Gumbel", "Laplace", "Exponential", default="Gumbel")
 
     def __post_init__(self) -> None:
-        """Require a number of selections that is followed."""
         if self.selected > MOST_RELEASES:
             raise expected("selected", self.selected, f"≤ {MOST_RELEASES}")
 

@@ -33,7 +33,6 @@ class EllipseMechanism(SharedNoise):
     mu: Positive = Positive()
 
     def __post_init__(self) -> None:
-        """Reject a sparsity for which there is no such ellipse."""
         _ = self.ellipse
 
     @property

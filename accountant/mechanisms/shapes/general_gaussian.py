@@ -44,7 +44,6 @@ class GeneralGaussian(GaussianNoise):
     space: Instance[Space] = space_field()
 
     def __post_init__(self) -> None:
-        """Reject different dimensions."""
         noise, answers = self.covariance.dimension, self.space.dimension
         if noise != answers:
             raise InvalidInputError(

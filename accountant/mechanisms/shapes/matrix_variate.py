@@ -53,7 +53,6 @@ class MatrixVariateGaussian(GaussianNoise):
     l2_sensitivity: Positive = Positive(1)
 
     def __post_init__(self) -> None:
-        """Reject singular covariances."""
         for name in ("row_covariance", "column_covariance"):
             if getattr(self, name).exact_least_eigenvalue() == 0:
                 raise InvalidInputError(

@@ -147,7 +147,6 @@ class Channel(Mechanism, TableLaws):
     neighbours: Graph = Graph(None)
 
     def __post_init__(self) -> None:
-        """Require that neighbours are inputs."""
         for pair in self.neighbours or ():
             if max(pair) >= len(self.matrix):
                 raise expected("neighbours", list(pair), f"to be in 0..{len(self.matrix) - 1}")

@@ -163,7 +163,6 @@ class Rappor(_Bits):
     categories: Integer = Integer(least=2)
 
     def __post_init__(self) -> None:
-        """Require f < 1."""
         if self.flip >= 1:
             raise expected("flip", self.flip, "< 1", "Give the share of bits that are coins.")
 
@@ -237,7 +236,6 @@ class SubsetSelection(LocalReport):
     size: OptionalInteger = OptionalInteger(least=1)
 
     def __post_init__(self) -> None:
-        """Require a set that is not all."""
         if self.size is not None and self.size >= self.categories:
             raise expected("size", self.size, f"in 1..{self.categories - 1}")
 

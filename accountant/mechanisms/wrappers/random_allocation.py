@@ -83,7 +83,6 @@ class RandomAllocation(OnChosenRecords):
     participations: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:
-        """Require as many steps as a record takes part in."""
         if self.participations > self.steps:
             raise expected(
                 "participations",

@@ -53,7 +53,6 @@ class SampledWithoutReplacement(OnChosenRecords):
     population: Integer = Integer(least=1)
 
     def __post_init__(self) -> None:
-        """Require a sample that the population has."""
         if self.sample_size > self.population:
             raise expected(
                 "sample_size",

@@ -84,7 +84,6 @@ class Shuffled(Mechanism, FiniteLaws):
     users: Integer = Integer(least=1)
 
     def __post_init__(self) -> None:
-        """Require a randomiser of one user that is ε-DP, and not more users than can be added."""
         response = self.mechanism
         if not isinstance(response, (RandomizedResponse, Guaranteed)) or (
             isinstance(response, Guaranteed) and response.delta.sign

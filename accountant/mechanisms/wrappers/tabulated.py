@@ -45,7 +45,6 @@ class Tabulated(Mechanism, TableLaws):
     q: Read[tuple[Known, ...], Any] = Read(known_law)
 
     def __post_init__(self) -> None:
-        """Require two laws on the same outcomes."""
         if len(self.p) != len(self.q):
             raise InvalidInputError(
                 f"Expected p and q to list the same outcomes, not {len(self.p)} and "

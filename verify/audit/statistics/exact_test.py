@@ -54,7 +54,6 @@ class Counts:
     design: Design = Design.SIDES
 
     def __post_init__(self) -> None:
-        """Require counts that can occur."""
         if min(self.runs, self.other_runs) < 1:
             raise expected("runs", min(self.runs, self.other_runs), "≥ 1")
         if max(self.runs, self.other_runs) > binomial.MOST_RUNS:

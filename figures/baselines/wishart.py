@@ -31,11 +31,6 @@ def exact_scale(records: int, delta: float) -> float:
     return 1 / (2 * records * math.log1p(delta))
 
 
-def impossible_mass(records: int, scale: float) -> float:
-    """Return 1 − e^{−1/(2cn)}, the probability of a release that the other data cannot give."""
-    return -math.expm1(-1 / (2 * scale * records))
-
-
 def noise(size: int, scale: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Draw W."""
     vectors = rng.standard_normal((size, size + 1))

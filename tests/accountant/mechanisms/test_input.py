@@ -64,14 +64,20 @@ def test_the_notation_reads_back(text: str) -> None:
 
 TWO_BY_TWO = np.array([[1, 2], [3, 4]])
 BAD: list[list[str]] = rows(Path(__file__).with_name("bad.txt"))
+"""The checker refuses the same: `verify/test_checker_mechanisms.py`."""
+OWN: list[list[str]] = [
+    *rows(Path(__file__).with_name("own_laws.txt")),
+    [f"AdditiveNoise({'+'.join(['exp(-abs(x))'] * 300)!r})", "characters"],
+    [f"AdditiveNoise(cdf={'*'.join(f'1/(1+exp(-{k}*x))' for k in range(1, 20))!r})", "Write the d"],
+]
 
 
-@pytest.mark.parametrize(("text", "message"), BAD)
+@pytest.mark.parametrize(("text", "message"), BAD + OWN)
 def test_bad_input_is_named(text: str, message: str) -> None:
-    """The checker refuses the same: `verify/test_checker_mechanisms.py`."""
     with pytest.raises(InvalidInputError) as caught:
         parse_description(text)
     assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

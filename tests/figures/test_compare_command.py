@@ -166,28 +166,6 @@ def test_wrong_records_are_named(tmp_path: Path, text: str, message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--epsilon", "1"], "Expected one workload and a budget"),
-        (["--workload", "Count()"], "Expected one target: epsilon"),
-        (["--epsilon", "1", "--mu", "1", "--workload", "Count()"], "given: epsilon, mu"),
-        (["--mu", "1", "--workload", "Gaussian(standard_deviation=1)"], "Expected a workload"),
-        (["--mu", "1", "--workload", "Histogram"], "Histogram needs bins"),
-        ([*COUNT, "--metric", "varianc"], "variance"),
-        ([*COUNT, "--sweep", "delta"], "--sweep PARAMETER="),
-        ([*COUNT, "--html", "/nowhere/r.html"], "directory that exists"),
-        ([*COUNT, "--releases", "0"], "releases=0"),
-        (["no-such-file.toml"], "no-such-file.toml"),
-    ],
-)
-def test_bad_input_is_named(arguments: list[str], message: str) -> None:
-    found = run(*arguments)
-    assert found.returncode == 2
-    assert message in found.stderr
-    assert found.stdout == ""
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("schema_version = 2\nworkload = 'Count()'\n[budget]\nmu = 1\n", "schema_version=2"),

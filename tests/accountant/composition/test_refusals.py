@@ -70,26 +70,6 @@ def test_a_refused_epsilon_beside_that_of_delta_at_0_carries_what_a_grid_knows()
     assert found.upper - found.lower <= found.lower / 10**6
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--count", "0"], "count=0"),
-        (["--count", "-1"], "count=-1"),
-        (["--count", "1.5"], "invalid int value"),
-        (["--sampling-prob", "1.5", "--adjacency", "add-remove"], "sampling_prob='1.5' in [0, 1]"),
-        (["--sampling-prob", "-1", "--adjacency", "add-remove"], "sampling_prob='-1' in [0, 1]"),
-        (["--digits", "0"], "digits=0"),
-        (["--adjacency", "neighbours"], "adjacency='neighbours'"),
-    ],
-)
-def test_calibration_refuses_the_same(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = ["calibrate", "Gaussian", "--epsilon", "1", "--delta", "1e-5"]
-    assert main([*target, *options]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_direction_is_read_by_its_name_or_refused() -> None:
     """A text was taken for both directions."""
     sample = PoissonSubsampled(Gaussian(1), "0.1")

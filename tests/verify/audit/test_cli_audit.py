@@ -129,11 +129,6 @@ def test_a_claim_may_name_its_neighbours(capsys: pytest.CaptureFixture[str]) -> 
     assert "Did you mean 'replace-one'?" in capsys.readouterr().err
 
 
-def test_a_name_may_end_as_a_guarantee_does(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "no_such_module:trainDP", "--claim", "1"]) == 2
-    assert "Cannot import no_such_module:trainDP" in capsys.readouterr().err
-
-
 def test_assert_private() -> None:
     noise = notation.parse("Laplace(scale=1)")
     assert not assert_private(noise, 1, samples=20_000).refuted

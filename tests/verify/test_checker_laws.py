@@ -15,8 +15,7 @@ from mpmath import mp, mpf
 from accountant.notation import parse
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
-from tests.verify.forge import decided
-from verify import checker, functions
+from verify import functions
 from verify.checker import laws
 from verify.checker.arithmetic import narrow, settle
 from verify.checker.facts import mechanism
@@ -238,25 +237,6 @@ def test_no_loss_of_skellam_noise_is_too_rare_to_refute(
         assert loss > epsilon > mp.log(mp.besseli(m - 1 - s, v) / mp.besseli(m - 1, v))
         low, high = (mpf(data["facts"][0]["p"][end]) for end in ("lower", "upper"))
         assert low <= p <= high <= low * (1 + mpf(10) ** -30)
-
-
-@pytest.mark.parametrize(
-    ("scale", "candidates", "epsilon", "delta", "conditional"),
-    [
-        ("6", 5, "1/3 - 10**-20", "1e-10", False),  # floats of ε and of the largest loss are equal
-        ("6", 2, "1/3 - 10**-20", "1e-20", True),
-        ("1e-3", 5, "1000", "0.1", False),  # e^1000 is no float
-        ("1e400", 2, "0", "1e-310", True),  # and 1e-400 is 0
-    ],
-)
-def test_noisy_maxima_of_losses_that_are_no_floats(
-    scale: str, candidates: int, epsilon: str, delta: str, conditional: bool
-) -> None:
-    noise = f"ReportNoisyMax('Laplace', '{scale}', {candidates})"
-    text = f'kind = "approximate-dp"\nmechanism = "{noise}"\nepsilon = "{epsilon}"\n'
-    found = checker.check(decided(f'{text}delta = "{delta}"')[1])
-    outcome = checker.Outcome.CONDITIONAL if conditional else checker.Outcome.VALID
-    assert found.outcome is outcome, found
 
 
 def test_two_noisy_scores_that_are_far_apart() -> None:

@@ -15,7 +15,8 @@ from mpmath import mp, mpf
 from accountant.notation import parse
 from accountant.numbers.exact import exact
 from accountant.numbers.interval import Interval, enclose
-from verify import functions
+from tests.verify.forge import decided
+from verify import checker, functions
 from verify.checker import laws
 from verify.checker.arithmetic import narrow, settle
 from verify.checker.facts import mechanism

@@ -17,7 +17,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
 from flint import acb, arb
@@ -63,6 +63,11 @@ class Part:
     bottom: arb
     top: arb
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether V is the same all over the part."""
+        return self.piece.slope == ZERO
+
     @cached_property
     def rise(self) -> Holomorphic:
         """−V′."""
@@ -107,7 +112,12 @@ class Radii:
     def __init__(self, text: str) -> None:
         found = pieces(branch(X, read(text, "density"), ZERO), "density")
         self.decay = found.right
-        charged = [part for part in found.parts if not part.is_zero]
+        charged: list[Piece] = []
+        for piece in found.parts:  # equal steps are one
+            if charged and charged[-1].tree == piece.tree and piece.slope == ZERO:
+                charged[-1] = replace(charged[-1], high=piece.high)
+            elif not piece.is_zero:
+                charged.append(piece)
         self.parts = [_part(piece) for piece in charged]
         last = self.parts[-1]
         self.end, self.closing = last.high, None
@@ -131,6 +141,19 @@ class Radii:
             assert self.end is not None
             return self.end
         raise UndecidedError("The radius of a level is not told from the end of a piece.")
+
+    def own(self, stretch: Stretch) -> Target:
+        """Return where V reaches the level it has there; where it rises, any number of a part.
+
+        Raises UndecidedError where it is not proved to rise.
+        """
+        part = stretch.part
+        if part is None or part.is_flat:
+            place = stretch.place if part is None else part.low
+            return None if place.is_zero() else place
+        if not part.bottom < part.top:
+            raise UndecidedError("Whether the density falls at all in a piece is not told.")
+        return 0
 
     def radius(self, k: int, level: arb) -> arb:
         """Return the r in part k with V(r) = level, by Newton's method and its interval form.
@@ -201,7 +224,7 @@ class Stretch:
         grows = acb(0 if self.part is None else 1)
         r_m, v_m = self.start(m)
         r = acb(r_m) + grows * away
-        if shift.is_zero() and target is not None:
+        if shift.is_zero() and isinstance(target, int):
             return r, r, acb(0), acb(0)
         if not isinstance(target, int):
             assert target is not None
@@ -303,17 +326,22 @@ def _falls_evenly(text: str) -> bool:
     return even.is_symmetric and second_rise(even.pieces) is None
 
 
-def stretches(found: Radii) -> Iterator[Stretch]:
-    """Return parts and jumps in order; the last jump, to 0, has no upper end."""
+def stretches(found: Radii, *, of_levels: bool) -> Iterator[Stretch]:
+    """Return parts that rise and jumps, in order, or all parts: what levels, or radii, are in.
+
+    The last jump, to 0, has no upper end.
+    """
     none = arb(0)
     for k, part in enumerate(found.parts):
         before = found.parts[k - 1] if k else None
-        if before is not None and part.bottom.lower() > before.top.upper():
+        jumps = before is not None and part.bottom.lower() > before.top.upper()
+        if before is not None and jumps and of_levels:
             yield Stretch(found, before.top.upper(), part.bottom.lower(), None, part.low)
-        if part.piece.slope != ZERO:
-            high = None if part.high is None else part.high.lower()
-            high = found.closing if found.closing is not None and part is found.parts[-1] else high
-            yield Stretch(found, part.low.upper(), high, part, none)
+        if of_levels and part.is_flat:
+            continue
+        high = None if part.high is None else part.high.lower()
+        high = found.closing if found.closing is not None and part is found.parts[-1] else high
+        yield Stretch(found, part.low.upper(), high, part, none)
     last = found.parts[-1]
-    if found.end is not None and last.top.is_finite():
+    if of_levels and found.end is not None and last.top.is_finite():
         yield Stretch(found, last.top.upper(), None, None, found.end)

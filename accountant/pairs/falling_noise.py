@@ -29,6 +29,8 @@ sphere of radius r about 0 that lies in oK + a, V(o) = V(r) − ε:
 
     I = C_d(−c),  or I = (s/r)^{d−1}/2, the derivative of |(oK + a) ∖ rK| in r, where |o − r| < t.
 
+Here pieces without a slope count. L > ε is strict: o is the radius up to which V is below V(r) − ε.
+
 P(L > ε) = H(ε) + e^ε Q(L > ε), and reflection exchanges P and Q.
 
 *What is left out.* Up to A the levels have at most g(0) A^d/d. Beyond B they have at most
@@ -102,9 +104,7 @@ class Share:
         self._noise = radius(pair.density, pair.dimension, ctx.prec)
         self._known: dict[tuple[int, str], Kind | None] = {}
         self._parts: dict[tuple[int, str, str], arb] = {}
-        self._stretches = [
-            each for each in stretches(self._noise.radii) if of_levels or each.part is not None
-        ]
+        self._stretches = list(stretches(self._noise.radii, of_levels=of_levels))
 
     def value(self, tolerance: arb) -> arb:
         """Return the integral, and what is left out."""
@@ -152,17 +152,14 @@ class Share:
         return self._known[key]
 
     def _told(self, stretch: Stretch, u: arb) -> Kind:
-        r, v = stretch.start(u)
-        if self._shift.is_zero():
-            target: Target = 0 if stretch.part is not None else stretch.place
-            gap = arb(0)
-        else:
-            target = self._noise.radii.target(v + self._shift)
-            if target is None:
-                return None, APART
-            moved = stretch.other(acb(u), self._shift, target, False)
-            assert moved is not None
-            gap = moved[2].real
+        (r, v), found = stretch.start(u), self._noise.radii
+        level = v + self._shift
+        target = found.own(stretch) if self._shift.is_zero() else found.target(level)
+        if target is None:
+            return None, APART
+        moved = stretch.other(acb(u), self._shift, target, False)
+        assert moved is not None
+        gap = moved[2].real
         both = 2 * r + gap - self._t
         if abs(gap) >= self._t:
             return target, INSIDE
@@ -366,7 +363,7 @@ class Whole(Share):
 
     def __init__(self, found: Radius) -> None:
         self._noise, self._d, self._of_levels, self._parts = found, found.dimension, True, {}
-        self._stretches = list(stretches(found.radii))
+        self._stretches = list(stretches(found.radii, of_levels=True))
 
     def _rest(self, low: arb, high: arb | None) -> arb | None:
         left = self._noise.below(low)

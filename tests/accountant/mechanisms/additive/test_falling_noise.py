@@ -175,6 +175,35 @@ def test_steps_are_sums_of_volumes() -> None:
     assert float(profile.delta(noise, 1)) == pytest.approx(known, rel=1e-12)
 
 
+STEPS = "1 if r < 1 else 1/4 if r < 2 else 0"
+
+
+@pytest.mark.parametrize("density", [STEPS, "steps((0, 4), (1/2, 4), (1, 1), (3/2, 1), (2, 0))"])
+@pytest.mark.parametrize("epsilon", ["0", "1"])
+def test_outcomes_on_steps_count(density: str, epsilon: str) -> None:
+    """Cubes of sides 2 and 4, moved by 1/2: L is ln 4 on the smaller, and ∞ outside the larger."""
+    tails = FallingNoisePair(density, exact("1/2"), 2, "linf").tails(exact(epsilon))
+    whole, lost4, lost2 = 4 + 12 / 4, 16 - 3.5**2, 4 - 1.5**2
+    assert float(tails.q_above) == pytest.approx(lost2 / 4 / whole, rel=1e-12, abs=0)
+    known = (lost4 / 4 + lost2) / whole
+    assert float(tails.p_above) == pytest.approx(known, rel=1e-12, abs=0)
+
+
+def test_an_outcome_on_a_step_between_slopes_counts() -> None:
+    """A sum over cells of side 1/40: those on a diagonal, where losses are equal, are 1e-3."""
+    density = "exp(-r) if r < 1 else exp(-1) if r < 2 else exp(1 - r)"
+    tails = FallingNoisePair(density, exact("1/2"), 2, "linf").tails(exact(0))
+    x = (np.arange(-800, 800) + 0.5) / 40
+
+    def level(shift: float) -> Any:
+        r = np.maximum(abs(x - shift)[:, None], abs(x - shift)[None, :])
+        return np.where(r < 1, r, np.where(r < 2, 1, r - 1))
+
+    q = np.exp(-level(0))
+    known = q[level(0.5) < level(0)].sum() / q.sum()
+    assert float(tails.q_above) == pytest.approx(known, abs=2e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("density", ["exp(-r - r**2)", _student(3), "max(1 - r/4, 0)**2"])
 @pytest.mark.parametrize("norm", ["l2", "l1"])

@@ -22,7 +22,9 @@ S is 0 where o − r ≥ t, and 1 where r + o ≤ t, in all three.
 
 *Pieces.* Where V rises smoothly r is the variable, dv = V′ dr; at a jump of V v is. Where g ends,
 at R, the balls of all higher levels are equal. o is analytic between places where it leaves a
-piece, or S begins or ends, which are enclosed: there the integral has at most the levels between.
+piece, or S begins or ends, which are enclosed: there the integral has at most the levels between,
+times d(t − (o − r))⁺/2r ≥ S. That S does so nowhere else is proved on every set of the integral,
+where o − r < t, or is monotone between ends where it is; or such a place is found, and cut at.
 
 *Tails.* Q(L > ε) is the mean over the radius r of Q, of density g r^{d−1}/Z, of the share I of the
 sphere of radius r about 0 that lies in oK + a, V(o) = V(r) − ε:
@@ -44,7 +46,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import NamedTuple, final
 
 from flint import acb, arb
 
@@ -60,9 +62,6 @@ from accountant.numbers.solve import fraction
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.pairs.radial_noise import LevelsPair, power_of
 
-if TYPE_CHECKING:
-    pass
-
 _SPARE_BITS = 16
 """Bits that differences of radii lose, besides those of d."""
 _LEFT_BITS = 72
@@ -77,6 +76,8 @@ _PLACES = 8
 """Stretches of a jump that are looked at for where S begins or ends."""
 _DEEPEST = 100
 """Halvings of a stretch until one ball is proved to lie in the other."""
+_HALVINGS = 150
+"""Of parts of a stretch whose kind is not known, to bound S there."""
 _BISECTIONS = 4096
 """Most steps of a search: places near 0 take as many as they have bits."""
 
@@ -173,8 +174,8 @@ class Share:
         last: Panel | None = None
         for a, b in pairwise(self._places(stretch, low, high)):
             for panel in self._split(stretch, a, b):
-                same = last is not None and last.kind == panel.kind
-                if last is not None and same and last.high not in self._noise.edges:
+                edges = self._noise.edges
+                if last is not None and last.kind == panel.kind and last.high not in edges:
                     last = last._replace(high=panel.high)
                     continue
                 if last is not None:
@@ -194,9 +195,7 @@ class Share:
             inner = [(stretch.low + width * k / _PLACES).mid() for k in range(1, _PLACES)]
             return [stretch.low, *inner, stretch.high]
         a = stretch.low.max(low)
-        b = high if stretch.high is None else stretch.high
-        b = b if high is None or b is None else b.min(high)
-        assert b is not None
+        b = min(end for end in (high, stretch.high) if end is not None)
         return [] if not a < b else [a, *(u for u in self._noise.places if a < u < b), b]
 
     def _split(self, stretch: Stretch, a: arb, b: arb) -> Iterator[Panel]:
@@ -215,8 +214,7 @@ class Share:
             if sure:
                 yield from self._split(stretch, inner, b)
             return
-        low, high = a, b
-        last = kinds[0]
+        low, high, last = a, b, kinds[0]
         for _ in range(_BISECTIONS):
             middle = ((low + high) / 2).mid()
             if not low < middle < high or high - low <= high * arb(2) ** (8 - ctx.prec):
@@ -233,11 +231,7 @@ class Share:
             else:
                 high = middle
         if a < low:
-            yield (
-                Panel(stretch, a, low, last)
-                if kinds[0] in (last, None)
-                else Panel(stretch, a, low, None)
-            )
+            yield Panel(stretch, a, low, last if kinds[0] == last else None)
         yield Panel(stretch, low, high, None)
         if high < b:
             yield from self._split(stretch, high, b)
@@ -247,7 +241,7 @@ class Share:
         if panel.kind is None or not panel.high.is_finite():
             return arb(0)
         width = panel.high - panel.low
-        f = self._integrand(panel)
+        f = self._integrand(panel, [])
         found = [abs(f(acb(panel.low + width * k / 4), False).real).mid() for k in (1, 2, 3)]
         known = [each for each in found if each.is_finite()]
         return max(known, default=arb(0)) * width
@@ -261,62 +255,109 @@ class Share:
     def _made(self, panel: Panel, beside: arb, tolerance: arb) -> arb:
         stretch, low, high, kind = panel
         if kind is None:
-            return arb(0).union(self._most(stretch, low, high))
+            return arb(0).union(self._open(stretch, low, high, beside * tolerance))
         target, state = kind
-        if state == INSIDE and isinstance(target, int):
-            return arb(0).union(self._unsure(stretch, low, high, target, _DEEPEST))
-        if state == INSIDE or (state == APART and not self._of_levels):
+        if state == INSIDE:
+            sure = not isinstance(target, int)
+            return arb(0) if sure else self._unsure(panel, beside, tolerance, _DEEPEST)
+        if state == APART and not self._of_levels:
             return arb(0)
         if stretch.part is None and not isinstance(target, int):
             assert target is not None
             r, o = acb(stretch.place), acb(target)
             levels = self._noise.levels(stretch, low, high)
             return levels * self._share(r, o, o - r, state, False).real
-        return integral(self._integrand(panel), low, high, beside, tolerance)
+        others: list[arb] = []
+        found = integral(self._integrand(panel, others), low, high, beside, tolerance)
+        return self._cut(panel, others[0], beside, tolerance) if others else found
 
-    def _unsure(self, stretch: Stretch, low: arb, high: arb, target: int, deep: int) -> arb:
-        """Return a bound of the integral where one ball is not proved to lie in the other."""
-        moved = stretch.other(acb(low.union(high)), self._shift, target, False)
-        if moved is not None and abs(moved[2].real) >= self._t:
+    def _cut(self, panel: Panel, place: arb, beside: arb, tolerance: arb) -> arb:
+        """Return the integral over a panel that has another kind at a place inside."""
+        stretch, low, high, _ = panel
+        parts = *self._split(stretch, low, place), *self._split(stretch, place, high)
+        return sum((self._made(part, beside, tolerance) for part in parts), start=arb(0))
+
+    def _unsure(self, panel: Panel, beside: arb, tolerance: arb, deep: int) -> arb:
+        """Return the integral where one ball is not yet proved to lie in the other."""
+        stretch, low, high, kind = panel
+        assert kind is not None
+        if self._apart(stretch, low, high, kind[0]) >= self._t:
             return arb(0)
         middle = ((low + high) / 2).mid()
-        inside = self._kind(stretch, middle) == (target, INSIDE)
-        if not deep or not inside or not low < middle < high:
-            return self._most(stretch, low, high)
-        return self._unsure(stretch, low, middle, target, deep - 1) + self._unsure(
-            stretch, middle, high, target, deep - 1
-        )
+        between = self._kind(stretch, middle)
+        if not deep or between is None or not low < middle < high:
+            return arb(0).union(self._open(stretch, low, high, beside * tolerance))
+        if between != kind:
+            return self._cut(panel, middle, beside, tolerance)
+        halves = panel._replace(high=middle), panel._replace(low=middle)
+        found = (self._unsure(half, beside, tolerance, deep - 1) for half in halves)
+        return sum(found, start=arb(0))
+
+    def _apart(self, stretch: Stretch, low: arb, high: arb, target: Target) -> arb:
+        """Return |o − r| on a stretch, at least 0; no number where it is not known."""
+        moved = stretch.other(acb(low.union(high)), self._shift, target, False)
+        return arb.nan() if moved is None else abs(moved[2].real)
+
+    def _open(self, stretch: Stretch, low: arb, high: arb, enough: arb) -> arb:
+        """Return an upper bound of the integral where the kind is not known."""
+        parts = [(self._most(stretch, low, high), low, high)]
+        for _ in range(_HALVINGS if self._of_levels and high.is_finite() else 0):
+            most, a, b = parts[i := max(range(len(parts)), key=lambda i: parts[i][0])]
+            middle = ((a + b) / 2).mid()
+            if most <= enough or not a < middle < b:
+                break
+            halves = (a, middle), (middle, b)
+            parts[i : i + 1] = [(self._most(stretch, *half), *half) for half in halves]
+        return sum((part[0] for part in parts), start=arb(0))
 
     def _most(self, stretch: Stretch, low: arb, high: arb) -> arb:
-        """Return an upper bound of the integral, where nothing else is known."""
-        if self._of_levels:
-            return self._noise.levels(stretch, low, high).upper()
-        return self._noise.ring(low, high).upper()
+        """Return an upper bound of the integral: S ≤ d(t − (o − r))⁺/2r in all norms."""
+        if not self._of_levels:
+            return self._noise.ring(low, high).upper()
+        most = self._noise.levels(stretch, low, high).upper()
+        level = stretch.start(low.union(high))[1] + self._shift
+        if not level.is_finite():
+            return most
+        try:
+            target = self._noise.radii.target(level)
+            least = self._apart(stretch, low, high, target).lower()
+        except UndecidedError:
+            return most
+        share = self._d * (self._t - least).max(arb(0)) / (2 * stretch.start(low)[0])
+        return (most * share.min(arb(1))).upper() if share.is_finite() else most
 
-    def _integrand(self, panel: Panel) -> Callable[[acb, bool], acb]:
+    def _integrand(self, panel: Panel, others: list[arb]) -> Callable[[acb, bool], acb]:
+        """Return the integrand, NaN as soon as it found a place of another kind."""
         stretch, _, _, kind = panel
         assert kind is not None
         target, state = kind
 
         def value(u: acb, analytic: bool) -> acb:
+            if others:
+                return acb(arb.nan())
             size = self._noise.weight(stretch, u, self._of_levels, analytic)
             if state != MEETING:
                 return size
-            moved = stretch.other(u, self._shift, target, analytic)
+            try:
+                moved = stretch.other(u, self._shift, target, analytic)
+            except UndecidedError:  # it must not pass through flint
+                moved = None
             if moved is None or not moved[2].is_finite():
                 return acb(arb.nan()) if analytic else size * acb(arb(0).union(arb(1)))
             r, o, gap, slope = moved
-            if analytic and not self._meets(gap) and not self._is_between(panel, u, slope):
+            sure = abs(gap.real) < self._t or self._is_between(panel, u, slope)
+            if not sure and self._kind(stretch, middle := u.real.mid()) not in (None, kind):
+                others.append(middle)
+            if analytic and not sure:
                 return acb(arb.nan())
             share = self._share(r, o, gap, state, analytic)
+            if not sure:  # it is 0 where one ball lies in the other
+                share = acb(share.real.union(arb(0)))
             if not share.is_finite() and not analytic:
                 share = acb(arb(0).union(arb(1)))
             return size * share
 
         return value
-
-    def _meets(self, gap: acb) -> bool:
-        return bool(abs(gap.real) < self._t)
 
     def _is_between(self, panel: Panel, u: acb, slope: acb) -> bool:
         """Whether o − r is monotone on a set, and below t at the ends of its part in a panel."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,48 @@ def test_an_outcome_on_a_step_between_slopes_counts() -> None:
     q = np.exp(-level(0))
     known = q[level(0.5) < level(0)].sum() / q.sum()
     assert float(tails.q_above) == pytest.approx(known, abs=2e-3)
+
+
+def by_levels(level: Level, d: int, t: float, epsilon: float, bends: list[float]) -> float:
+    """Return ∫ r^d S d(−g)/d over ∫ g r^{d−1} in ℓ∞: o by halving, sums over middles of cells."""
+    cells = [np.linspace(a, b, 100_001) for a, b in pairwise([0.0, *bends, 40.0])]
+    edges = np.unique(np.concatenate(cells))
+    r, fall = (edges[1:] + edges[:-1]) / 2, -np.diff(np.exp(-level(edges)))
+    low, high = r.copy(), r + 40
+    for _ in range(60):
+        middle = (low + high) / 2
+        less = level(middle) <= level(r) + epsilon
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    share = 1 - (np.clip(r + low - t, 0, 2 * r) / (2 * r)) ** d
+    return float((fall * r**d * share).sum() / (fall * r**d).sum())
+
+
+def _ripple(r: Any) -> Any:
+    return 0.09 * np.tanh(20 * (r - 3))
+
+
+@pytest.mark.parametrize(
+    ("density", "level", "t", "epsilon"),
+    [
+        ("exp(-min(2*r, r + 1))", lambda r: np.minimum(2 * r, r + 1), "1", "1"),  # touch from 1 on
+        ("exp(-max(r, r**2 - 1))", lambda r: np.maximum(r, r * r - 1), "1", "1"),  # up to 0.618
+        pytest.param(  # one in the other near 3 alone
+            "exp(-2*r + 9/100*tanh(20*(r - 3)))", lambda r: 2 * r - _ripple(r), "1/10", "1/10",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(  # but near 3
+            "exp(-r - 9/100*tanh(20*(r - 3)))", lambda r: r + _ripple(r), "1/10", "3/20",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)  # fmt: skip
+def test_balls_may_lie_in_each_other_for_a_while(
+    density: str, level: Level, t: str, epsilon: str
+) -> None:
+    found = FallingNoisePair(density, exact(t), 2, "linf").hockey_stick(exact(epsilon))
+    known = by_levels(level, 2, float(Fraction(t)), float(Fraction(epsilon)), [1.0, 2.5, 3.5])
+    assert float(found) == pytest.approx(known, rel=1e-6, abs=0)
+    assert found.rad() < 1e-12 * found
 
 
 @pytest.mark.slow

@@ -193,14 +193,18 @@ def draw(text: str, dimension: int, size: int, rng: np.random.Generator) -> NDAr
 
     middle = math.log(centre)
     most = float(log_weight(np.array([math.log(centre * (1 - 2**-30))]))[0])
+    jumps = [math.log(r) for r in (*ends, end) if 0 < r < math.inf]
+    tabled = [math.log(r) for part in parts for r in part.table[0] if r > 0]
+    places = np.array([*tabled, *(jump - 2**-30 for jump in jumps)]) - middle
+    places = places[log_weight(places + middle) > most - _NATS]  # of all modes
     sides = []
     for way in (-1, 1):
-        reach = min(spread, 1.0)
+        reach = float(max([min(spread, 1.0), *(way * places)]))
         while log_weight(np.array([middle + way * reach]))[0] > most - _NATS and reach < _WIDEST:
             reach *= 2
         sides.append(middle + way * reach)
-    edges = np.linspace(sides[0], sides[1], _CELLS + 1)
-    weights = np.exp(log_weight((edges[1:] + edges[:-1]) / 2) - most)
+    edges = np.union1d(np.linspace(sides[0], sides[1], _CELLS + 1), jumps)
+    weights = np.exp(log_weight((edges[1:] + edges[:-1]) / 2) - most) * np.diff(edges)
     above = np.concatenate([[0.0], np.cumsum(weights)])
     drawn: NDArray[Any] = np.exp(np.interp(rng.random(size) * above[-1], above, edges))
     return drawn

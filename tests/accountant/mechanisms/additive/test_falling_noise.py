@@ -292,6 +292,17 @@ def test_draws_have_the_moments_and_no_shift_shows_more(norm: str) -> None:
         assert index or found >= true - slack
 
 
+def test_draws_are_of_all_modes_and_end_where_the_density_does() -> None:
+    """Half of the noise is in the ball of radius 1, half in that of 10^10: the cube of a uniform."""
+    noise, size = KNorm(1, 3, density="1 if r < 1 else 1e-30 if r < 1e10 else 0"), 100_000
+    r = np.linalg.norm(noise.sample(size, rng=np.random.default_rng(11)), axis=1)
+    slack = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * size))  # Hoeffding
+    assert r.max() <= 1e10 * (1 + 1e-9)
+    for place, known in ((0.5, 1 / 16), (1, 0.5), (1e9, 0.5005), (5e9, 0.5625)):
+        assert abs(np.mean(r <= place) - known) <= slack
+    assert not np.any((r > 1 + 1e-9) & (r < 1e5))
+
+
 def test_draws_of_a_million_coordinates() -> None:
     drawn = KNorm(1, 10**6, density="exp(-r**2/2)").sample(2, rng=np.random.default_rng(3))
     assert drawn.shape == (2, 10**6)

@@ -293,7 +293,7 @@ def test_draws_have_the_moments_and_no_shift_shows_more(norm: str) -> None:
 
 
 def test_draws_are_of_all_modes_and_end_where_the_density_does() -> None:
-    """Half of the noise is in the ball of radius 1, half in that of 10^10: the cube of a uniform."""
+    """Half of the noise is uniform in the ball of radius 1, half in that of 10^10."""
     noise, size = KNorm(1, 3, density="1 if r < 1 else 1e-30 if r < 1e10 else 0"), 100_000
     r = np.linalg.norm(noise.sample(size, rng=np.random.default_rng(11)), axis=1)
     slack = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * size))  # Hoeffding

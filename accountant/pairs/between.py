@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,7 +18,7 @@ from accountant.composition.invert import inverse
 from accountant.core.pair import Pair, ProfileOnly
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, nonnegative, within
+from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose, nonnegative, within
 from accountant.numbers.precision import ctx
 from accountant.pairs.two_ends import narrow_enough
 
@@ -100,7 +101,10 @@ class Between(ProfileOnly):
 
     def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
-        low = Decimal("-Infinity")
+        low, largest = Decimal("-Infinity"), self.most.exact_max_loss()
+        if largest is not None and largest.ball() > sys.float_info.max:  # a search would be long
+            ends = enclose(lambda: arb.log1p(-delta.ball())), enclose(largest.ball)
+            return narrow_enough(ends[0].hull(ends[1]), relative_width, "no float is as large")
         with within():  # the enclosure of one end is no answer
             for pair in self.least:
                 if not low.is_finite() or not _value(pair, exact(low)) <= delta.ball():

@@ -37,7 +37,8 @@ or all outside the order of the answers does not matter: one of the boxes is eno
 1 − e^{l − z}/2 times one. So integrals are sums of terms whose sizes add up to at most 16 for m ≤ 3
 (that of K_i is 1 + 3/2 (1 + that of K_{i+1})), each with five factors that are off by at most
 50 · 2^{−52}: as exponents beyond −40 do not count, and NumPy's functions are within four units. All
-of it is less than 2^{−39}, which is added to every chance and derivative.
+of it is less than 2^{−39}, which is added to every chance and derivative; so is that ε, t and κ are
+floats, as e^ε Q ≤ P where it counts. A search ends at twice what this adds: it sees no more.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class FirstAbove:
             up, down = p + left / self.ratio, q + ~left / self.ratio
             with np.errstate(invalid="ignore", divide="ignore"):
                 slope, rest = np.abs(up - down) * width, np.minimum(up, down) * width
-                mean = np.where(slope < _ROUNDING, 1.0, -np.expm1(-slope) / slope)
+                mean = np.where(slope > 0, -np.expm1(-slope) / slope, 1.0)
                 found = np.exp(-rest) * width * mean
             found[:, 0], found[:, -1] = 1 / up[:, 0], 1 / down[:, -1]
             weighed: Floats = density * found
@@ -248,7 +249,7 @@ class FirstAbove:
         inside, moves = (np.array(column) for column in zip(*sets, strict=True))
         rows = Streams(inside, moves, np.zeros((len(sets), m)))
         half = np.full(rows.at.shape, _FAR * self._unit + self.move)
-        enough, level, used = known * (1 + _SHARE) + _ROUNDING, known, 0
+        enough, level, used = known * (1 + _SHARE) + 2 * (1 + factor) * _ROUNDING, known, 0
         while len(half):
             same = rows.inside[:, : m - 1] == rows.inside[:, 1:m]
             low, high = rows.at - half, rows.at + half

@@ -11,11 +11,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import dpassay
 from accountant.mechanisms import AboveThreshold
+from accountant.pairs.first_above import FirstAbove, Streams
 from accountant.questions import profile
 from tests.verify.forge import sealed
 from verify.certificate import certify
@@ -79,6 +81,17 @@ def test_no_answers_and_moves_reach_more(
     assert best <= float(found.upper) + 1e-9  # quadrature of 16 points on pieces of 1.5 scales
     assert best >= float(found.lower) * (1 - 1e-4)  # a simplex stops early
     assert found.upper - found.lower <= found.upper * Decimal("1.1e-6")
+
+
+@pytest.mark.parametrize("bits", [38, 40, 41, 42, 45])
+def test_chances_of_scales_that_are_nearly_equal_have_the_digits_of_floats(bits: int) -> None:
+    ratio, at = 1 + 2.0**-bits, np.array([[-1.0]])
+    first = Streams(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]), at)
+    found, *_ = FirstAbove(ratio, 1.0, monotone=True).value(first, 1.0)
+    with ctx.workprec(256):  # the difference of both noises is above 1
+        k = arb(ratio)
+        known = (k * k * (-1 / k).exp() - arb(-1).exp()) / (2 * (k * k - 1))
+    assert abs(float(found[0]) - float(known)) < 2.0**-50
 
 
 def test_neighbours_change_places_below_zero() -> None:

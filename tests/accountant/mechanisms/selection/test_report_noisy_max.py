@@ -268,3 +268,13 @@ def test_of_very_many_candidates_both_ends_are_told() -> None:
     assert found.lower < Decimal("0.02") < found.upper < Decimal("10.001")
     assert 0 < dpassay.epsilon(many, "1e-5").upper < 92
     assert dpassay.delta(many, 800).upper < Decimal("1e-1000")
+
+
+@pytest.mark.parametrize("returns", ["index", "value"])
+@pytest.mark.parametrize("noise", ["Laplace", "DiscreteLaplace"])
+def test_epsilon_of_a_scale_beyond_floats_lies_between_two_ends_at_once(
+    noise: str, returns: str
+) -> None:
+    found = profile.epsilon(ReportNoisyMax(noise, "1e-400", 3, returns=returns), "0.1")
+    assert float(found.lower) == pytest.approx(math.log(0.9), rel=1e-5)
+    assert Decimal("2e400") <= found.upper <= Decimal("3.1e400")

@@ -27,7 +27,7 @@ def exponential(k: int, *, monotone: bool = False) -> ReportNoisyMax:
 
 def excess(u: np.ndarray, moves: np.ndarray, epsilon: float) -> float:
     """Return H of index i and x = e^{−value}, of the density a_i Π_{j≠i} (1 − a_j x), a = e^u."""
-    first, second = np.exp(u), np.exp(u + moves)
+    first, second = np.exp(u - u.max()), np.exp(u - u.max() + moves)
     x = (np.arange(CELLS) + 0.5) / (CELLS * first.max())
 
     def density(a: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Compositions of releases whose worst neighbours depend on the question: two ends.
 
 *Below*: independent releases, each with one pair of neighbours, are attained, and each of them
-alone, where only its profile is known and no divergence is finite. *Above*: a pair that
+alone, where its losses have no largest value but those of the former do. *Above*: a pair that
 dominates every release on every history dominates all of them together in a product (Zhu, Dong and
 Wang 2022, Theorem 10). Of exponential mechanisms with one ε `accountant.pairs.bounded_range` knows
 the worst adaptive choices, and `accountant.pairs.fixed_selections` those that are fixed in advance.
@@ -67,8 +67,13 @@ def enclosed(
 
 
 def _between(cases: Sequence[Case], dominating: WorstCase, *, add: bool) -> Between:
-    singles = [(case.add if add else case.remove)[0] for _, _, case in cases]
-    heavy = [pair for pair in singles if pair.only_bounded and pair.closed_rho() == arb.pos_inf()]
+    singles = [((case.add if add else case.remove)[0], part) for part, _, case in cases]
+    heavy = [
+        pair
+        for pair, part in singles
+        if pair.max_loss() == arb.pos_inf()
+        and not any(each.max_loss() == arb.pos_inf() for each in part.attained() or (pair,))
+    ]
     return Between(
         (*(product(choice) for choice in _choices(cases, add=add)), *heavy),
         (dominating.add if add else dominating.remove)[0],

@@ -60,7 +60,7 @@ from accountant.numbers.interval import START_PRECISION
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.own_density import OwnDensityPair
-from accountant.pairs.radial_noise import LevelsPair, power_of
+from accountant.pairs.radial_noise import LevelsPair, power_of, tolerance_of
 
 _SPARE_BITS = 16
 """Bits that differences of radii lose, besides those of d."""
@@ -447,13 +447,13 @@ class FallingNoisePair(LevelsPair):
 
     def _share(self, shift: arb, *, of_levels: bool) -> arb:
         bits = max(ctx.prec, START_PRECISION)
-        tolerance = arb(2) ** (_LEFT_BITS - bits)
+        tolerance = tolerance_of(ctx.prec, _LEFT_BITS)
         with ctx.workprec(bits + 2 * self.dimension.bit_length() + _SPARE_BITS):
             found = Share(self, shift, of_levels=of_levels).value(tolerance)
             value: arb = found / _total(self.density, self.dimension, ctx.prec)
             return value
 
-    def excess(self, epsilon: ExactReal) -> arb:
+    def beyond(self, epsilon: ExactReal) -> arb:
         """Return H(ε)."""
         known = self.exact_max_loss()
         if known is not None and epsilon >= known:

@@ -30,7 +30,7 @@ from flint import acb, arb
 from accountant.core.pair import ReflectedPair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
+from accountant.numbers.interval import START_PRECISION, ball
 from accountant.numbers.precision import ctx
 
 _SPARE_BITS = 64
@@ -52,8 +52,16 @@ _HALF = arb("0.5")
 _MUCH = 1 << 10
 """Times the tolerance that the rest may be before an integral is tried."""
 
+_ROUGH_BITS = 32
+"""Of integrals that are asked for at a lower precision than first answers are, as for tables."""
+
 Curve = Callable[[arb, acb, bool], acb]
 """An integrand in x > 0 at ε, and whether it must be analytic."""
+
+
+def tolerance_of(bits: int, left: int) -> arb:
+    """Return the relative one of integrals for an answer of so many bits, some of them left out."""
+    return arb(2) ** -(bits - left if bits >= START_PRECISION else _ROUGH_BITS)
 
 
 class LevelsPair(ReflectedPair):
@@ -61,7 +69,16 @@ class LevelsPair(ReflectedPair):
 
     usual_width: ClassVar = Fraction(1, 10**12)
     """Integrals take longer for more."""
-    grid_width: ClassVar = Fraction(1, 200)
+    table_points: ClassVar[int] = 24
+    """Losses of a table for compositions, about ten seconds of integrals."""
+
+    @abstractmethod
+    def beyond(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for ε ≥ 0 below the largest loss."""
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return the same, once for each precision: the tails ask for it again."""
+        return _excess(self, epsilon, ctx.prec)
 
     @abstractmethod
     def weighted(self, epsilon: ExactReal) -> arb:
@@ -88,6 +105,12 @@ class LevelsPair(ReflectedPair):
         return self.renyi(arb(1))
 
 
+@lru_cache(maxsize=64)
+def _excess(pair: LevelsPair, epsilon: ExactReal, bits: int) -> arb:
+    """Return H(ε) at this precision."""
+    return pair.beyond(epsilon)
+
+
 @dataclass(frozen=True)
 class RadialPair(LevelsPair):
     """A pair whose level sets are balls at distance t > 0, for dimension d and the power p > 1.
@@ -102,7 +125,7 @@ class RadialPair(LevelsPair):
     dimension: int
     power: Fraction
 
-    def excess(self, epsilon: ExactReal) -> arb:
+    def beyond(self, epsilon: ExactReal) -> arb:
         """Return H(ε)."""
         return self._integral(epsilon, self._excess)
 
@@ -143,6 +166,7 @@ class RadialPair(LevelsPair):
         The curve is at most the weight, or a share of e^{−x} x^{d/p − 1}/Γ(d/p): with that the rest
         is bounded.
         """
+        tolerance = tolerance_of(ctx.prec, _SPARE_BITS)
         with ctx.workprec(max(ctx.prec, 2 * _SPARE_BITS)):
             e, is_excess = epsilon.ball(), curve == self._excess
             low, high, apart = self._start(e)
@@ -154,7 +178,7 @@ class RadialPair(LevelsPair):
             if apart and is_excess:
                 below = low.gamma_lower(a, regularized=1)
                 value += below if below.is_finite() else arb(0).union(_beyond(low, a))
-            tolerance, spread = arb(2) ** (_SPARE_BITS - ctx.prec), a.sqrt().mid() + 1
+            spread = a.sqrt().mid() + 1
             for n in _WIDTHS:
                 reach = spread * arb(2) ** n
                 left, right = (
@@ -221,6 +245,7 @@ class RadialNoisePair(RadialPair):
 
     law_name = "radial-noise"
     slope_share: ClassVar = _HALF
+    table_points: ClassVar = 64
 
     def _roots(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:
         """Return r and s/r."""

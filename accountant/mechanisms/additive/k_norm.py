@@ -25,8 +25,9 @@ from accountant.numbers.exact import ExactReal, Number
 from accountant.numbers.interval import ball
 from accountant.pairs.ball_noise import BallNoisePair
 from accountant.pairs.falling_noise import FallingNoisePair, mean_power
+from accountant.pairs.loss_tables import LossTables
 from accountant.pairs.own_density import OwnDensityPair
-from accountant.pairs.radial_noise import RadialNoisePair
+from accountant.pairs.radial_noise import LevelsPair, RadialNoisePair
 from accountant.pairs.round_noise import RoundNoisePair
 from accountant.release.lattice import LatticeSampler
 from accountant.release.lattice_noise import independent
@@ -132,20 +133,23 @@ class KNorm(SymmetricDensity):
 
     @property
     def only_alone(self) -> str:
-        """Of other powers and densities: integrals at every loss of a grid take minutes."""
-        if self.density and self.dimension > 1:
-            return (
-                "Its density is known of one release: a law of its loss is an integral at every "
-                "point. Ask for it alone, or for power=1 instead of a density."
-            )
-        if self.density:
-            return ""
-        if self.power == 1 or self._is_gaussian:
+        """Of integrals that take long at every loss."""
+        if self.dominated_by is None:
             return ""
         return (
-            f"Its power={self.power} is known of one release: a law of its loss is an integral at "
-            "every point. Ask for it alone, or for power=1."
+            "The law of its loss is an integral at every point: a composition is only enclosed, "
+            "and a sample not known. Ask about power=1, or l2 and power=2."
         )
+
+    @property
+    def dominated_by(self) -> LossTables | None:
+        """A table of losses, of such integrals."""
+        (pair,) = self.worst_case(None).remove
+        return LossTables(pair, pair.table_points) if isinstance(pair, LevelsPair) else None
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pair of which the cell of the loss is told."""
+        return () if (table := self.dominated_by) is None else table.below
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return two laws at the full distance."""

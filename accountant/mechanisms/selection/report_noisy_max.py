@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from flint import arb
 
@@ -180,7 +180,7 @@ class ReportNoisyMax(Choice):
         if value is not None:
             return Guaranteed(0, enclose(lambda: value.own, relative_width=_FINE).upper)
         if self._is_gumbel_value:
-            return _LossesOf(GumbelTables(GumbelValuePair(self._each, self.monotone)))
+            return GumbelTables(GumbelValuePair(self._each, self.monotone))
         if self.returns == "value":
             return Composed(self._of_one_score, self.candidates)
         if self.returns == "gap" and self.candidates > _LEAST and self.noise != "Gaussian":
@@ -204,8 +204,8 @@ class ReportNoisyMax(Choice):
         """Return those of two candidates, or one, the others far below."""
         if self._exponential_value is not None:
             return self._exponential_value.attained
-        if isinstance(self._bounding, _LossesOf) and self._bounding.tables.below:
-            return self._bounding.tables.below
+        if isinstance(self._bounding, GumbelTables) and self._bounding.below:
+            return self._bounding.below
         if self._is_one_noise:
             return self._bounding.worst_case(None).remove
         if self._is_discrete:
@@ -384,22 +384,6 @@ class ReportNoisyMax(Choice):
             return None
         pair = GaussianMaximaPair(self.candidates, self.distance)
         return ExactReal.of_rational(pair.joint_rho * self.distance.square)
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class _LossesOf(Mechanism):
-    """Whatever has the losses of a table."""
-
-    tables: GumbelTables
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the table above all pairs."""
-        return WorstCase.symmetric(self.tables.above, "It is a table of losses.")
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Raise NotApplicableError."""
-        raise NotApplicableError("A table of losses has no noise to draw.")
 
 
 def _is_integer(value: ExactReal) -> bool:

@@ -340,10 +340,8 @@ def test_what_is_no_such_density_is_refused(arguments: dict[str, Any], message: 
         KNorm(1, 3, **arguments)
 
 
-def test_parameters_are_written_in_and_one_release_is_alone() -> None:
+def test_parameters_are_written_in() -> None:
     noise = KNorm(1, 3, density="exp(-r**a - b*r)", parameters=["3/2", 2])
     assert repr(noise) == "KNorm(scale=1, dimension=3, density='exp(-r**(3/2) - (2)*r)')"
-    with pytest.raises(NotApplicableError, match="alone"):
-        Composed(noise, 2)
     with pytest.raises(NotApplicableError, match="depend"):
         KNorm(1, 3, "l1", density="exp(-r)").release([1.0, 2.0, 3.0])

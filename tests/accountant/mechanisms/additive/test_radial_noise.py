@@ -12,7 +12,7 @@ import pytest
 
 import dpassay
 from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import AdditiveNoise, Composed, Gaussian, KNorm
+from accountant.mechanisms import AdditiveNoise, Gaussian, KNorm, PoissonSubsampled
 from accountant.numbers.exact import exact
 from accountant.pairs.radial_noise import RadialNoisePair
 from accountant.questions import accuracy, profile, utility
@@ -121,8 +121,8 @@ def test_a_million_coordinates() -> None:
 def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="power"):
         KNorm(1, 3, "l1", power="1/2")
-    with pytest.raises(NotApplicableError, match="alone"):
-        Composed(KNorm(1, 3, "l1", power=2), 2)
+    with pytest.raises(NotApplicableError, match="only enclosed"):
+        PoissonSubsampled(KNorm(1, 3, "l1", power=2), "1/2")
 
 
 def test_no_rho_bounds_a_loss_that_grows_faster_than_that_of_gaussian_noise() -> None:

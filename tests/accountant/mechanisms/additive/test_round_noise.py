@@ -11,9 +11,8 @@ from flint import acb, arb
 
 import dpassay
 from accountant.core.pair import Pair
-from accountant.errors import NotApplicableError
 from accountant.geometry.caps import cap, share
-from accountant.mechanisms import Composed, KNorm
+from accountant.mechanisms import KNorm
 from accountant.numbers.exact import exact
 from accountant.numbers.precision import ctx
 from accountant.pairs.ball_noise import BallNoisePair
@@ -156,10 +155,8 @@ def test_epsilon_is_where_delta_is() -> None:
     assert low.upper >= Fraction(1, 10**6) >= high.lower
 
 
-def test_one_release_alone() -> None:
+def test_no_rho_bounds_a_power_above_two() -> None:
     assert dpassay.rho(KNorm(2, 5, power=3)).lower.is_infinite()
-    with pytest.raises(NotApplicableError, match="alone"):
-        Composed(KNorm(1, 3, power=3), 2)
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 9, 40])

@@ -17,6 +17,7 @@ of the release afterwards, and so are several of several.
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -170,6 +171,11 @@ class LossTables(TablesAbove):
         if self.pair.max_loss() <= ball(last):
             return arb(0)
         return self.pair.hockey_stick(ExactReal.of_rational(last))
+
+    def own_law(self, index: int) -> dict[str, object]:
+        """Return {"law": "loss-table", "pair", "points", "above"}: masses have few digits."""
+        pair = json.dumps(self.pair.law())
+        return {"law": "loss-table", "pair": pair, "points": self.points, "above": not index}
 
     @property
     def below(self) -> tuple[Pair, ...]:

@@ -27,6 +27,8 @@ _INDICES: Final = (
     "noisy-maximum",
 )
 """Laws of an index, with which a number may come: what bounds both is the last of `factors`."""
+_TABLED: Final = {"radial-noise", "round-noise"}
+"""Laws of which several releases are only enclosed, between tables."""
 _MANY: Final = 1000
 """Candidates that stand for any number: bounds of more are the same."""
 
@@ -34,6 +36,8 @@ _MANY: Final = 1000
 def product(laws: list[Law], count: int) -> Law:
     """Return a Gaussian law (the μ² add up), Laplace laws, or a product."""
     kinds = {law["law"] for law in laws}
+    if count * len(laws) > 1 and kinds & _TABLED:
+        raise UnknownError("tables of losses above and below noise that falls with a norm")
     if kinds == {"gaussian"}:
         if len(laws) == count == 1:
             return laws[0]

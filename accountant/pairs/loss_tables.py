@@ -39,7 +39,7 @@ from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
-_BITS, _ASKED = 128, 64
+_BITS, _ASKED = 128, 48
 """Of the balls that find by how much masses are too small, and of H and tails of a pair."""
 _BENT = 1.5
 """Power of n that places grow with: most of the mass is at small losses."""

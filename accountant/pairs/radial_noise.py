@@ -52,8 +52,8 @@ _HALF = arb("0.5")
 _MUCH = 1 << 10
 """Times the tolerance that the rest may be before an integral is tried."""
 
-_ROUGH_BITS = 32
-"""Of integrals that are asked for at a lower precision than first answers are, as for tables."""
+_FLOAT_BITS, _ROUGH_BITS = 53, 32
+"""A precision below that of floats, of tables, asks for integrals of so many bits."""
 
 Curve = Callable[[arb, acb, bool], acb]
 """An integrand in x > 0 at ε, and whether it must be analytic."""
@@ -61,7 +61,7 @@ Curve = Callable[[arb, acb, bool], acb]
 
 def tolerance_of(bits: int, left: int) -> arb:
     """Return the relative one of integrals for an answer of so many bits, some of them left out."""
-    return arb(2) ** -(bits - left if bits >= START_PRECISION else _ROUGH_BITS)
+    return arb(2) ** -(max(bits, START_PRECISION) - left if bits >= _FLOAT_BITS else _ROUGH_BITS)
 
 
 class LevelsPair(ReflectedPair):

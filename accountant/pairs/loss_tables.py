@@ -218,8 +218,8 @@ def _cells(tables: LossTables) -> tuple[arb, ...]:
         above = [(t.p_above, t.q_above) for t in found]
         cells = [(a - c, b - d) for (a, b), (c, d) in pairwise([*above, (infinite, arb(0))])]
         while len(cells) > 1 and not (cells[-1][0] > 0 and cells[-1][1] > 0):
-            p, q = cells.pop()
-            cells[-1] = cells[-1][0] + p, cells[-1][1] + q
+            last = cells.pop()
+            cells[-1] = cells[-1][0] + last[0], cells[-1][1] + last[1]
         middle = (1 - above[0][0] - above[0][1]).max(arb(0))
         p, q = ([cell[i].max(arb(0)) for cell in cells] for i in range(2))
         return (infinite, *p[::-1], middle, *q, arb(0))

@@ -66,14 +66,18 @@ def enclosed(
     )
 
 
+def _is_heavier(pair: Pair, attained: Sequence[Pair]) -> bool:
+    """Whether a pair has no finite ρ, or perhaps none and losses above all those attained."""
+    rho = pair.closed_rho()
+    if pair.only_bounded or rho is None or rho < arb.pos_inf():
+        return rho is not None and bool(rho == arb.pos_inf())
+    ends = [each.max_loss() for each in (pair, *attained)]
+    return bool(attained) and ends[0] == arb.pos_inf() and arb.pos_inf() not in ends[1:]
+
+
 def _between(cases: Sequence[Case], dominating: WorstCase, *, add: bool) -> Between:
     singles = [((case.add if add else case.remove)[0], part) for part, _, case in cases]
-    heavy = [
-        pair
-        for pair, part in singles
-        if pair.max_loss() == arb.pos_inf()
-        and not any(each.max_loss() == arb.pos_inf() for each in part.attained() or (pair,))
-    ]
+    heavy = [pair for pair, part in singles if _is_heavier(pair, part.attained())]
     return Between(
         (*(product(choice) for choice in _choices(cases, add=add)), *heavy),
         (dominating.add if add else dominating.remove)[0],

@@ -66,10 +66,10 @@ class GumbelTables(TablesAbove):
     @property
     def _places(self) -> tuple[tuple[int, Fraction], ...]:
         """Ranges of exponents, and shares: of monotone scores some have to move."""
-        half, one = Fraction(1, 2), Fraction(1)
+        none, half, all_ = Fraction(0), Fraction(1, 2), Fraction(1)
         if self.pair.monotone:
-            return (0, half), (0, one), (1, half), (1, 1 - one)
-        return (0, 1 - one), (0, half), (0, one)
+            return (0, half), (0, all_), (1, half), (1, none)
+        return (0, none), (0, half), (0, all_)
 
     def outcomes(self, index: int) -> Sequence[str]:
         """Name losses."""

@@ -167,7 +167,7 @@ class Steps(Stated):
             return lambda: given
         if True in parts:
             index = parts.index(True)
-            free = (_FREE - laws[index].keys()) & given.keys()
+            free = (_FREE - laws[index].keys()) & given.keys() if self.refuted else set()
             chosen = {key: given[key] for key in free}
             if self.refuted and given["law"] == OWN_DENSITY.name:  # by one shift, if need be
                 distance = min(laws[index]["distance"], given["distance"])

@@ -179,6 +179,10 @@ def test_a_bound_by_a_search_in_floats_is_conditional_and_no_event_exceeds_it() 
     assert check(certificate).outcome is Outcome.CONDITIONAL
     forged = json.loads(json.dumps(certificate).replace("0.046035", "0.001"))
     assert check(sealed(forged)).outcome is Outcome.INVALID
+    forged = json.loads(json.dumps(certificate).replace("0.046035", "0.045"))
+    (fact,) = forged["facts"]
+    fact["law"]["event"], fact["value"] = "ooo 1 -1 0 0", {"lower": "0", "upper": "0"}
+    assert check(sealed(forged)).outcome is Outcome.INVALID  # an event shows no upper bound
 
 
 @pytest.mark.parametrize("variant", ["standard", "noisy-values", "fresh-threshold"])

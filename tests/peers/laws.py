@@ -33,9 +33,9 @@ from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
 from accountant.questions import profile, tradeoff, utility
 from accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.accountant.composition.mpmath_route import by_mpmath
+from tests.peers.discretised import discretised
 from tests.peers.rows import FLOAT, WIDTH, Row, first, narrowest, near, tolerance
 from verify.foreign import events
-from verify.foreign.discretised import discretise
 
 BOTH = Adjacency.ADD_REMOVE
 
@@ -233,10 +233,8 @@ def _dots(row: Row) -> str | None:
     """
     lowest, size = row["first"], len(row["expected"])
     with ctx.workprec(128):
-        law = discretise(
-            pair_of(row["law"]), Fraction(0), Fraction(row["step"]), lowest, lowest + size - 1
-        ).above
-    found = [Interval.of_ball(mass) for mass in law.masses]
+        masses = discretised(pair_of(row["law"]), Fraction(row["step"]), lowest, lowest + size - 1)
+    found = [Interval.of_ball(mass) for mass in masses]
     rows = list(enumerate(zip(found, row["expected"], strict=True)))
     return first(
         near(row, value, expected, f"mass {lowest + i}") for i, (value, expected) in rows[1:-1]

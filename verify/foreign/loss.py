@@ -1,10 +1,10 @@
 """Privacy-loss distributions for dp-accounting, proved to lie above or below the profile.
 
 dp-accounting's distribution has masses on the multiples of a step and at infinity, and asks it for
-δ(ε) = P(∞) + Σ p(l) (1 − e^{ε−l})⁺, which never falls when a mass, or the loss that it is at, is
-raised. Above, the dots of the proved profile are connected; below, losses are lowered onto
-the grid (`verify.foreign.discretised`). The balls are rounded to floats, up or down. What
-dp-accounting computes from them is in floats of its own.
+δ(ε) = P(∞) + Σ p(l) (1 − e^{ε−l})⁺. The masses are those of the grid of compositions, whose profile
+is proved to lie above that of the release, or below it, also in a product of releases
+(`accountant.composition.grid.dominate`). What dp-accounting computes from them is in floats of its
+own.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, final
 
-from flint import arb
+import numpy as np
 
+from accountant.composition.grid import dominate, plan
+from accountant.composition.grid.factors import releases, whole
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
@@ -24,7 +25,6 @@ from accountant.errors import NotApplicableError, expected
 from accountant.numbers.exact import Number, exact
 from verify.claim import Claim
 from verify.claims.guarantee import guarantee
-from verify.foreign.discretised import discretise, reach
 from verify.foreign.events import neighbours
 from verify.foreign.numbers import attribute, number
 
@@ -32,6 +32,8 @@ _MOST = 1_000_000
 """Cells of a table."""
 _FEWEST = 4
 """Cells at least, so that its readers find a range."""
+_ROUNDED = 16
+"""Times the error of a tail up to which the mass below it is left out of the grid, as rounding."""
 
 
 @final
@@ -75,7 +77,7 @@ def masses(
     above
         Whether they dominate the mechanism (pessimistic), or it dominates them (optimistic).
     log_tail
-        Logarithm of the mass that each end of the grid may leave out; above, it goes to infinity.
+        Logarithm of the mass that may lie above the grid; of the dominating law it is infinite.
 
     Raises
     ------
@@ -112,7 +114,6 @@ def privacy_loss_distribution(
     pmf = import_module(f"{base}.pld.pld_pmf").DensePLDPmf
     distribution = import_module(f"{base}.pld.privacy_loss_distribution").PrivacyLossDistribution
     remove, add = masses(mechanism, step=step, above=pessimistic, adjacency=adjacency)
-    import numpy as np
 
     def made(law: Masses) -> Any:
         return pmf(law.step, law.first, np.array(law.masses), law.infinity, pessimistic)
@@ -150,23 +151,25 @@ def claims(
 def _of_pair(pair: Pair, step: float, log_tail: float, *, above: bool) -> Masses:
     if not 0 < step < math.inf:
         raise expected("step", step, "> 0")
-    exactly = Fraction(step)
-    low, high = reach(pair, log_tail)
-    first, last = math.floor(low / exactly) - 1, math.ceil(high / exactly) + 1
+    (release, count), *others = releases(((pair, 1),))
+    if others or count > 1:  # several releases together are asked in balls
+        release = whole(pair)
+    low, high = plan.ends(release, log_tail)
+    first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
     last = max(last, first + _FEWEST)
     if last - first > _MOST:
         raise NotApplicableError(
-            f"The losses from {float(low):.4g} to {float(high):.4g} take {last - first} points at "
-            f"step={step}; {_MOST} are the most. Take a larger step."
+            f"The losses from {low:.4g} to {high:.4g} take {last - first} points at step={step}; "
+            f"{_MOST} are the most. Take a larger step."
         )
-    laws = discretise(pair, Fraction(0), exactly, first, last)
-    law, to = (laws.above, _up) if above else (laws.below, _down)
-    return Masses(step, law.first, tuple(to(mass) for mass in law.masses), to(law.infinity), above)
-
-
-def _up(value: arb) -> float:
-    return math.nextafter(float(value.upper()), math.inf) if value > 0 or value.rad() > 0 else 0.0
-
-
-def _down(value: arb) -> float:
-    return max(0.0, math.nextafter(float(value.lower()), -math.inf))
+    index = np.arange(first, last + 1)
+    tail = release.survival(step * index)
+    rounded = np.count_nonzero(1 - tail.above_p <= _ROUNDED * (tail.error_p + tail.error_q))
+    index = index[min(max(rounded - 1, 0), len(index) - _FEWEST) :]
+    place = dominate.Place(0.0, step, index)
+    if above:
+        law = dominate.above(release.survival, place)
+    else:
+        found = dominate.below(release.survival, place, release.infinity)
+        law = found or dominate.GridLaw(0.0, index, 0.0 * index, release.infinity)
+    return Masses(step, int(index[0]), tuple(law.masses.tolist()), law.infinity, above)

@@ -90,7 +90,7 @@ def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
             if isinstance(pair, GaussianPair):
                 square += count * pair.mu() ** 2
             else:
-                found.append((_release(pair), count))
+                found.append((whole(pair), count))
         if square > 0:
             mu = float(square.sqrt().mid())
             normal = Release(
@@ -101,7 +101,8 @@ def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _release(pair: Pair) -> Release:
+def whole(pair: Pair) -> Release:
+    """Return what a pair is about as one release."""
     with ctx.workprec(_PRECISION):
         known = _survival(pair)
         mass = float(pair.infinity_mass().lower().max(arb(0)))

@@ -104,22 +104,10 @@ def _term(s: arb, blocks: list[tuple[Fraction, int]]) -> arb:
                 [0, 0, inverse, 1],
             ]
         )
-        state = _power(step, size) * state
+        state = step**size * state
     u, v, du, dv = (state[i, 0] for i in range(4))
     found: arb = s * (dv + du * inverse) / (v + u * inverse)
     return found
-
-
-def _power(matrix: arb_mat, exponent: int) -> arb_mat:
-    result = None
-    while exponent:
-        if exponent & 1:
-            result = matrix if result is None else result * matrix
-        exponent >>= 1
-        if exponent:
-            matrix = matrix * matrix
-    assert result is not None
-    return result
 
 
 def _weight(x: float, steps: int) -> Fraction:

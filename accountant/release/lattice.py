@@ -330,8 +330,7 @@ class LatticeSampler:
                     bottom, top = low.unique_fmpz(), high.unique_fmpz()
                     if isinstance(bottom, fmpz) and bottom == top:
                         return int(bottom)
-            for index in range(inputs):
-                drawn.refine(start + index, rng=rng)
+            drawn.refine(*range(start, start + inputs), rng=rng)
             precision *= 2
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _UNIT = 2.0**-53
 """Relative error of one operation with floats."""
-_GRID = 2.0**22
-"""Parts of 1 to which a direction is rounded, so that its squares are exact in 53 bits."""
 _MOST_STEPS = 2000
 """Steps of a table of a geometric law; beyond its end the law begins anew."""
 
@@ -188,18 +186,18 @@ class RankOneNoise(Noise):
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
         """Return the coordinates over the steps.
 
-        The squared norm S is summed nearly without rounding; the errors of the h_i, at most
-        (|h_i| + 3)·2^−53, move it by at most (2 + 6√(M/S))·2^−53·S to first order.
+        The squared norm S is right to 2·2^−53·S, by the squares and one rounding of their sum; the
+        errors of the h_i, at most (|h_i| + 3)·2^−53, move it by at most (2 + 6√(M/S))·2^−53·S to
+        first order.
         """
         direction, length = drawn[:, :-1], drawn[:, -1:]
-        squares = _squares(direction)
+        squares = np.array([[math.fsum(row)] for row in (direction * direction).tolist()])
         with ctx.workprec(128):
             scale = float(self.root())
         norms = np.sqrt(squares)
         factor_ = scale / steps / norms
         found = length * direction * factor_
-        own = 6 + (self.dimension + 4) / _GRID
-        relative = _UNIT * (12 + own * np.sqrt(self.dimension / squares))
+        relative = _UNIT * (12 + 6 * np.sqrt(self.dimension / squares))
         loose = (np.abs(length) + 3) * (np.abs(direction) + 3) * factor_ * (6 * _UNIT)
         return found, loose + relative * np.abs(found)
 
@@ -324,23 +322,6 @@ def _dense(rows: Sequence[Row]) -> Array:
     for i, row in enumerate(rows):
         for j, value in row:
             found[i, j] = float(value)
-    return found
-
-
-def _squares(rows: Array) -> Array:
-    """Return the sum of squares of each row, as a column.
-
-    With h = q/g + r, g = 2^22, q the nearest integer: Σq² is exact in int64, and the rest
-    Σr(h + q/g) ≤ 2Σ|h|/g is rounded to within (M + 4)·2^−53·√(M S)/g, plus one rounding of S.
-    """
-    whole = np.rint(rows * _GRID)
-    if float(np.abs(whole).max(initial=1.0)) ** 2 * rows.shape[1] >= 2.0**62:
-        return np.array([[math.fsum(row)] for row in (rows * rows).tolist()])
-    near = whole / _GRID
-    rest = np.einsum("ij,ij->i", rows - near, rows + near)
-    integers = whole.astype(np.int64)
-    exact = np.einsum("ij,ij->i", integers, integers)
-    found: Array = exact[:, np.newaxis] / _GRID**2 + rest[:, np.newaxis]
     return found
 
 

@@ -26,13 +26,9 @@ from accountant.release import sampling
 
 WORD = 52
 """Digits drawn at once: whole + fraction is then a double up to one rounding."""
-_LIMB = 20
-"""Bits of a limb: sums of products of two have room in 63 bits."""
-_LIMBS = 3
-"""Limbs up to which NumPy's integers do; longer numbers are Python's."""
 _TABLE = {"normal": 9, "exponential": 40}
 _BLOCK = 1 << 16
-"""Numbers at a time: the sum of so many products of 40 bits has 56, and they fill 512 kB."""
+"""Numbers at a time: they fill 512 kB."""
 
 
 @final
@@ -52,6 +48,8 @@ class LazyReals:
         Digits drawn at once.
     further
         The groups of `bits` further digits that were drawn for a number, by its index.
+    sums
+        The `exact_sums` of the digits that are drawn, by the first index and the count.
     """
 
     sign: Array
@@ -59,6 +57,7 @@ class LazyReals:
     word: Array
     bits: int
     further: dict[int, list[int]] = field(default_factory=dict)
+    sums: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many numbers there are."""
@@ -84,9 +83,12 @@ class LazyReals:
         unit = arb(2) ** (-places - 1)
         return int(self.sign[index]) * (arb(2 * digits + 1) * unit + arb(0, unit))
 
-    def refine(self, index: int, *, rng: Randomness) -> None:
-        """Draw further digits of one number."""
-        self.further.setdefault(index, []).append(self._group(rng))
+    def refine(self, *indices: int, rng: Randomness) -> None:
+        """Draw further digits of some numbers."""
+        self.sums.clear()
+        fresh = rng.integers(0, 1 << self.bits, len(indices)).tolist()
+        for index, group in zip(indices, fresh, strict=True):
+            self.further.setdefault(index, []).append(group)
 
     def below(self, index: int, *, rng: Randomness) -> bool:
         """Whether a fresh uniform number whose digits agree so far is below the fraction."""
@@ -99,6 +101,18 @@ class LazyReals:
             if fresh != known[place]:
                 return fresh < known[place]
             place += 1
+
+    def exact_sums(self, part: slice) -> tuple[int, int, int]:
+        """Return ΣX², ΣX and p for a part of the numbers, |x| in [X, X + 1]·2^−p.
+
+        All are cut to the digits that each of them has.
+        """
+        groups = zip(*(self.further.get(i, ()) for i in range(part.start, part.stop)), strict=False)
+        known, places = self.whole[part].astype(object), 0
+        for digits in (self.word[part], *groups):
+            known = known << self.bits | np.array(digits, dtype=object)
+            places += self.bits
+        return int(known @ known), int(known.sum()), places
 
     def numbers(self, start: int) -> Numbers:
         """Return the numbers from `start` on, as balls."""
@@ -129,42 +143,15 @@ class Numbers:
     def squares(self, count: int) -> arb:
         """Return a ball around the sum of the squares of the first `count` numbers.
 
-        Numbers with |x| in [X, X + 1]·2^−p have Σx² in [ΣX², ΣX² + 2ΣX + count]·4^−p.
+        Cut to the digits that all of them have, numbers with |x| in [X, X + 1]·2^−p have Σx² in
+        [ΣX², ΣX² + 2ΣX + count]·4^−p. The sums are kept until a number is refined.
         """
-        reals, stop = self.reals, self.start + count
-        if reals.further.keys().isdisjoint(range(self.start, stop)):
-            whole = reals.whole[self.start : stop]
-            if reals.bits + int(whole.max(initial=1)).bit_length() <= _LIMB * _LIMBS:
-                digits = whole.astype(np.int64) << reals.bits | reals.word[self.start : stop]
-                return _ball_of_squares(*_exact_sums(digits), count, reals.bits)
-        sums: dict[int, tuple[int, int, int]] = {}
-        for index in range(self.start, stop):
-            known, places = reals.digits(index)
-            square, total, number = sums.get(places, (0, 0, 0))
-            sums[places] = square + known * known, total + known, number + 1
-        parts = (_ball_of_squares(*own, places) for places, own in sums.items())
-        return sum(parts, start=arb(0))
-
-
-def _exact_sums(digits: Array) -> tuple[int, int]:
-    """Return ΣX² and ΣX of integers below 2^60, cut into limbs whose products int64 holds."""
-    mask = (1 << _LIMB) - 1
-    square = total = 0
-    for start in range(0, len(digits), _BLOCK):
-        part = digits[start : start + _BLOCK]
-        limbs = np.stack([part >> (_LIMB * place) & mask for place in range(_LIMBS)])
-        products, sums = limbs @ limbs.T, limbs.sum(axis=1)
-        for i in range(_LIMBS):
-            total += int(sums[i]) << (_LIMB * i)
-            for j in range(_LIMBS):
-                square += int(products[i, j]) << (_LIMB * (i + j))
-    return square, total
-
-
-def _ball_of_squares(square: int, total: int, count: int, places: int) -> arb:
-    """Return a ball around [square, square + 2·total + count]·4^−places."""
-    unit, radius = arb(2) ** (-2 * places - 1), 2 * total + count
-    return arb(2 * square + radius) * unit + arb(0, arb(radius) * unit)
+        reals, place = self.reals, (self.start, count)
+        if place not in reals.sums:
+            reals.sums[place] = reals.exact_sums(slice(self.start, self.start + count))
+        square, total, places = reals.sums[place]
+        unit, radius = arb(2) ** (-2 * places - 1), 2 * total + count
+        return arb(2 * square + radius) * unit + arb(0, arb(radius) * unit)
 
 
 def normal(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:

@@ -296,11 +296,7 @@ SINGLE: dict[str, tuple[Draw, tuple[str | None, ...]]] = {
 
 SLOW = ("MixtureOfGaussians", "RankOneGaussian")
 """Laws whose tails are integrals that take seconds: one draw each."""
-CASES = [
-    pytest.param(name, seed, marks=[pytest.mark.slow] * (seed > 1))
-    for name in SINGLE
-    for seed in range(1 if name in SLOW else 3)
-]
+CASES = [(name, seed) for name in SINGLE for seed in range(1 if name in SLOW else 2)]
 GIVEN = ("Guaranteed", "BridgedTree", "NormalizedSquareRoot", "SquareRootFactorization")
 """That a mechanism behind a guarantee exists, and that an input attains the worst pair."""
 BOUNDED_ONLY = ("RandomAllocation", "TopSelections")
@@ -322,7 +318,7 @@ def drawn(name: str, seed: int) -> tuple[str, str | None]:
     draw, relations = SINGLE[name]
     text = draw(rng)
     parse(text)
-    return text, relations[seed % len(relations)]
+    return text, relations[-seed % len(relations)]
 
 
 def answer(question: str, text: str, *at: Fraction, adjacency: str | None = None) -> Interval:
@@ -342,7 +338,7 @@ def meets(value: Any, enclosure: Interval, *, wide: bool = False) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"), [case for case in CASES if case.values[0] != "PartitionSelection"]
+    ("name", "seed"), [case for case in CASES if case[0] != "PartitionSelection"]
 )  # every number of users is a pair here, and few are there: its own test compares them
 def test_the_worst_pairs_are_those_of_the_accountant(name: str, seed: int) -> None:
     text, adjacency = drawn(name, seed)
@@ -407,10 +403,14 @@ def test_selections_next_to_their_largest_loss_are_bounded_where_floats_are_roun
     assert reals.ball(found).upper() >= float((eta / Fraction("4.1")) ** 4)
 
 
-@pytest.mark.parametrize("question", ["variance", "mse", "dimension", "mu"])
 @pytest.mark.parametrize(("name", "seed"), CASES)
-def test_questions_have_the_answers_of_the_accountant(name: str, seed: int, question: str) -> None:
+def test_questions_have_the_answers_of_the_accountant(name: str, seed: int) -> None:
     text, adjacency = drawn(name, seed)
+    for question in ("variance", "mse", "dimension", "mu"):
+        _asked(name, text, adjacency, question)
+
+
+def _asked(name: str, text: str, adjacency: str | None, question: str) -> None:
     relation = "" if adjacency is None else f", adjacency='{adjacency}'"
     index: list[Fraction] = []
     if question == "variance":
@@ -599,7 +599,6 @@ ALLOCATIONS = [
         pytest.param(*each, marks=pytest.mark.slow)
         for each in (
             *(("1", 2, 1, "1/2"), ("3/5", 3, 2, "7"), ("2", 1000, 10, "34/100")),
-            *(("3/5", 100, 1, "1"), ("1", 100, 1, "1/2"), ("3/5", 100, 10, "683/100")),
             ("3", 10**4, 5, "1/20"),
         )
     ),
@@ -611,7 +610,7 @@ ALLOCATIONS = [
 def test_random_allocation_is_the_integral_of_its_moments(
     sigma: str, steps: int, epochs: int, epsilon: str
 ) -> None:
-    """Ten settings by two routes that share nothing but balls, to ten digits."""
+    """Seven settings by two routes that share nothing but balls, to ten digits."""
     text = f"RandomAllocation(Gaussian(standard_deviation='{sigma}'), steps={steps})"
     if epochs > 1:
         text = f"Composed({text}, {epochs})"

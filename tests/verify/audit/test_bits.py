@@ -46,15 +46,17 @@ NAIVE = [
 
 
 @pytest.mark.parametrize(
-    "case",
+    ("case", "pair"),
     [
         pytest.param(
-            case, marks=[pytest.mark.slow] * (place % 3 > 0 or "shared" in case.name), id=case.name
+            case,
+            (0.0, 1.0) if place % 2 else (0.1, 1.1),  # what is added has few bits, or many
+            marks=[pytest.mark.slow] * (place % 3 > 0 or "shared" in case.name),
+            id=case.name,
         )
         for place, case in enumerate(NAIVE)
     ],
 )
-@pytest.mark.parametrize("pair", [(0.0, 1.0), pytest.param((0.1, 1.1), marks=pytest.mark.slow)])
 def test_naive_noise_is_found_in_ten_thousand_runs(
     case: zoo.Case, pair: tuple[float, float]
 ) -> None:
@@ -67,7 +69,7 @@ def test_naive_noise_is_found_in_ten_thousand_runs(
 )
 def test_private_noise_is_not_accused(name: str) -> None:
     case = zoo.case(name)
-    for pair in ((0.0, 1.0), (0.1, 1.1), (1 / 3, 4 / 3), (1e6 + 0.1, 1e6 + 1.1)):
+    for pair in ((0.0, 1.0), (1e6 + 0.1, 1e6 + 1.1)):
         found = audit(
             case,
             case.claim,

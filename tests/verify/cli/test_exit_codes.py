@@ -127,15 +127,18 @@ def in_shell(*arguments: str, redirection: str) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.parametrize("redirection", quick([">&-", ">&- 2>&-", ">&- <&-"], 1))
 @pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        pytest.param(["doctor"], 0, marks=pytest.mark.slow),
-        (["--help"], 0),
-        pytest.param(["stream"], 2, marks=pytest.mark.slow),
-        (REFUTED, 1),
-    ],
+    ("arguments", "code", "redirection"),
+    quick(
+        [
+            (["--help"], 0, ">&- 2>&-"),
+            (REFUTED, 1, ">&-"),
+            (["doctor"], 0, ">&- <&-"),
+            (["stream"], 2, ">&- <&-"),
+        ],
+        0,
+        1,
+    ),
 )
 def test_a_stream_closed_before_the_start(
     arguments: list[str], code: int, redirection: str
@@ -155,17 +158,15 @@ def test_what_is_written_does_not_take_the_place_of_a_closed_stream(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "redirection", quick(["| true", "2>&1 | true", "| head -c 1 >/dev/null"], 2)
-)
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        LONG,
-        *(
-            pytest.param(each, marks=pytest.mark.slow)
-            for each in (["--help"], ["verify", "x.toml"])
-        ),
-    ],
+    ("arguments", "redirection"),
+    quick(
+        [
+            (LONG, "| head -c 1 >/dev/null"),
+            (["--help"], "| true"),
+            (["verify", "x.toml"], "2>&1 | true"),
+        ],
+        0,
+    ),
 )
 def test_a_reader_that_leaves(arguments: list[str], redirection: str) -> None:
     result = in_shell(*arguments, redirection=redirection)

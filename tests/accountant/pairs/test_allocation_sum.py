@@ -204,7 +204,7 @@ def event(sigma: str, steps: int, participations: int, *, mixed_first: bool) -> 
 
 def mean_below(mu: float, m: float, shifted: tuple[int, ...], level: float) -> float:
     """P(W ≤ level) for three steps, some with μ: given two of them, the third has a limit."""
-    z = np.linspace(-9, 9, 4001)
+    z = np.linspace(-9, 9, 2001)
     weight = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
     first, second = (np.exp(m * (z + mu * (i in shifted)) - m**2 / 2) for i in (0, 1))
     rest = 3 * level - first[:, None] - second[None, :]

@@ -112,9 +112,8 @@ def test_what_is_known_of_several_releases() -> None:
         PoissonSubsampled(one, "1/2")
 
 
-@pytest.mark.parametrize(
-    ("delta", "verdict"), [("0.37", "HOLDS"), ("0.36", "REFUTED"), ("0.3634", "UNDECIDED")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("delta", "verdict"), [("0.37", "HOLDS"), ("0.36", "REFUTED")])
 def test_certificates_say_what_they_rest_on(delta: str, verdict: str) -> None:
     claim = ApproximateDP(
         id="several",
@@ -127,8 +126,7 @@ def test_certificates_say_what_they_rest_on(delta: str, verdict: str) -> None:
     )
     found, certificate = certify(claim)
     assert found.verdict is Verdict[verdict]
-    if certificate is None:
-        return
+    assert certificate is not None
     assert check(certificate).outcome is Outcome.CONDITIONAL
     false = copy.deepcopy(certificate)
     false["claim"]["delta"] = false["claimed"]["delta"] = "0.2" if verdict == "HOLDS" else "0.5"

@@ -84,7 +84,7 @@ def test_streams_come_near_the_largest_loss(variant: str, monotone: bool, count:
     assert dpassay.verify(about, epsilon=less).verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("delta", ["1e-5", "0.2", "0.5"])
+@pytest.mark.parametrize("delta", ["1e-5", "0.5"])
 def test_at_the_upper_end_of_epsilon_delta_is_reached(delta: str) -> None:
     """Also where the lower bound falls so flatly that its own root is hardly known."""
     svt = AboveThreshold("1/1000", "1/1000")

@@ -142,7 +142,7 @@ def test_randomized_response_beside_gaussian_noise() -> None:
 
 def test_no_mu_is_enough_for_noise_of_one_rank() -> None:
     with pytest.raises(NotApplicableError, match="No mu is enough"):
-        gaussian_bounds(RankOneGaussian(4, 10))
+        gaussian_bounds(RankOneGaussian(3, 10))
 
 
 def test_ends_of_different_levels() -> None:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,10 +61,14 @@ _RELATIONS = ("<=", ">=", "<", ">", "==", "!=")
 
 
 class Mutant(NamedTuple):
-    """A changed certificate under a new seal."""
+    """A changed certificate under a new seal; most are passed over, and are not made."""
 
     change: str
-    data: Data
+    make: Callable[[], Any]
+
+    @property
+    def data(self) -> Data:
+        return sealed(self.make())
 
 
 @functools.cache
@@ -142,19 +147,17 @@ def mutants(genuine: Data) -> Iterator[Mutant]:
     places = list(_places(plain))
     for path, value in places:
         for word in _replacements(value):
-            yield Mutant(f"{_shown(path)} = {word!r}"[:90], sealed(_with(plain, path, word)))
+            yield Mutant(f"{_shown(path)} = {word!r}"[:90], partial(_with, plain, path, word))
         if path:
-            yield Mutant(f"without {_shown(path)}", sealed(_without(plain, path)))
+            yield Mutant(f"without {_shown(path)}", partial(_without, plain, path))
         if isinstance(value, dict):
             for name, added in _ADDED.items():
                 if name not in value:
-                    yield Mutant(
-                        f"{_shown(path)} + {name}",
-                        sealed(_with(plain, path, {**value, name: added})),
-                    )
+                    more = {**value, name: added}
+                    yield Mutant(f"{_shown(path)} + {name}", partial(_with, plain, path, more))
         if isinstance(value, list) and value:
-            yield Mutant(f"{_shown(path)} doubled", sealed(_with(plain, path, value + value)))
-            yield Mutant(f"{_shown(path)} reversed", sealed(_with(plain, path, value[::-1])))
+            for turned, other in (("doubled", value + value), ("reversed", value[::-1])):
+                yield Mutant(f"{_shown(path)} {turned}", partial(_with, plain, path, other))
     yield from _everywhere(plain, places)
     yield from _moved(plain, places)
 
@@ -175,7 +178,7 @@ def _everywhere(plain: Data, places: list[tuple[tuple[Any, ...], Any]]) -> Itera
             except ValueError:
                 continue
             if isinstance(data, dict) and data != plain:
-                yield Mutant(f"{part!r} -> {other!r} everywhere"[:90], sealed(data))
+                yield Mutant(f"{part!r} -> {other!r} everywhere"[:90], partial(dict, data))
 
 
 def _moved(plain: Data, places: list[tuple[tuple[Any, ...], Any]]) -> Iterator[Mutant]:
@@ -183,8 +186,8 @@ def _moved(plain: Data, places: list[tuple[tuple[Any, ...], Any]]) -> Iterator[M
     leaves = [(p, v) for p, v in places if not isinstance(v, (dict, list))]
     for (one, first), (other, second) in itertools.combinations(leaves[:60], 2):
         if first != second and (one[-1] == other[-1] or one[:-1] == other[:-1]):
-            data = _with(_with(plain, one, second), other, first)
-            yield Mutant(f"{_shown(one)} <-> {_shown(other)}"[:90], sealed(data))
+            change = f"{_shown(one)} <-> {_shown(other)}"[:90]
+            yield Mutant(change, partial(_exchanged, plain, (one, first), (other, second)))
 
 
 def _replacements(value: Any) -> list[Any]:
@@ -233,6 +236,10 @@ def _with(data: Data, path: tuple[Any, ...], value: Any) -> Any:
         inner = inner[key]
     inner[path[-1]] = value
     return changed
+
+
+def _exchanged(data: Data, one: tuple[Any, Any], other: tuple[Any, Any]) -> Any:
+    return _with(_with(data, one[0], other[1]), other[0], one[1])
 
 
 def _without(data: Data, path: tuple[Any, ...]) -> Data:

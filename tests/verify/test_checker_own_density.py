@@ -20,7 +20,7 @@ from accountant.numbers.precision import ctx
 from accountant.questions import profile, utility
 from tests.quick import quick
 from tests.verify.forge import mutants, sealed
-from tests.verify.test_forgeries import is_true
+from tests.verify.test_forgeries import EVERY_SLOW, is_true
 from verify import checker
 from verify.certificate import certify
 from verify.checker.declared import line
@@ -115,7 +115,7 @@ def test_divergences_are_those_of_the_accountant(density: str) -> None:
             assert value.rad() <= value.mid() * 1e-14 or value.upper() < 1e-40
 
 
-@pytest.mark.parametrize("density", quick(ONE_MODE, 3, 6, 16, 17))
+@pytest.mark.parametrize("density", quick(ONE_MODE[1::2], 1, 8))
 def test_certificates_on_both_sides_of_delta_are_valid(density: str) -> None:
     true = profile.delta(parse(_noise(density)), "1/7")
     for delta, verdict in (
@@ -293,7 +293,8 @@ def test_certificates_of_masses_are_valid(mass: str, sensitivity: int) -> None:
 def test_no_leaf_of_a_certificate_can_be_changed_to_something_false(noise: str, delta: str) -> None:
     claim = ApproximateDP(id="c", mechanism=f"AdditiveNoise({noise})", epsilon="1", delta=delta)
     genuine = json.loads(json.dumps(certify(claim)[1]))
-    passed = [mutant for mutant in mutants(genuine) if checker.check(mutant.data).valid]
+    some = itertools.islice(mutants(genuine), None, None, EVERY_SLOW)
+    passed = [mutant for mutant in some if checker.check(mutant.data).valid]
     assert passed
     assert [mutant.change for mutant in passed if not is_true(mutant.data)] == []
 

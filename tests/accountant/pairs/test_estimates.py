@@ -15,7 +15,7 @@ from accountant.pairs.density_moments import mixture_renyi
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
 
 
-@pytest.mark.parametrize("target", [1e-3, 1e-6, 1e-30])
+@pytest.mark.parametrize("target", [1e-3, 1e-12])
 def test_the_estimate_inverts_delta(target: float) -> None:
     (noise,) = RankOneGaussian(10, "10").worst_case(None).pairs(None)
     epsilon = noise.estimate_epsilon(math.log(target))

@@ -115,7 +115,7 @@ def test_private_mechanisms_are_called_as_meant_and_not_accused(
     mechanism: Any, called: str
 ) -> None:
     pairs = [(0.0, 1.0), (1.0, 0.0)]
-    found = audit(mechanism, 1, pairs=pairs, samples=2_000, significance=SIGNIFICANCE, seed=7)
+    found = audit(mechanism, 1, pairs=pairs, samples=1_000, significance=SIGNIFICANCE, seed=7)
     assert not found.refuted
     assert any(note.startswith("called as ") and called in note for note in found.notes)
 

@@ -60,25 +60,25 @@ WHERE = {
 """Values of epsilon, atoms of the losses among them where both routes compare exactly."""
 LAWS: dict[str, list[tuple[object, ...]]] = {
     "Gaussian(standard_deviation={}, l2_sensitivity={})": [
-        (1, 1), ("0.3", 1), ("'sqrt(50)'", "'sqrt(2)'"), (40, "'1/3'"),
+        (1, 1), ("'sqrt(50)'", "'sqrt(2)'"), (40, "'1/3'"),
     ],
     "Laplace(scale={}, l1_sensitivity={})": [(1, 1), ("0.3", 2), ("'sqrt(2)'", "'1/3'")],
     "DiscreteLaplace(scale={}, sensitivity={})": [
-        (2, 3), ("0.3", 1), ("'sqrt(2)'", 4), ("'5/7'", 2), ("3.25", 1),
+        (2, 3), ("0.3", 1), ("'sqrt(2)'", 4),
     ],
     "DiscreteGaussian(parameter={}, sensitivity={})": [
-        ("0.05", 1), ("0.3", 2), (1, 1), ("'sqrt(2)'", 3), ("12.5", 1), (40, 7),
+        ("0.05", 1), (1, 1), ("'sqrt(2)'", 3), (40, 7),
     ],
-    "Skellam(variance={}, sensitivity={})": [("0.25", 1), (9, 1), ("'sqrt(2)'", 2), (40, 7)],
+    "Skellam(variance={}, sensitivity={})": [("0.25", 1), ("'sqrt(2)'", 2), (40, 7)],
     "Staircase(epsilon={}, gamma={}, sensitivity={})": [
-        (1, "'1/4'", 1), (2, "0.5", 3), ("'1/3'", "0.9", "'sqrt(2)'"), (1, 0, 1), (4, 1, 2),
+        (1, "'1/4'", 1), (2, "0.5", "'sqrt(2)'"), (1, 0, 1), (4, 1, 2),
     ],
     "IntegerNoise(probabilities=['1/8', 0, '1/2', '1/4', '1/8'], lowest=-2, sensitivity={})": [
         (1,), (2,),
     ],
     "BoundedCountNoise(epsilon={}, eta={}, support={})": [
-        ("2.18", "0.8", 6), ("1.1", "0.5", 8), ("1.1", "0.02", 8), ("0.3", "0.6", 4),
-        (2, "0.9", 3), (1, "'sqrt(0.2)'", 4), (0, "'1/3'", 1), (0, "0.5", 4), (0, "0.2", 5),
+        ("2.18", "0.8", 6), ("1.1", "0.02", 8), (1, "'sqrt(0.2)'", 4), (0, "'1/3'", 1),
+        (0, "0.5", 4), (0, "0.2", 5),
     ],
     "MixtureOfGaussians(standard_deviation={}, sensitivities={}, sampling_probs={})": [
         (1, [0, 1, 2], ["0.2", "0.6", "0.2"]), ("'3/2'", [1, "sqrt(2)"], ["0.2", "0.8"]),
@@ -114,7 +114,7 @@ def assert_close(found: arb, known: mpmath.mpf, digits: int = 50) -> None:
     assert float(found.rad()) <= 1e-30
 
 
-@pytest.mark.parametrize("text", quick(CASES, 0, 4, 7, 12, 14, 18, 23, 25, 31, 34, 36, 37, 39))
+@pytest.mark.parametrize("text", quick(CASES, 0, 3, 6, 9, 10, 13, 17, 18, 23, 24, 26, 27, 29))
 def test_two_routes_agree(text: str) -> None:
     worst = parse(text).worst_case(Adjacency.ADD_REMOVE if "Mixture" in text else None)
     name = text.partition("(")[0]
@@ -134,7 +134,7 @@ SMOOTH = [
 """Of which every divergence is finite."""
 
 
-@pytest.mark.parametrize("text", quick(SMOOTH, 1, 5, 8, 13, 19, len(SMOOTH) - 1))
+@pytest.mark.parametrize("text", quick(SMOOTH, 0, 4, 7, 10, 14, len(SMOOTH) - 1))
 def test_divergences_are_those_of_the_densities(text: str) -> None:
     """Rényi's of several orders, and the mean of the loss."""
     name, mechanism = text.partition("(")[0], parse(text)

@@ -32,19 +32,9 @@ def _student(d: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("d", [2, 10, 1000, 10**6])
-@pytest.mark.parametrize("epsilon", ["-1/2", "1/2", "9/2"])
-def test_squares_in_l2_are_gaussian(d: int, epsilon: str) -> None:
-    """At ε = 1/2 and distance 1 the spheres touch where the noise is none."""
-    ours = profile.delta(KNorm(1, d, density="exp(-r**2/2)"), epsilon)
-    assert ours.overlaps(profile.delta(Gaussian(1), epsilon))
-    assert ours.relative_width is not None
-    assert ours.relative_width <= NARROW
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize(("d", "power"), [(3, "1"), (3, "3/2"), (50, "3")])
+@pytest.mark.parametrize(
+    ("norm", "d", "power"), [("l1", 50, "3"), ("l2", 3, "1"), ("l2", 50, "3"), ("linf", 3, "3/2")]
+)
 def test_powers_are_known_laws(norm: str, d: int, power: str) -> None:
     """By other integrals, of closed roots over exponents."""
     for epsilon in ("0", "1/3"):
@@ -54,10 +44,14 @@ def test_powers_are_known_laws(norm: str, d: int, power: str) -> None:
         assert ours.relative_width <= NARROW
 
 
-@pytest.mark.parametrize("d", [3, 10**6])
+@pytest.mark.parametrize("d", [2, 10**6])
 def test_known_laws(d: int) -> None:
-    ours = profile.delta(KNorm(1, d, density="exp(-r**2/2)"), "1/2")
-    assert ours.overlaps(profile.delta(Gaussian(1), "1/2"))
+    """At ε = 1/2 and distance 1 the spheres touch where the noise is none."""
+    for epsilon in ("-1/2", "1/2", "9/2"):
+        ours = profile.delta(KNorm(1, d, density="exp(-r**2/2)"), epsilon)
+        assert ours.overlaps(profile.delta(Gaussian(1), epsilon))
+        assert ours.relative_width is not None
+        assert ours.relative_width <= NARROW
     ours = profile.delta(KNorm(2, d, "linf", density="exp(-r**(3/2))"), "1/3")
     assert ours.overlaps(profile.delta(KNorm(2, d, "linf", power="3/2"), "1/3"))
     assert ours.relative_width is not None
@@ -100,9 +94,15 @@ def by_plane(level: Level, norm: str, t: float, epsilon: float, reach: float) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize(("density", "level"), LEVELS)
-def test_delta_is_an_integral_over_the_plane(density: str, level: Level, norm: str) -> None:
+@pytest.mark.parametrize(
+    ("norm", "density", "level"),
+    [
+        (norm, *LEVELS[place])
+        for norm, places in (("l1", (0, 3, 4)), ("l2", (1, 2, 4)), ("linf", (0, 1)))
+        for place in places
+    ],
+)
+def test_delta_is_an_integral_over_the_plane(norm: str, density: str, level: Level) -> None:
     """The rule of midpoints errs by less than 2e-4 at kinks, and 5e-3 at jumps."""
     noise = KNorm(1, 2, norm, density=density)
     for epsilon in ("0", "1/3"):
@@ -133,7 +133,6 @@ def by_radius(level: Level, d: int, epsilon: float, ends: tuple[float, float]) -
 @pytest.mark.parametrize(
     ("d", "density", "level", "ends"),
     [
-        (3, "exp(-r - r**2)", lambda r: r + r * r, (1e-6, 12)),
         (10, "exp(-r - r**2)", lambda r: r + r * r, (1e-3, 12)),
         (10, _student(10), lambda r: 6.5 * np.log1p(r * r / 3), (1e-3, 1e5)),
         (60, "exp(-r - r**2/(1 + r))", lambda r: r + r * r / (1 + r), (5, 200)),
@@ -248,8 +247,10 @@ def test_balls_may_lie_in_each_other_for_a_while(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("density", ["exp(-r - r**2)", _student(3), "max(1 - r/4, 0)**2"])
-@pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize(
+    ("density", "norm"),
+    [("exp(-r - r**2)", "l2"), (_student(3), "l1")],
+)
 def test_tails_are_the_derivative(density: str, norm: str) -> None:
     pair, step = FallingNoisePair(density, exact("1/2"), 3, norm), Fraction(1, 10**6)
     found, e = pair.tails(exact("1/5")), exact("1/5")
@@ -271,7 +272,7 @@ def test_the_largest_loss_is_where_the_slope_tends_to() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("norm", ["l1", "linf"])
 def test_draws_have_the_moments_and_no_shift_shows_more(norm: str) -> None:
     rng, size, order = np.random.default_rng(7), 100_000, ORDERS[norm]
     noise = KNorm(2, 3, norm, density="exp(-r - r**2)")

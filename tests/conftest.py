@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from verify.batch import Outcome
     from verify.verdict import Finding
 
 # Derandomised: a run is a function of the code alone.
@@ -27,30 +28,35 @@ settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")
-def decided(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Finding]]:
-    """Return the findings of a paper's ledger by id; each ledger is decided once in a run.
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Outcome]]:
+    """Return what became of the claims of a ledger by id; each is decided once in a run.
 
     What one process of the run has decided, the others read: the first to lock a file does it.
+    Certificates are made for the ledger of the field alone.
     """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
 
     @functools.cache
-    def of(name: str) -> dict[str, Finding]:
-        from verify.argument import conclude
-        from verify.document import read_paper
-        from verify.exact import verify
-        from verify.verdict import Finding
+    def of(name: str) -> dict[str, Outcome]:
+        from verify.batch import Outcome, concluded, decide_all
+        from verify.document import FIELD, read_paper
 
         kept = folder / f"{name}.json"
         with (folder / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not kept.exists():
                 claims = read_paper(name).claims
-                found = conclude(claims, [verify(claim, lemmas=claims) for claim in claims])
-                kept.write_bytes(msgspec.json.encode(found))
-        findings = msgspec.json.decode(kept.read_bytes(), type=list[Finding])
-        return {finding.id: finding for finding in findings}
+                found = concluded(claims, dict(decide_all(claims, certified=name == FIELD)))
+                kept.write_bytes(msgspec.json.encode([*found.values()]))
+        read = msgspec.json.decode(kept.read_bytes(), type=list[Outcome])
+        return {outcome.finding.id: outcome for outcome in read if outcome.finding}
 
     return of
+
+
+@pytest.fixture(scope="session")
+def decided(outcomes: Callable[[str], dict[str, Outcome]]) -> Callable[[str], dict[str, Finding]]:
+    """Return the findings of a paper's ledger by id."""
+    return lambda name: {key: o.finding for key, o in outcomes(name).items() if o.finding}

@@ -159,7 +159,7 @@ def test_bad_problems(options: dict[str, Any], message: str) -> None:
 @pytest.mark.slow
 def test_what_is_reached_is_the_answer_unless_a_width_is_asked_for() -> None:
     problem = CountNoiseProblem(
-        epsilon="0.5", eta="0.5", support=8, max_count=100, objective="true-delta"
+        epsilon="0.5", eta="0.5", support=8, max_count=70, objective="true-delta"
     )
     delta = optimal_count_noise(problem).delta
     assert narrow(delta, Fraction(1, 10**6))

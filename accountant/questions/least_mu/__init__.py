@@ -146,7 +146,7 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
     if isinstance(pair, GaussianMaximaPair):
         return pair.least_mu()
     if isinstance(pair, DiscreteGaussianPair):
-        return discrete.least_mu(pair.parameter, pair.shift, width)
+        return discrete.least_mu(pair.parameter, pair.shift)
     if isinstance(pair, DiscreteGaussianProductPair):
         return _of_coordinates(pair, width)
     both = [pair, pair.reverse()]
@@ -182,8 +182,8 @@ def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:
         found = discrete.of_sum(parameter, pair.shift, pair.count, width)
         if found is not None:
             return found
-    squares = pair.count * discrete.least_mu(parameter, pair.shift, width) ** 2
+    squares = pair.count * discrete.least_mu(parameter, pair.shift) ** 2
     if pair.last_shift:
         last = ExactReal.of_rational(pair.scale**2) * parameter
-        squares += discrete.least_mu(last, pair.last_shift, width) ** 2
+        squares += discrete.least_mu(last, pair.last_shift) ** 2
     return floor(pair).union(squares.sqrt())

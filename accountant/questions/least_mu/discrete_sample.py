@@ -1,17 +1,26 @@
 """The least μ of a sample of discrete Gaussian noise: often that of the limit of small levels.
 
 With T and t as in `accountant.questions.least_mu.discrete`, P has the tails (1 − q)T(k) + qT(k −
-s), and Q has T(k). The test {Z ≥ k} needs μ_k, the difference of their scores.
+s), and Q has T(k). The test {Z ≥ k} needs the difference of their scores.
 
-*Far to the right*, x = k − s ≥ X: P has at most W T(x), W = q + (1 − q) T(X + s)/T(X), and a
-score that is at least −ln W/λ(τ) above t(x), Φ̄(τ) = W T(x). As Φ̄(τ) ≤ e^{−τ²/2}/2 and
-T(x) ≥ e^{−x²/2v}/θ, τ is at most u, u² = x²/v + max(0, 2 ln(θ/2W)), and λ(τ) < u + 1/u if τ ≥ 1.
-With the bound (1 + E(x))/√v of t' from x on, there with g ≥ 2, no test needs more than s/√v if
+*Far to the right*, x = k − s ≥ X: P has at most T(x), so that the test needs no more than without
+a sample, t(k) − t(x), which falls there. Also, P has at most W T(x), W = q + (1 − q) T(X + s)/T(X),
+and a score that is at least −ln W/λ(τ) above t(x), λ = φ/Φ̄ and Φ̄(τ) = W T(x). As
+Φ̄(τ) ≤ e^{−τ²/2}/2 and T(x) ≥ e^{−x²/2v}/θ, τ is at most u, u² = x²/v + max(0, 2 ln(θ/2W)), and
+λ(τ) < u + 1/u if τ ≥ 1. If t' ≤ (1 + E(x))/√v from x on, no test needs more than s/√v if
 
     (s/√v) E(x) ≤ −ln W/(u + 1/u)
 
-at X: x E(x) falls, as g/x does, and x/(u + 1/u) rises. In any case it needs at most
-s (1 + E(X))/√v.
+at X, where x E(x) falls: x/(u + 1/u) rises.
+
+*E.* For real x ≥ 1 let T(x) = f(x) S(x)/θ, f(x) = e^{−x²/2v} and S(x) = Σ_{j≥0} w_j with
+w_j = e^{−(2xj + j²)/2v}, and κ be the mean of j under the weights w_j, which falls. Then
+t' = (x + κ)/(vλ(t)). Φ̄(u) ≥ φ(u)/(u + 1/u), so that t(x) ≥ u where u² = x²/v − g ≥ 1 and
+g = 2 max(1, ln(√(2π) S(X)/θ) + ln(y + 1/y)) at y = x/√v ≥ 1. As λ(t) > t,
+
+    t'(x) √v ≤ (1 + κ(X)/x)/√(1 − g v/x²) = 1 + E(x)   for x ≥ X,
+
+and x E(x) falls, as g/x does.
 
 *Far to the left*, 1 − k ≥ X: Z < k has a probability under P of at least (1 − q) T(1 − k), so that
 μ_k ≤ t((1 − q) T(X)) − t(T(X)), over which λ has the integral −ln(1 − q).
@@ -24,15 +33,18 @@ from typing import final
 
 from flint import arb
 
+from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
 from accountant.numbers.theta import theta, upper_tail
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.questions.least_mu.curve import score, stretch
-from accountant.questions.least_mu.discrete import Beyond
 
 _MOST_TESTS = 20_000
 """Half-lines that are asked for until a refusal."""
+_MOST_TERMS = 100_000
+"""Terms of a tail that are summed."""
 
 
 def least_mu(
@@ -53,7 +65,7 @@ class _Search:
     def __init__(self, pair: DiscreteGaussianPair, q: arb, floor: arb) -> None:
         self._exact, self._shift, self._q = pair.parameter, pair.shift, q
         self._root, self._theta = pair.parameter.ball().sqrt(), theta(pair.parameter)
-        self._beyond, self._floor, self._best = Beyond(pair.parameter), floor, floor
+        self._floor, self._best = floor, floor
         self._tails: dict[int, arb] = {}
 
     def run(self, most: arb, allowed: arb) -> arb:
@@ -88,15 +100,15 @@ class _Search:
 
     def _bounded_right(self, x: int, goal: arb) -> bool:
         """Whether no test with k − s ≥ x needs more."""
-        excess = self._beyond.steepest(x, least=2) * self._root - 1
+        if goal is not self._floor:
+            return bool(self._score(x + self._shift) - self._score(x) <= goal)
+        excess = excess_beyond(self._exact, x)
         if not excess.is_finite():
             return False
-        one = self._shift / self._root
-        if goal is not self._floor:
-            return bool(one * (1 + excess) <= goal)
         w = self._q + (1 - self._q) * self._tail(x + self._shift) / self._tail(x)
         u = ((x / self._root) ** 2 + (2 * (self._theta / (2 * w)).log()).max(arb(0))).sqrt()
-        return bool(score(w * self._tail(x)) >= 1 and one * excess <= -w.log() / (u + 1 / u))
+        room = -w.log() / (u + 1 / u)
+        return bool(score(w * self._tail(x)) >= 1 and self._shift / self._root * excess <= room)
 
     def _tail(self, x: int) -> arb:
         """Return T(x)."""
@@ -114,3 +126,33 @@ class _Search:
         if above < arb(1) / 2:
             return score(above)
         return -score((1 - q) * self._tail(1 - k) + q * self._tail(s + 1 - k))
+
+
+def excess_beyond(parameter: ExactReal, x: int) -> arb:
+    """Return E(x), a bound of t'√v − 1 from x on; +∞ where that fails."""
+    v = parameter.ball()
+    y = x / v.sqrt()
+    total, mean = _sums(v, x)
+    constant = ((2 * arb.pi()).sqrt() * total / theta(parameter)).log()
+    g = 2 * (constant + (y + 1 / y).log()).max(arb(1))
+    if not (y >= 1 and y * y - g >= 1):
+        return arb.pos_inf()
+    return (1 + mean / x) / (1 - g / (y * y)).sqrt() - 1
+
+
+def _sums(v: arb, x: int) -> tuple[arb, arb]:
+    """Return S(x) and κ(x).
+
+    Once (1 + 1/j) w_{j+1}/w_j < 1, which falls, what is left out is a geometric series at most.
+    """
+    ratio, fall = (-(2 * x + 1) / (2 * v)).exp(), (-1 / v).exp()
+    total, moment, weight = arb(1), arb(0), ratio
+    for j in range(1, _MOST_TERMS):
+        total, moment = total + weight, moment + j * weight
+        ratio *= fall
+        weight *= ratio
+        most, left = ratio * (1 + arb(1) / (j + 1)), (j + 1) * weight
+        if most < 1 and left < arb(2) ** -ctx.prec:
+            rest = arb(0).union(left / (1 - most))
+            return total + rest, (moment + rest) / (total + rest)
+    raise UndecidedError(f"Sums of more than {_MOST_TERMS} terms are not formed.")

@@ -19,7 +19,7 @@ from accountant.mechanisms import Composed, DiscreteGaussian, Gaussian, Laplace,
 from accountant.numbers.exact import ExactReal, exact
 from accountant.questions.gaussian_bounds import gaussian_bounds
 from accountant.questions.least_mu import exact_mu, least_mu
-from accountant.questions.least_mu.discrete import Beyond
+from accountant.questions.least_mu.discrete_sample import excess_beyond
 from tests.accountant.questions.least_mu.scores import score
 from tests.quick import quick
 
@@ -70,7 +70,7 @@ def test_one_release(parameter: str, shift: int, last: int) -> None:
         low, high = upper(DiscreteGaussian(parameter, shift))
         assert low <= max(found) <= high
         assert max(found) > shift / mp.sqrt(v)
-        assert found[-1] < max(found)
+        assert all(one > other for one, other in pairwise(found))  # the middle one is the largest
 
 
 @pytest.mark.parametrize(("parameter", "count", "last"), [("4", 3, 120)])
@@ -82,6 +82,15 @@ def test_sums_of_releases(parameter: str, count: int, last: int) -> None:
         low, high = upper(Composed(DiscreteGaussian(parameter), count))
         assert low <= max(found) <= high
         assert max(found) > mp.sqrt(count / v)
+
+
+@pytest.mark.parametrize("parameter", ["1/100", "1/2", "3", "40"])
+def test_scores_rise_by_less_and_less_away_from_the_middle(parameter: str) -> None:
+    value = Fraction(parameter)
+    with mp.workdps(80):
+        v = mp.mpf(value.numerator) / value.denominator
+        found = needs(masses(v, 1, 200), 1, 30)
+        assert all(one > other for one, other in pairwise(found))
 
 
 def test_much_noise_needs_hardly_more_than_normal_noise() -> None:
@@ -96,9 +105,10 @@ def test_scores_far_out_rise_no_more_steeply_than_is_said(parameter: str, start:
     with mp.workdps(40):
         v = mp.mpf(value.numerator) / value.denominator
         law = masses(v, 1, start + 200)
-        beyond, steps = Beyond(exact(parameter)), needs(law, 1, start + 8)[start:]
+        steps = needs(law, 1, start + 8)[start:]
         with ctx.workprec(128):
-            bounds = [mp.mpf(float(beyond.steepest(start + i).upper())) for i in range(len(steps))]
+            excess = [excess_beyond(exact(parameter), start + i) for i in range(len(steps))]
+        bounds = [(1 + mp.mpf(float(each.upper()))) / mp.sqrt(v) for each in excess]
         assert all(step < bound for step, bound in zip(steps, bounds, strict=True))
         assert all(high >= low for high, low in pairwise(bounds))
         assert bounds[0] < 2 / mp.sqrt(v)

@@ -156,21 +156,11 @@ class LossTables(TablesAbove):
     @property
     def places(self) -> Sequence[Fraction]:
         """Return them to where little mass is beyond, and then the largest loss."""
-        return _places(self.pair, self.points)
+        return spread(self.pair, self.points)
 
     def at_most(self) -> Sequence[arb]:
         """Return H of the pair."""
-        with ctx.workprec(_ASKED):
-            found = [self.pair.at_most(ExactReal.of_rational(l)) for l in self.places[:-1]]  # noqa: E741
-            return [*found, self._beyond.upper()]
-
-    @property
-    def _beyond(self) -> arb:
-        """Return H at the last place: 0 at the largest loss."""
-        last = self.places[-1]
-        if self.pair.max_loss() <= ball(last):
-            return arb(0)
-        return self.pair.hockey_stick(ExactReal.of_rational(last))
+        return profile_at(self.pair, self.places)
 
     def own_law(self, index: int) -> dict[str, object]:
         """Return {"law": "loss-table", "pair", "points", "above"}: masses have few digits."""
@@ -225,8 +215,16 @@ def _cells(tables: LossTables) -> tuple[arb, ...]:
         return (infinite, *p[::-1], middle, *q, arb(0))
 
 
+def profile_at(pair: Pair, places: Sequence[Fraction]) -> Sequence[arb]:
+    """Return bounds of H at places, 0 at the largest loss."""
+    with ctx.workprec(_ASKED):
+        found = [pair.at_most(ExactReal.of_rational(l)) for l in places]  # noqa: E741
+        return [*found[:-1], arb(0)] if pair.max_loss() <= ball(places[-1]) else found
+
+
 @lru_cache(maxsize=64)
-def _places(pair: MirroredPair, points: int) -> tuple[Fraction, ...]:
+def spread(pair: Pair, points: int) -> tuple[Fraction, ...]:
+    """Return places from 0 to where little mass is beyond, and then the largest loss."""
     last = _last(pair)
     units = points * _UNITS
     shares = [round(units * (n / points) ** _BENT) for n in range(points + 1)]
@@ -239,7 +237,7 @@ def _places(pair: MirroredPair, points: int) -> tuple[Fraction, ...]:
     return tuple(sorted(set(found)))
 
 
-def _last(pair: MirroredPair) -> Fraction:
+def _last(pair: Pair) -> Fraction:
     """Return a loss beyond which about e^{−30} is left of what is finite."""
     with ctx.workprec(_ASKED):
         infinite, most, largest = pair.infinity_mass(), arb(2) ** -20, pair.max_loss()

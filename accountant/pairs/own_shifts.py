@@ -46,6 +46,11 @@ class OwnShiftsPair(OfDensity, ProfileOnly):
     distance: Fraction
     mirrored: bool
 
+    @property
+    def is_lopsided(self) -> bool:
+        """Whether −X is not X up to a shift."""
+        return self._law().axis is None
+
     def at(self, shift: Fraction) -> OwnDensityPair:
         """Return the pair of one shift."""
         return OwnDensityPair(self.density, shift, self.mirrored)

@@ -23,7 +23,6 @@ from accountant.density.pieces import second_rise
 from accountant.density.text import formula, with_parameters
 from accountant.errors import InvalidInputError, NotApplicableError, expected
 from accountant.mechanisms.additive.added_integers import integer_quantile
-from accountant.mechanisms.additive.all_shifts import AllShifts
 from accountant.numbers.exact import ExactReal, Number
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property
@@ -31,6 +30,7 @@ from accountant.pairs.finite import FinitePair
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.pairs.own_mass import MassTable, OwnMassPair
 from accountant.pairs.own_shifts import OwnShiftsPair
+from accountant.pairs.shift_tables import ShiftTables
 from accountant.release.lattice import release_integers
 
 _MOST_SHIFTS = 1000
@@ -176,15 +176,15 @@ class AdditiveNoise(Mechanism):
         return WorstCase(pairs, pairs, reason)
 
     @property
-    def dominated_by(self) -> AllShifts | None:
+    def dominated_by(self) -> ShiftTables | None:
         """A table for all shifts of a density with several modes: the worst one varies."""
         if self._has_one_mode or self.mass:
             return None
-        return AllShifts(self.density, self._distance)
+        return ShiftTables(self.density, self._distance)
 
     def attained(self) -> tuple[Pair, ...]:
         """Return the pairs of a few shifts."""
-        return () if (table := self.dominated_by) is None else table.attained()
+        return () if (table := self.dominated_by) is None else table.below
 
     @property
     def only_alone(self) -> str:

@@ -14,7 +14,7 @@ from flint import arb
 from accountant.core.adjacency import Direction
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import GRID_WIDTH, RELATIVE_WIDTH, Interval
+from accountant.numbers.interval import RELATIVE_WIDTH, Interval
 
 if TYPE_CHECKING:
     from accountant.composition.losses.transform import Transform
@@ -71,8 +71,6 @@ class Pair(ABC):
 
     law_name: ClassVar[str]
     """The name in `law`, where that is the default."""
-    grid_width: ClassVar[Fraction] = GRID_WIDTH
-    """Relative width that a grid of several releases reaches within about a second."""
 
     @property
     def largest_order(self) -> float:

@@ -10,7 +10,7 @@ from flint import arb
 
 from accountant.composition.product import Engine, Product
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
+from accountant.numbers.interval import GRID_WIDTH, Interval
 
 SELDOM_BELOW = Fraction(1, 10**8)
 """A relative width below which a grid hardly ever answers, after minutes."""
@@ -26,7 +26,7 @@ class Grid(Engine):
 
     def width(self, product: Product) -> Fraction:
         """Return the relative width that grids reach within about a second."""
-        return max(pair.grid_width for pair in product.pairs)
+        return GRID_WIDTH
 
     def is_numerical(self, product: Product) -> bool:
         """Return True: a grid has so many points at most."""

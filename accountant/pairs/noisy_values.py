@@ -28,7 +28,6 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import MirroredPair, Tails
 from accountant.numbers.exact import ExactReal
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
@@ -55,10 +54,19 @@ class ExponentialValue(FiniteLaws):
         """One candidate far above the others, which rises, or falls."""
         return FinitePair(self, 1), FinitePair(self, 1, flipped=True)
 
+    @property
+    def pair(self) -> FinitePair:
+        """What bounds all."""
+        return FinitePair(self, 0)
+
     def outcomes(self, index: int) -> Sequence[str]:
-        """Name values."""
+        """Name values, one candidate far above the others."""
         shown = "values below the higher score", "values above it"
-        return shown if index else ("shown", "shared", "not shown")
+        return shown if index else ("values below the score under P", shown[1], shown[0])
+
+    def own_law(self, index: int) -> dict[str, object] | None:
+        """Return {"law": "exponential-value", "distance"} of what bounds all."""
+        return None if index else {"law": "exponential-value", "distance": str(self.distance)}
 
     def masses(self, index: int) -> tuple[Balls, Balls]:
         """Return them."""
@@ -72,48 +80,6 @@ class ExponentialValue(FiniteLaws):
     def is_mirrored(self, index: int) -> bool:
         """Whether Q is P reversed."""
         return index == 0
-
-
-@final
-@dataclass(frozen=True)
-class ExponentialValuePair(MirroredPair):
-    """The largest of the profiles of all pairs of scores that move by d units of noise."""
-
-    law_name = "exponential-value"
-
-    distance: ExactReal
-
-    @property
-    def _laws(self) -> FinitePair:
-        return FinitePair(ExponentialValue(self.distance), 0)
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return 1 − e^{−d} for ε ≥ 0, else 1 − e^{ε − d}."""
-        return self._laws.hockey_stick(epsilon)
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return those of the three masses."""
-        return self._laws.tails(epsilon)
-
-    def infinity_mass(self) -> arb:
-        """Return 1 − e^{−d}."""
-        return self._laws.infinity_mass()
-
-    def max_finite_loss(self) -> arb:
-        """Return 0."""
-        return arb(0)
-
-    def renyi(self, order: arb) -> arb:
-        """Return ∞."""
-        return arb.pos_inf()
-
-    def kullback_leibler(self) -> arb:
-        """Return ∞."""
-        return arb.pos_inf()
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe it."""
-        return "values below the score that is higher under Q, one candidate far above the others"
 
 
 @final

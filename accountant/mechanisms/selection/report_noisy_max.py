@@ -35,7 +35,7 @@ from accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from accountant.pairs.gumbel_tables import GumbelTables
 from accountant.pairs.gumbel_value import GumbelValuePair
 from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
-from accountant.pairs.noisy_values import ExponentialValue, ExponentialValuePair, NothingAbove
+from accountant.pairs.noisy_values import ExponentialValue, NothingAbove
 from accountant.pairs.two_candidates import TwoCandidates
 from accountant.release.comparisons import places_of_largest
 
@@ -231,7 +231,7 @@ class ReportNoisyMax(Choice):
             )
         if self._exponential_value is not None:
             return WorstCase.symmetric(
-                ExponentialValuePair(self._each),
+                self._exponential_value.pair,
                 "Noise above the higher scores is shared; one candidate far above the others shows "
                 "the rest.",
             )

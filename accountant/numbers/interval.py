@@ -427,7 +427,7 @@ def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_W
             with within():
                 ball = compute()
             accuracy = ball.rel_accuracy_bits()
-            if ball.is_exact() and not ball.is_nan():
+            if (ball.is_exact() and not ball.is_nan()) or abs(ball).lower() == arb.pos_inf():
                 return Interval.of_ball(ball, _digits(bits, _MOST_BITS))
             if ball.is_finite() and (accuracy > bits or _narrow(ball, relative_width)):
                 return Interval.of_ball(ball, _digits(bits, accuracy))

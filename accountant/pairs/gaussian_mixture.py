@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
 _GUARD = 32
 """Bits that the search of an inverse may lose."""
 _FARTHEST = 80  # doublings
+_TOLD = 256
+"""Bits at which equal shifts are told from others: differences of square roots have no names."""
 _MOST_STEPS = 4000
 """Halvings of a bracket: as many bits as it may have."""
 
@@ -168,19 +171,39 @@ class GaussianMixturePair(Pair):
         return _largest(self.p)[1].ball() + _largest(_reflected(self.q))[1].ball()
 
     def closed_rho(self) -> arb | None:
-        """Return μ²/2 for the largest mean μ of P where Q is one normal law, else None.
+        """Return (m − n)²/2 where no coupled components are farther apart than the largest means.
 
-        With w the weight of that component w^a e^{a(a−1)μ²/2} ≤ e^{(a−1)D_a}, so that D_a/a tends
-        to its bound.
+        With w and v their weights P ≥ w N(m, 1), and Q = v N(n, 1)(1 + o(1)) far to the right,
+        where for large a the mass of P^a Q^{1 − a} lies: D_a/a tends to (m − n)²/2, its bound.
         """
-        return self.rho_bound() if len(self.q) == 1 else None
+        with ctx.workprec(_TOLD):
+            *others, limit = self._coupled()
+            if any(shift > limit for shift in others):
+                return None
+        return (self._coupled()[-1] ** 2 / 2).union(self.rho_bound())
 
     def rho_bound(self) -> arb:
-        """Return half the square of the largest shift: Rényi divergences are jointly quasi-convex.
+        """Return half the square of the largest shift of coupled components.
 
-        P and Q are mixtures, with the weights w_i v_j, of N(a_i, 1) and N(b_j, 1).
+        P and Q are mixtures, with the weights of any coupling, of N(a_i, 1) and N(b_j, 1), and
+        Rényi divergences are jointly quasi-convex. The monotone coupling has the least such shift.
         """
-        return self.largest_shift() ** 2 / 2
+        return functools.reduce(arb.max, self._coupled()) ** 2 / 2
+
+    def _coupled(self) -> list[arb]:
+        """Return a_i − b_j of the components that the monotone coupling has together, in order."""
+        left, right = (sorted(m, key=lambda part: part[1]) for m in (self.p, self.q))
+        (of_p, a), (of_q, b) = left.pop(0), right.pop(0)
+        found = [a.ball() - b.ball()]
+        while left or right:
+            less = min(of_p, of_q)
+            of_p, of_q = of_p - less, of_q - less
+            if not of_p:
+                of_p, a = left.pop(0)
+            if not of_q:
+                of_q, b = right.pop(0)
+            found.append(a.ball() - b.ball())
+        return found
 
     def max_loss(self) -> arb:
         """Return the limit of L on the right: finite where the largest means are equal."""

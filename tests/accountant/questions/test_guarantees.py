@@ -27,6 +27,7 @@ from accountant.mechanisms import (
     Staircase,
     Tabulated,
     TruncatedGeometric,
+    TruncatedLaplace,
 )
 from accountant.pairs.own_density import OwnDensityPair
 from accountant.questions import guarantees, profile
@@ -151,6 +152,19 @@ def test_sampling_gains_no_rho(mechanism: Mechanism, rho: str) -> None:
     found = guarantees.rho(mechanism, adjacency=BOTH)
     assert Fraction(rho) in found
     assert narrow(found, Fraction(1, 10**25))
+
+
+def test_rho_of_replaced_records_on_a_sample_is_that_of_one_of_them() -> None:
+    """Up to a rate of 1/2 the components that differ can be coupled without the two extremes."""
+    sampled = PoissonSubsampled(Gaussian("1/3"), "1/2")
+    found = guarantees.rho(sampled, adjacency=Adjacency.REPLACE_ONE)
+    assert Fraction(9, 2) in found
+    assert narrow(found, Fraction(1, 10**25))
+
+
+def test_a_divergence_is_infinite_whatever_is_composed_with_an_infinite_one() -> None:
+    bounded = Composed([TruncatedLaplace("38.52", bound="896.6"), Gaussian("1/3")])
+    assert guarantees.renyi(bounded, "6.2", relative_width="1e-6").lower == Decimal("Infinity")
 
 
 def test_an_unbounded_loss_without_a_known_rho_is_refused_in_words() -> None:

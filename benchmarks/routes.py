@@ -27,6 +27,7 @@ STEPS = np.geomspace(1e-3, 1e7, 31)  # of Chernoff bounds of the ends of a grid
 LOST = 34.0  # −ln of the mass beyond the grid that folds back, of the tilted law
 TIE = 1e-15  # relative difference of numbers that may be equal
 BETA = 1e-7  # absolute error of β on a grid: once 2e-8 from an enumeration at an atom
+NOISE = 1e-13  # of a transform, as a share of all tilted mass: heavy tails leave little above it
 FLOAT = 3e-10  # relative error of the sums and transforms themselves
 
 
@@ -240,7 +241,8 @@ class Profile:
         near = np.abs(first.losses - epsilon) <= min(count + 1, 50) * step  # an atom at ε itself
         weights = np.exp(first.log_moment - first.c * first.losses[near])
         off += step * float(np.abs(first.masses[near]) @ weights)
-        return value, off + first.hidden * value
+        noise = NOISE * math.exp(first.log_moment - first.c * epsilon)
+        return value, off + first.hidden * value + noise
 
     def beta(self, alpha: float) -> tuple[float, float]:
         """Return 1 − P(S) of the best event or mixture with Q(S) = α, and how far it may be off."""
@@ -250,8 +252,9 @@ class Profile:
             return settled(fine, fine, cells)
         found = []
         for grid in self.at(0.0):
-            q = grid.masses * np.exp(np.minimum(-grid.losses, 600))
-            p, q = np.append(grid.masses, grid.infinite), np.append(q, 0.0)
+            masses = grid.masses * math.exp(grid.log_moment)
+            q = masses * np.exp(np.minimum(-grid.losses, 600))
+            p, q = np.append(masses, grid.infinite), np.append(q, 0.0)
             found.append(trade_off(np.maximum(p, 0), np.maximum(q, 0), alpha))
         value, off = settled(*found)
         return value, off + BETA

@@ -416,16 +416,21 @@ def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_W
     Raises
     ------
     UndecidedError
-        If the last rung is still wider, or the precision adds nothing to an accuracy of some
-        digits; the error carries the enclosure that was reached.
+        If the last rung is still wider, or refused, or the precision adds nothing to an accuracy of
+        some digits; the error carries the enclosure that was reached.
     """
     bits = bits_of(relative_width)
     precision = max(START_PRECISION, bits + 32)
-    last, stalled = None, 0
+    last, stalled, ball = None, 0, arb.nan()
     while True:
         with ctx.workprec(precision):
-            with within():
-                ball = compute()
+            try:
+                with within():
+                    ball = compute()
+            except UndecidedError as refusal:  # what fewer bits have found stays known
+                if ball.is_finite():
+                    refusal.say_interval(Interval.of_ball(ball, _digits(bits, 0)))
+                raise
             accuracy = ball.rel_accuracy_bits()
             if (ball.is_exact() and not ball.is_nan()) or abs(ball).lower() == arb.pos_inf():
                 return Interval.of_ball(ball, _digits(bits, _MOST_BITS))

@@ -36,6 +36,7 @@ from flint import arb
 
 from accountant.composition import choose, tables
 from accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
+from accountant.composition.grid.factors import releases
 from accountant.composition.grid.product import GRID
 from accountant.composition.invert import inverse
 from accountant.composition.product import Engine, Product
@@ -45,7 +46,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
-from accountant.pairs.subsampled import EnvelopePair, Family, envelope, two_directions
+from accountant.pairs.subsampled import EnvelopePair, Family, envelope
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
@@ -194,8 +195,8 @@ def _attained_epsilons(chosen: Sequence[Product], delta: ExactReal) -> Iterator[
 
 
 def _levels(product: Product) -> tuple[int, ...]:
-    fast = all(len(family) == 1 or two_directions(family) for family, _ in _families(product))
-    return _FAST_LEVELS if fast else _LEVELS
+    slow = any(release.slow for release, _ in releases(product.factors))
+    return _LEVELS if slow else _FAST_LEVELS
 
 
 def _below(epsilon: ExactReal, cells: int, chosen: Sequence[Product]) -> arb:

@@ -33,6 +33,8 @@ _MOST_BITS = 512
 """Precision from which on refusals are at once: an answer would take minutes."""
 _FARTHEST = 1 << 100
 """Distance beyond which a tail is bounded, not integrated: flint bisects without end there."""
+_NOTHING = -(1 << 20)
+"""Bits of a tail that is bounded, not integrated: of e^{−e^x} flint has no digits farther out."""
 _USUAL_BITS = 73
 """Bits at flint's first precision: those of a width of 1e-14, which sweeps over shifts need, and 24
 that a difference of masses loses. Fewer would make sweeps wider, more would cost time."""
@@ -170,14 +172,16 @@ class Law:
         if first is None:
             return arb(0)
         far = self.beyond(x)
-        if far is not None and x - self.centre > _FARTHEST:
+        if far is not None and (x - self.centre > _FARTHEST or far.upper() < _nothing()):
             return far
         if not self._is_end(x):
             return self.panel(x, first) + self.above(first)
         whole, low = arb(0), x
         for _ in range(_MOST_PANELS):
             rest = self.beyond(low)
-            if rest is not None and 2 * rest.rad() <= (whole + rest).lower() * negligible():
+            if rest is not None and (
+                2 * rest.rad() <= (whole + rest).lower() * negligible() or rest.upper() < _nothing()
+            ):
                 return whole + rest
             high = self.next_end(low)
             if high is None:  # f is 0 beyond
@@ -304,6 +308,10 @@ def goal() -> int:
 def negligible() -> arb:
     """Return the share below which a rest is left open."""
     return arb(2) ** -goal()
+
+
+def _nothing() -> arb:
+    return arb(2) ** _NOTHING
 
 
 @functools.lru_cache(maxsize=_KEPT)

@@ -108,7 +108,8 @@ def whole(pair: Pair) -> Release:
         mass = float(pair.infinity_mass().lower().max(arb(0)))
         infinity = math.nextafter(mass, 0.0) if mass else 0.0
         bottom = _end(pair.reverse(), -1)
-        bounded = bottom is not None and pair.reverse().infinity_mass().is_zero()
+        bounded = not isinstance(known, tails.Largest)
+        bounded = bounded and bottom is not None and pair.reverse().infinity_mass().is_zero()
         return Release(
             pair,
             known or tails.in_balls(pair),
@@ -117,7 +118,7 @@ def whole(pair: Pair) -> Release:
             bottom,
             slow=known is None,
             smooth=isinstance(known, NormalMixtures),
-            lowest=min(bottom, 0.0) if bottom is not None and bounded else None,
+            lowest=min(bottom, 0.0) if bounded and bottom is not None else None,
         )
 
 
@@ -173,19 +174,20 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
 
 
 def _envelope(family: Family) -> Survival | None:
-    """Return the tails of the envelope of tables, or of the two directions of a sample."""
+    """Return the tails of the envelope of tables, of the two directions of a sample, or of all."""
     listed = tables(family)
     if listed is not None:
         return tails.listed(envelope_of(listed))
-    known = two_directions(family)
-    if known is None:
+    ordered = two_directions(family)
+    parts = [known for known in map(_survival, ordered or family) if known is not None]
+    if len(parts) < len(family):
         return None
-    zero = ExactReal.of_rational(0)
-    ahead, behind = (pair.tails(zero) for pair in known)
-    if not behind.q_above - ahead.q_above > _PLAIN_ATOM:
-        return None
-    positive, negative = map(_survival, known)
-    return None if positive is None or negative is None else tails.switched(positive, negative)
+    if ordered is not None:
+        zero = ExactReal.of_rational(0)
+        ahead, behind = (pair.tails(zero) for pair in ordered)
+        if behind.q_above - ahead.q_above > _PLAIN_ATOM:
+            return tails.switched(*parts)
+    return tails.Largest(tuple(parts))
 
 
 _FIRST_CELLS, _CELLS = 1 << 12, 1 << 17

@@ -360,6 +360,29 @@ def switched(positive: Survival, negative: Survival) -> Survival:
     return survival
 
 
+@final
+@dataclass(frozen=True)
+class Largest:
+    """Tails of the pair whose profile is the largest at l, nearly, out of several pairs.
+
+    Its profile is that of all of them within the largest of their errors. Near a crossing the tails
+    are not those of the envelope: events are those of a pair, and nothing is cut off by them.
+    """
+
+    parts: tuple[Survival, ...]
+
+    def __call__(self, l: Array) -> Tail:  # noqa: E741
+        """Return the tails, each with the largest error."""
+        found = [part(l) for part in self.parts]
+        best = np.argmax([tail.above_p - tail.above_q for tail in found], axis=0)
+        return Tail(
+            np.choose(best, [tail.above_p for tail in found]),
+            np.choose(best, [tail.above_q for tail in found]),
+            np.max([tail.error_p for tail in found], axis=0),
+            np.max([tail.error_q for tail in found], axis=0),
+        )
+
+
 def listed(pair: FinitePair | OwnMassPair) -> Survival:
     """Return the sums over the outcomes of a finite pair, or over those that are listed."""
     rest = [0.0, 0.0]

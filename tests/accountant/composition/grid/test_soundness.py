@@ -36,6 +36,7 @@ from accountant.mechanisms import (
     TruncatedLaplace,
 )
 from accountant.numbers.exact import exact
+from accountant.pairs.subsampled import envelope
 from accountant.questions import profile
 from tests.quick import quick
 
@@ -115,6 +116,19 @@ def test_the_stated_errors_of_tails_of_formulas(density: str, share: str) -> Non
         assert (true <= gain + tail.error_p + tail.error_q + room).all()
         if density == "exp(-abs(x)**3)":
             assert (tail.error_p <= 1e-4 * true)[true > 0].all()
+
+
+def test_the_stated_errors_of_the_larger_of_two_formulas() -> None:
+    """The profile is that of the larger direction, which is another one at other losses."""
+    pairs = AdditiveNoise("exp(-x-exp(-x))").worst_case(BOTH).pairs(None)
+    ((release, _),) = releases(((envelope(pairs), 1),))
+    assert not release.slow
+    losses = np.array([-2.0, -0.4, 0.0, 0.02, 0.3, 0.9, 3.0, 8.0])
+    tail, known = release.survival(losses), [in_balls(pair)(losses) for pair in pairs]
+    true = np.max([each.above_p - each.above_q for each in known], axis=0)
+    error = tail.error_p + tail.error_q + 1e-15
+    assert (abs(tail.above_p - tail.above_q - true) <= error).all()
+    assert (error <= 1e-5 * true).all()
 
 
 def random_case(rng: random.Random) -> tuple[Composed, str, int]:

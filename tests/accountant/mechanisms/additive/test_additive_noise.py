@@ -417,6 +417,24 @@ def test_a_density_is_not_released() -> None:
 
 
 DENSITY = AdditiveNoise("exp(-x**2/2)", scale=4), Gaussian(4)
+
+
+def test_a_delta_that_is_zero_by_ties_is_bounded_near_it() -> None:
+    """The largest loss is ln f(0)/f(1) = 1, that of all f(x)/f(x − 1) with x ≤ 0."""
+    noise = AdditiveNoise(mass="sqrt(x)*exp(-x) if x > 0 else exp(x)")
+    found = profile.delta(noise, 1)
+    assert found.lower == 0
+    assert found.upper < Decimal("1e-50")
+
+
+@pytest.mark.slow  # two densities on cells
+def test_a_density_without_symmetry_is_composed() -> None:
+    found = profile.epsilon(Composed(AdditiveNoise("exp(-x-exp(-x))"), 10), "1e-6")
+    assert narrow(found, Fraction(1, 50))
+    one = profile.epsilon(AdditiveNoise("exp(-x-exp(-x))"), "1e-6")
+    assert one.upper < found.lower
+
+
 MASS = AdditiveNoise(mass="exp(-x**2/32)"), DiscreteGaussian(16)
 WITH = Gaussian(3)
 COMPOSED: list[tuple[Mechanism, Mechanism]] = [

@@ -44,7 +44,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import largest_divergence
-from accountant.pairs.gaussian import normal_cdf
+from accountant.pairs.gaussian import gaussian_tails, normal_cdf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,11 +118,12 @@ def _levels(k: int, distance: float, epsilon: float) -> tuple[NDArray[Any], ...]
     size = np.arange(1, k)[:, np.newaxis]
     step = math.pi * math.sqrt(2 / (k * _BITS / 2))
     reach = _FAR * 3 / 2 + distance
-    x = np.arange(-reach, reach, step)
-    if k * len(x) > _MOST_NUMBERS:
+    if k * 2 * reach > _MOST_NUMBERS * step:
         raise UndecidedError(
-            f"The best event of {k} candidates takes too long to find. Ask about fewer candidates."
+            f"The best event of {k} candidates, of noise that moves by {distance:.3g} deviations, "
+            "takes too long to find. Ask about fewer candidates or more noise."
         )
+    x = np.arange(-reach, reach, step)
     weight = (size - 1) * log_ndtr(x) - x * x / 2
 
     def log_density(a: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -236,7 +237,10 @@ class GaussianMaximaPair(MirroredPair):
         return best, worst, levels
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return the largest over the sizes of S."""
+        """Return the largest over the sizes of S; the closed form of one normal law."""
+        if self.is_gaussian:
+            tails = self.tails(epsilon)
+            return tails.p_above - epsilon.ball().exp() * tails.q_above
         return self._largest(epsilon)[0].max(-epsilon.ball().expm1()).max(arb(0))
 
     def bound(self, epsilon: ExactReal) -> arb:
@@ -267,6 +271,8 @@ class GaussianMaximaPair(MirroredPair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of Y − X moved by t, for the size of S that is worst at ε."""
+        if self.is_gaussian:
+            return gaussian_tails((2 * self.rho_bound()).sqrt(), epsilon)
         _, s, levels = self._largest(epsilon)
         k, t, bits = self.candidates, self.distance.ball(), self._bits()
         if levels is None:

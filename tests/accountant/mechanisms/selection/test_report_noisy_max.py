@@ -16,12 +16,13 @@ from scipy.stats import laplace
 
 import dpassay
 from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, Laplace, ReportNoisyMax
+from accountant.mechanisms import Composed, Gaussian, Laplace, ReportNoisyMax
 from accountant.numbers.exact import exact
 from accountant.pairs.maxima import MaximaPair
 from accountant.questions import guarantees, profile
 from accountant.questions.least_mu import bounds
 from tests.accountant.mechanisms.selection.test_scores import chances
+from tests.near import narrow
 from tests.quick import quick
 from verify.verdict import Verdict
 
@@ -259,6 +260,15 @@ def test_exponential_noise_shows_little_of_a_gap(
     # a kink costs step²/8 at most for each of four factors
     assert after <= math.e * before + 4 * step**2
     assert before <= math.e * after + 4 * step**2
+
+
+@pytest.mark.parametrize("scale", ["2", "1e-16"])
+def test_two_candidates_with_gaussian_noise_are_one_normal_law(scale: str) -> None:
+    """The gap moves by 2 with a variance of 2 scale²."""
+    found = profile.epsilon(ReportNoisyMax("Gaussian", scale, 2), "1e-6")
+    gap = profile.epsilon(Gaussian(scale, l2_sensitivity="sqrt(2)"), "1e-6")
+    assert found.overlaps(gap)
+    assert narrow(found, Fraction(1, 10**9))
 
 
 def test_of_very_many_candidates_both_ends_are_told() -> None:

@@ -63,7 +63,7 @@ def profile(product: Product, epsilon: ExactReal, most: int | None) -> arb:
         found = float((upper - lower) / lower) if lower > 0 else math.inf
         return (0.0 if upper.is_zero() else found), (lower, upper)
 
-    lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, most or engine.MOST)
+    lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, most or _most(product))
     return lower.union(upper)
 
 
@@ -96,11 +96,16 @@ def inverse(
         widths.append(reached)
         return reached, (low, high)
 
-    found = _refined(width, float(relative_width) * _ROOM, "epsilon", _between, most or engine.MOST)
+    wanted = float(relative_width) * _ROOM
+    found = _refined(width, wanted, "epsilon", _between, most or _most(product))
     answer = _between(found)
     if answer is None:
         raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
     return answer
+
+
+def _most(product: Product) -> int:
+    return engine.ALONE if len(product.factors) == 1 else engine.MOST
 
 
 @functools.lru_cache(maxsize=64)
@@ -173,7 +178,7 @@ def values_near(
         widths.append(float((upper - lower) / lower) if lower > 0 else math.inf)
         if widths[-1] <= relative:
             break
-        following = engine.next_points(points, widths, relative, most or engine.MOST)
+        following = engine.next_points(points, widths, relative, most or _most(product))
     return value
 
 
@@ -235,7 +240,7 @@ def _refined(
     wanted: float,
     name: str,
     enclosed: Callable[[_T], Interval | None],
-    most: int = engine.MOST,
+    most: int,
 ) -> _T:
     """Return the bounds on the first grid on which they are as near as is wanted.
 

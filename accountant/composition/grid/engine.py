@@ -36,8 +36,9 @@ from accountant.numbers.solve import shortened
 
 Releases = tuple[tuple[Release, int], ...]
 
-LEAST, MOST = 1 << 12, 1 << 21
-"""Grid points at first and at most: 2^21 take about a second per ten different releases."""
+LEAST, MOST, ALONE = 1 << 12, 1 << 21, 1 << 22
+"""Grid points at first, at most, and at most of one kind of release: 2^21 take about a second per
+ten different releases."""
 _PRECISION = 192
 """Bits of the bounds: their rounding is far below that of the sums in floats."""
 _ROOM = 1e-14
@@ -55,7 +56,7 @@ _SMOOTH, _LEAST_ORDER = 1.4, 0.7
 _FIRST_FINER, _MOST_FINER = 4, 64
 """Times as many points on the second grid, which tells how the width falls, and on later ones."""
 _CACHED = 6
-"""Sums that are kept, up to 2^21 points each: more take memory, fewer are summed again."""
+"""Sums that are kept, up to 2^22 points each: more take memory, fewer are summed again."""
 
 
 @final

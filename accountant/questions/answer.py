@@ -99,9 +99,10 @@ def best(ask: Ask, finest: Fraction, bounds: Callable[[], Interval]) -> Interval
 
 
 def _wider(width: Fraction, known: float) -> list[Fraction]:
-    """Return the width that may do after the refusal of another, none where that would be long."""
+    """Return the widths that may do after the refusal of another, none where that would be long."""
     if math.isfinite(known):
-        return [min(Fraction(_NEAR * known), COARSEST)]
+        near = min(Fraction(_NEAR * known), COARSEST)
+        return [near, *(coarser for coarser in COARSER if coarser > near)]
     return [COMPOSED_WIDTH] if width < COMPOSED_WIDTH else []
 
 

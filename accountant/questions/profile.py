@@ -8,6 +8,7 @@ the profile exceeds the total variation distance and tends to 1.
 from __future__ import annotations
 
 import bisect
+import contextlib
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -18,12 +19,15 @@ from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair
 from accountant.core.validate import probability
+from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal, Number, exact
 from accountant.numbers.interval import Interval, ball, enclose
 from accountant.questions.answer import answer, enclosed, share, usual
 
 _HALF = arb("0.5")
 _FARTHEST, _HALVINGS = 64, 12
+_ORDERS = tuple(1 + 2**k for k in range(10))
+"""Orders of the divergences that bound ε where nothing else does: of about the best for each δ."""
 
 
 def worst_pairs(
@@ -117,6 +121,21 @@ def _reaches(pairs: Sequence[Pair], delta: ExactReal) -> arb:
     return ball(high)
 
 
+def _by_divergences(pairs: Sequence[Pair], delta: ExactReal) -> arb:
+    """Return the least ε at which some Rényi divergence bounds all δ(ε) by δ; +∞ where none does.
+
+    δ(ε) ≤ e^{(a − 1)(D_a − ε)} (1 − 1/a)^{a − 1}/a for every order a > 1.
+    """
+    found, log = arb.pos_inf(), delta.ball().log()
+    for a in _ORDERS:
+        with contextlib.suppress(NotApplicableError, UndecidedError):
+            divergence = most([pair.renyi(arb(a)) for pair in pairs])
+            share = (1 - 1 / arb(a)).log() - (log + arb(a).log()) / (a - 1)
+            if divergence.is_finite():
+                found = found.min((divergence + share).upper())
+    return found
+
+
 def log_delta(
     mechanism: Mechanism,
     epsilon: Number,
@@ -193,6 +212,8 @@ def epsilon(
     def bounds() -> Interval:  # δ(ε) ≥ 1 − e^ε
         least = enclose(lambda: arb.log1p(-target.ball())).lower
         most_loss = largest(pairs).min(_reaches(pairs, target))
+        if not most_loss.is_finite():
+            most_loss = _by_divergences(pairs, target)
         return Interval(least, Interval.of_ball(most_loss).upper)
 
     if target.sign == 0:

@@ -26,6 +26,7 @@ from typing import final
 
 from flint import arb
 
+from accountant.composition.invert import least
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, Tails
@@ -142,9 +143,10 @@ class _Question:
     ) -> Interval:
         """Enclose it, to a width that is named or to the best one that comes soon."""
 
-        def bounds() -> Interval:  # of the test that rejects at random, and of a perfect one
-            blind = self.level.ball() if self.power else 1 - self.level.ball()
-            return Interval.between(*((blind, arb(1)) if self.power else (arb(0), blind)))
+        def bounds() -> Interval:  # of a perfect test, and of one that sees infinite losses alone
+            known = [1 - pair.infinity_mass() for pair in pairs if not pair.only_bounded]
+            blind = (1 - self.level.ball()) * least([arb(1), *known])
+            return Interval.between(*((1 - blind, arb(1)) if self.power else (arb(0), blind)))
 
         return answer(
             lambda width: self._worst(pairs, envelope, width), relative_width, usual(pairs), bounds
@@ -235,7 +237,7 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
             at = ExactReal.of_rational(loss)
             found.append((1 - pair.at_most(at) - at.ball().exp() * level, at))
         found.sort(key=lambda entry: float(entry[0]), reverse=True)
-        least = max([arb(0), *(value for value, _ in found)], key=float)
+        low = max([arb(0), *(value for value, _ in found)], key=float)
         for _, at in found[:_EVENTS]:
             with suppress(NotApplicableError, UndecidedError):
                 tails = pair.attained(at).to_width(_COARSE).tails(at)
@@ -243,7 +245,7 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
                     most = most.min((1 - tails.p_above * level / tails.q_above).upper())
                 elif tails.q_above <= level and tails.q_above < 1:
                     most = most.min((tails.p_below * (1 - level) / tails.q_below).upper())
-        return Interval.between(1 - most, 1 - least) if power else Interval.between(least, most)
+        return Interval.between(1 - most, 1 - low) if power else Interval.between(low, most)
 
 
 def _span(pair: Pair, level: arb) -> float:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from flint import arb
+from flint import arb, ctx
 
 import dpassay
 from accountant.errors import UndecidedError
@@ -39,6 +39,31 @@ def test_a_refusal_that_says_what_it_reached_is_asked_for_that() -> None:
     assert callable(ask)
     assert best(ask, COMPOSED_WIDTH, lambda: WHOLE) == found
     assert asked == [COMPOSED_WIDTH, Fraction(1, 100)]
+
+
+def test_a_named_width_that_is_refused_twice_still_has_an_enclosure() -> None:
+    """Of several pairs one may reach less than the one whose refusal comes first."""
+
+    def ask(width: Fraction) -> Interval:
+        if width < Fraction(1, 200):
+            raise UndecidedError("No.", reached=1e-5)
+        return Interval(Decimal("0.25"), Decimal("0.251"))
+
+    with pytest.raises(UndecidedError) as refusal:
+        answer(ask, "1e-6", COMPOSED_WIDTH, lambda: WHOLE)
+    assert refusal.value.interval == Interval(Decimal("0.25"), Decimal("0.251"))
+
+
+def test_what_fewer_bits_have_found_is_kept_where_more_are_refused() -> None:
+    def compute() -> arb:
+        if ctx.prec > 300:
+            raise UndecidedError("No more digits.")
+        return arb("0 +/- 1e-9")
+
+    with pytest.raises(UndecidedError, match="No more digits") as refusal:
+        enclose(compute)
+    assert refusal.value.interval is not None
+    assert refusal.value.interval.upper < Decimal("2e-9")
 
 
 def test_an_answer_that_nobody_has_is_what_is_known_anyway() -> None:

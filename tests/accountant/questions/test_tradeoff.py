@@ -13,12 +13,13 @@ import pytest
 from flint import arb, ctx
 
 from accountant.composition.invert import most
-from accountant.core.adjacency import Direction
+from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair, WorstCase
 from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from accountant.mechanisms import (
     AboveThreshold,
+    BoundedCountNoise,
     Channel,
     Composed,
     DiscreteLaplace,
@@ -271,3 +272,11 @@ def test_levels_far_below_the_width_are_answered() -> None:
     assert float(found.upper) >= least
     assert found.relative_width is not None
     assert found.relative_width <= Fraction(1, 10**6)
+
+
+def test_infinite_losses_bound_a_beta_that_floats_do_not_have() -> None:
+    counts = Composed(BoundedCountNoise(epsilon="0.001562", eta="1/3", support=6), 10000)
+    found = tradeoff.beta(counts, "7.32e-9", adjacency=Adjacency.ADD_REMOVE)
+    assert found.upper < Decimal("0.2")
+    power = tradeoff.power(counts, "7.32e-9", adjacency=Adjacency.ADD_REMOVE)
+    assert power.lower > Decimal("0.8")

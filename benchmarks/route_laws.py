@@ -55,7 +55,8 @@ def kind(route: str, **more: Any) -> Callable[[Callable[[random.Random, float], 
     def listed(make: Callable[[random.Random, float], Made]) -> None:
         def made(rng: random.Random, strength: float) -> Kind:
             text, pairs = make(rng, strength)
-            return Kind(text, [[(pairs, 1)]] if isinstance(pairs, Law) else pairs, route, **more)
+            products = [[(pairs, 1)]] if isinstance(pairs, Law) else pairs
+            return Kind(text, products, route, **{"envelope": len(products) > 1, **more})
 
         KINDS[make.__name__] = made
 

@@ -207,8 +207,6 @@ def ask(python: str, who: str, rows: list[dict[str, Any]], options: Any) -> list
 
 def main() -> None:
     """Print the table."""
-    from accountant.numbers.reading import few
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", default=sys.executable)
     parser.add_argument("--only", default="")
@@ -221,6 +219,8 @@ def main() -> None:
         maker = {"ours": ours, "theirs": theirs}[options.serve]
         served(maker(options.width), json.load(sys.stdin), options.limit)
         return
+    from accountant.numbers.reading import few  # which the interpreter of dp-accounting has not
+
     rows = [row for row in questions() if options.only in row["name"]]
     mine = ask(sys.executable, "ours", rows, options)
     peer = ask(options.peer_python, "theirs", rows, options)

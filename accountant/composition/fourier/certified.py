@@ -29,6 +29,7 @@ The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Sequence
@@ -36,9 +37,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
+import numpy as np
 from flint import acb, arb
 
-from accountant.composition.fourier.measure import LOSS, Loss, Measure, guard
+from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator, guard
 from accountant.composition.numeric.search import Saddle, Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -48,6 +50,10 @@ from accountant.numbers.solve import shortened
 
 MOST_NODES = 40_000
 """Most nodes on a contour."""
+LONG = 1500
+"""Nodes of a straight line above which other contours come first: planning these takes as long."""
+_BEYOND = (1.0, 1.25, 1.5)
+"""Where the fall of M is looked at, by the end of such a line: at one point it may be by chance."""
 _LOG_2 = math.log(2)
 _GROWTH = 1.1
 """Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
@@ -250,6 +256,51 @@ def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
 def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
     """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
     target = bits * _LOG_2
+    place = _place(loss, kernel, strip, epsilon, target)
+    c, step = place.c, place.step
+    size, _, spread = loss.cumulants(float(c))
+    share = target + sum(math.log(abs(float(c) - pole)) for pole in kernel.poles)
+    share += 0.5 * math.log(place.curvature)
+    t = math.sqrt(2 * target / spread) / _GROWTH
+    with ctx.workprec(bits + guard(loss.count, size)):  # as for the integral
+        while (fall := -loss.log_ratio(c, t)) < (
+            needed := max(target, share - _rest(kernel, t)) + _REST
+        ):
+            if t >= float(step) * MOST_NODES:
+                raise UndecidedError(
+                    f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
+                    f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
+                )
+            t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
+            t = min(t, float(step) * MOST_NODES)
+    count = math.ceil(t / float(step)) + 2
+    return Plan(Line(c, step, _rounded_up(count)), *place.ends)
+
+
+def falls_soon(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> bool:
+    """Whether M has fallen enough after `LONG` nodes: in floats, where nothing is cut off."""
+    with contextlib.suppress(UndecidedError):
+        if any(not part.is_whole for part, _ in loss.factors):
+            return plan_contour(loss, kernel, strip, epsilon, bits).line.count <= LONG
+        place = _place(loss, kernel, strip, epsilon, bits * _LOG_2)
+        end = float(place.step) * LONG * np.array(_BEYOND)
+        return bool(estimator(loss).log_ratio(float(place.c), end)[0].max() < -bits * _LOG_2)
+    return False
+
+
+@final
+@dataclass(frozen=True)
+class _Place:
+    """Where a contour is, its step, and the points of the aliasing bound; not its length."""
+
+    c: Fraction
+    step: Fraction
+    ends: tuple[Fraction, Fraction]
+    curvature: float
+
+
+@functools.lru_cache(maxsize=256)
+def _place(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
     try:
         point = saddle(loss, strip, epsilon)
     except ArithmeticError as error:
@@ -264,22 +315,8 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
     sides = [nearest_bound(loss, strip, epsilon, here, side, log_value, target) for side in (-1, 1)]
     period = max(needed for needed, _ in sides)
     step = Fraction(shortened(2 * math.pi / period, 4, math.floor))
-    share = target - kappa + 0.5 * math.log(point.curvature)
-    t = math.sqrt(2 * target / spread) / _GROWTH
-    with ctx.workprec(bits + guard(loss.count, size)):  # as for the integral
-        while (fall := -loss.log_ratio(c, t)) < (
-            needed := max(target, share - _rest(kernel, t)) + _REST
-        ):
-            if t >= float(step) * MOST_NODES:
-                raise UndecidedError(
-                    f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
-                    f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
-                )
-            t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
-            t = min(t, float(step) * MOST_NODES)
-    count = math.ceil(t / float(step)) + 2
-    ends = (Fraction(s) if s in strip.poles else c + _shorter(s - here) for _, s in sides)
-    return Plan(Line(c, step, _rounded_up(count)), *ends)
+    left, right = (Fraction(s) if s in strip.poles else c + _shorter(s - here) for _, s in sides)
+    return _Place(c, step, (left, right), point.curvature)
 
 
 def _shorter(distance: float) -> Fraction:

@@ -20,7 +20,7 @@ from typing import TypeAlias, final
 from flint import arb
 
 from accountant.composition.fourier import certified
-from accountant.composition.fourier.certified import Kernel, accuracy, integral, plan_contour
+from accountant.composition.fourier.certified import Kernel, accuracy, falls_soon, integral
 from accountant.composition.fourier.cut import chosen, coarse, lost, near, takes_apart
 from accountant.composition.fourier.estimates import (
     ABOVE_P,
@@ -48,8 +48,6 @@ from accountant.pairs.subsampled import SubsampledPair
 
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
 """A contour for G(ε) to so many bits."""
-_LONG_LINE = 1500
-"""Nodes of a straight line above which other contours come first: planning these takes as long."""
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -296,17 +294,9 @@ def _ways(
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
     cut = chosen(whole, strip, at, planned)
-    if _is_short(cut, kernel, strip, epsilon, bits):
+    if falls_soon(cut, kernel, strip, certified.near(float(epsilon)), bits):
         return [_straight, jump_integral]
     return [jump_integral, _straight]
-
-
-def _is_short(cut: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> bool:
-    """Whether a straight line has so few nodes that no other contour is likely shorter."""
-    with contextlib.suppress(UndecidedError):
-        plan = plan_contour(cut, kernel, strip, certified.near(float(epsilon)), bits)
-        return plan.line.count <= _LONG_LINE
-    return False
 
 
 def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:

@@ -166,7 +166,7 @@ class Estimator:
             reach = min(_AHEAD * reach, most)
             t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
             with np.errstate(over="ignore", invalid="ignore"):
-                real, imaginary = self._log_ratio(c, t)
+                real, imaginary = self.log_ratio(c, t)
                 logs, z = real + 1j * imaginary, c + 1j * t
                 found: Complexes = np.exp(logs)
                 for pole in strip.poles:
@@ -182,7 +182,8 @@ class Estimator:
             size = -math.log(float(sizes[7 * len(t) // 8 :].max()))
             reach *= min(max((TARGET + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
 
-    def _log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        """Return ln M(c + it) − ln M(c) − it (ln M)'(c)."""
         real, imaginary = np.zeros(len(t)), np.zeros(len(t))
         for part, times in self._factors:
             a, b = part.log_ratio(c, t)

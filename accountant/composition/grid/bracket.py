@@ -41,6 +41,8 @@ _ABOVE = 0.25
 """Share of ε by which sums for several points are made for one above them, and for none below."""
 _AGREE = 0.05
 """Relative difference of the roots of both laws up to which their grid says where the root is."""
+_NEARLY = 1e-3
+"""Share of an estimate to which it is sought: secants of values go on from there."""
 _ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
 
@@ -127,7 +129,7 @@ def estimate(product: Product, log_delta: float) -> float:
     """Return an ε nearer to that root, from the upper law on a coarse grid, which fails last."""
     at, delta = start(product, log_delta), arb(log_delta).exp()
     for points in POINTS[:2]:
-        low, high = engine.inverse(_releases(product), delta, points, at)
+        low, high = engine.inverse(_releases(product), delta, points, at, settled=_NEARLY)
         at = at if high is None else float(high)
         if low is not None and high is not None and high - low < _AGREE * abs(high):
             break

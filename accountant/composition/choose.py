@@ -411,12 +411,20 @@ class Ladder(Engine):
 
 @functools.lru_cache(maxsize=64)
 def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) -> float | None:
-    """Return ε with ln H(ε) = log_delta by secants of one engine, from what a grid knows."""
+    """Return ε with ln H(ε) = log_delta by secants of one engine, from what a grid knows.
+
+    Values of few digits come first: those far from the root are for nothing else.
+    """
     from accountant.composition.grid import bracket
 
     if not isinstance(last.engine, Grid):
         return None
     with contextlib.suppress(UndecidedError, ArithmeticError):
-        start, close = bracket.estimate(last, log_delta), _CLOSE * math.sqrt(width)
-        return rough_root(first.to_width(width).hockey_stick, log_delta, start, close)
+        found: float | None = bracket.estimate(last, log_delta)
+        for asked in sorted({max(width, _ROUGH_WIDTH), width}, reverse=True):
+            if found is None:
+                break
+            values, close = first.to_width(asked).hockey_stick, _CLOSE * math.sqrt(asked)
+            found = rough_root(values, log_delta, found, close)
+        return found
     return None

@@ -335,7 +335,7 @@ def rough_root(
     """
 
     def value(at: float) -> float:
-        with ctx.workprec(_ROUGH):
+        with ctx.workprec(START_PRECISION):  # as in a proof, which shares what was computed
             found = profile(ExactReal.of_rational(Fraction(at))).log()
         if not found.is_finite():
             raise UndecidedError(f"No value was found at epsilon={at:.6g}.")

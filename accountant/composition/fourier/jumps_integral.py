@@ -128,7 +128,10 @@ class _Question:
         found = saddle_value(measure, self.strip, float(self.epsilon), self.bits)
         if expected is not None and found is not None:
             above = math.ceil((found.log_value - expected) / _LOG_2)
-            asked = max(self.bits + min(above, _MOST_EXTRA if known.is_zero() else 0), _FEWEST)
+            asked = self.bits + (
+                min(max(above, 0), _MOST_EXTRA) if known.is_zero() else min(above, 0)
+            )
+            asked = max(asked, _FEWEST)
         while True:
             value = integral(measure, self.kernel, self.strip, self.epsilon, asked + extra)
             missing = self.bits - (known + value).rel_accuracy_bits()

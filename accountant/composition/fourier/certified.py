@@ -54,6 +54,8 @@ LONG = 1500
 """Nodes of a straight line above which other contours come first: planning these takes as long."""
 _BEYOND = (1.0, 1.25, 1.5)
 """Where the fall of M is looked at, by the end of such a line: at one point it may be by chance."""
+_WORD = 64
+"""Bits of a word of flint: fewer are as slow, and bounds of the decay take as many."""
 _LOG_2 = math.log(2)
 _GROWTH = 1.1
 """Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
@@ -134,7 +136,7 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
     """
     plan = plan_contour(loss, kernel, strip, near(float(epsilon)), bits)
     line = plan.line
-    precision = bits + guard(loss.count, loss.cumulants(float(line.c))[0])
+    precision = _precision(loss, float(line.c), bits)
     found = arb.nan()
     with ctx.workprec(precision):
         for quick in (True, False):
@@ -143,6 +145,11 @@ def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bi
             if not contour.quick or found.rel_accuracy_bits() >= bits - LOSS:
                 break
     return found
+
+
+def _precision(loss: Measure, c: float, bits: int) -> int:
+    """Return the precision of the moments on a line: one word at least, so that all share them."""
+    return max(_WORD, bits + guard(loss.count, loss.cumulants(c)[0]))
 
 
 def near(epsilon: float) -> float:
@@ -258,11 +265,11 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
     target = bits * _LOG_2
     place = _place(loss, kernel, strip, epsilon, target)
     c, step = place.c, place.step
-    size, _, spread = loss.cumulants(float(c))
+    spread = loss.cumulants(float(c))[2]
     share = target + sum(math.log(abs(float(c) - pole)) for pole in kernel.poles)
     share += 0.5 * math.log(place.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
-    with ctx.workprec(bits + guard(loss.count, size)):  # as for the integral
+    with ctx.workprec(_precision(loss, float(c), bits)):  # as for the integral
         while (fall := -loss.log_ratio(c, t)) < (
             needed := max(target, share - _rest(kernel, t)) + _REST
         ):

@@ -83,7 +83,7 @@ _SURE = 4.0
 """−ln of the share of what may be lost that is left undecided."""
 _SAME = 3.0
 """Difference of ln G at which a cut was placed for the value it gives."""
-_STEEPER = 2.0
+_STEEPER = 1.25
 """Factor by which the next tilt exceeds the one that was needed, so that it settles."""
 
 

@@ -8,6 +8,7 @@
 | Laplace laws whose distances have rational ratios | `exact.laplace_product`, `grid` for many |
 | random allocations, and Gaussian laws with them | `allocations`: one sum on a line |
 | Gaussian laws, samples of them, and one of the former | `fourier.engine` |
+| samples of Laplace laws, many or beside Gaussian ones | `fourier.engine` |
 | one of the former, or any single pair, and finite laws | `conditional`: a sum over these |
 | Laplace noise or bounded losses, and discrete Gaussian noise | `conditional`, over the latter |
 | lists of losses, few draws | `exact.paired`: sums over pairs of partial sums |
@@ -55,8 +56,8 @@ RENAMED = {"saddle": "fourier", "atoms": "grid", "pieces": "grid", "lists": "exa
 """Former names of engines, and what they are called now."""
 FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
-    "fourier": "Fourier inversion is for (subsampled) Gaussian noise, Laplace noise, lists of "
-    "losses composed with them, and lattices.",
+    "fourier": "Fourier inversion is for (subsampled) Gaussian and Laplace noise, lists of losses "
+    "composed with them, and lattices.",
     "grid": "The grid has two laws of one product of worst pairs.",
 }
 """Why an engine may not apply."""
@@ -70,7 +71,8 @@ MOST_CELLS, MOST_POINTS = 1 << 24, 1 << 18
 """Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
 one: of several factors each has so many times more, as contours take longer."""
 FEW = 80
-"""Releases up to which a sum over integers is faster than inversion."""
+"""Releases up to which a sum over integers, and for sampled Laplace noise a grid, is faster than
+inversion."""
 T = TypeVar("T")
 
 LEAST_WIDTH = Fraction(1, 10**12)
@@ -185,12 +187,13 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
 def _numerically(factors: tuple[Factor, ...]) -> Product:
     """Return the product for engines that reach a width, not any width."""
     rungs: list[Product] = []
+    few = sum(count for _, count in factors) <= FEW
     if fourier.applies([pair for pair, _ in factors]):
-        rungs.append(Product(factors, FOURIER))
+        if not (few and _keep_atoms(factors)):
+            rungs.append(Product(factors, FOURIER))
     elif (on_circle := _on_circle(factors)) is not None:
         rungs.append(on_circle)
     integer = _with_integers(factors)
-    few = sum(count for _, count in factors) <= FEW
     if integer is not None and few:
         rungs.append(integer)
     if (halves := _in_halves(factors)) is not None:
@@ -272,6 +275,15 @@ def _commensurable(factors: Sequence[tuple[LaplacePair, int]]) -> bool:
     """Whether all distances have rational ratios."""
     sizes = [pair.distance for pair, _ in factors]
     return all((size / sizes[0]).rational is not None for size in sizes)
+
+
+def _keep_atoms(factors: Sequence[Factor]) -> bool:
+    """Whether sampled Laplace noise leaves atoms that few releases do not make small."""
+    smooth = any(transform(pair) is not None for pair, _ in factors)
+    return not smooth and any(
+        isinstance(pair, SubsampledPair) and isinstance(pair.inner, LaplacePair)
+        for pair, _ in factors
+    )
 
 
 def _is_smooth(factors: Sequence[Factor]) -> bool:

@@ -73,6 +73,11 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
         from accountant.composition.losses.laplace import LaplaceTransform
 
         return ((LaplaceTransform(pair.distance), 1),)
+    if isinstance(pair, SubsampledPair) and isinstance(pair.inner, LaplacePair):
+        from accountant.composition.losses import sampled_laplace
+
+        found = pair.inner.distance, pair.sampling_prob, pair.mixed_first
+        return ((sampled_laplace.SampledLaplaceTransform(*found), 1),)
     if (declared := pair.loss_transform()) is not None:
         return ((declared, 1),)
     from accountant.composition.losses import lists

@@ -29,6 +29,8 @@ _CUT = 36.0
 """The tilted mass beyond the window, as −ln: far below any width that is asked for."""
 _SHALLOW = -50.0
 """ln of the mass of one release beyond its largest grid point, at first."""
+_GUESSED = 36.0
+"""−ln of the share of δ that a first guess may lose there: at usual δ it is then no deeper."""
 _SHARE = 16.0
 """What may be lost there of δ, as −ln and above −ln of the count."""
 _BOTTOM = 1 - 4e-15
@@ -462,5 +464,6 @@ def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float
 
 def guess(releases: tuple[tuple[Release, int], ...], log_delta: float) -> float:
     """Return an ε near the root of H(ε) = δ."""
-    log_mass = min(_SHALLOW, 8.0 * math.floor((log_delta - 40.0) / 8.0))
+    wanted = log_delta - _GUESSED
+    log_mass = _SHALLOW if wanted >= _SHALLOW else 8.0 * math.floor(wanted / 8.0)
     return sketch(releases, max(log_mass, -_FARTHEST)).guess(log_delta)

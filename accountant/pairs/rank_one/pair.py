@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
 from flint import arb
 
+from accountant.composition.invert import rough_root
 from accountant.core.pair import MirroredPair, Tails
-from accountant.numbers import solve
+from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.pairs.rank_one import renyi, tails
 
+_CLOSE = 1e-6
+"""Relative size of the last step of an estimate: the next one would be about its square."""
 _ROUGH = 64
 """Bits in which estimates are made: what they find is proved with more."""
 
@@ -55,17 +59,13 @@ class RankOnePair(MirroredPair):
 
     def estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε > 0 with ln H(ε) = log_delta; far out H falls as e^{−ε/(M − 1)}."""
-
-        def excess(epsilon: ExactReal) -> arb:
-            return self.hockey_stick(epsilon).log() - log_delta
-
-        with ctx.workprec(_ROUGH):
-            low, high = Fraction(0), Fraction(self.dimension - 1)
-            if not excess(ExactReal.of_rational(low)) > 0:
-                return None
-            while excess(ExactReal.of_rational(high)) > 0:
-                low, high = high, 2 * high
-            return float(solve.approximate(excess, low, high, _ROUGH - 16))
+        top = self.estimate_log_delta(0.0)
+        if top is None or not top > log_delta:
+            return None
+        with suppress(UndecidedError, ArithmeticError):
+            far = (self.dimension - 1) * (top - log_delta)
+            return rough_root(self.hockey_stick, log_delta, far, _CLOSE)
+        return None
 
     def renyi(self, order: arb) -> arb:
         """Return D_order, +∞ exactly for order ≥ M/(M−1)."""

@@ -11,7 +11,6 @@
 | samples of Laplace laws, many or beside Gaussian ones | `fourier.engine` |
 | one of the former, or any single pair, and finite laws | `conditional`: a sum over these |
 | Laplace noise or bounded losses, and discrete Gaussian noise | `conditional`, over the latter |
-| lists of losses, few draws | `exact.paired`: sums over pairs of partial sums |
 | rank-one Gaussian noise, and all that is composed with it | `heavy`: two quick bounds |
 | few and rare Gaussian samples, to widths down to 1e-7 | `grid`, then `fourier.engine` |
 | everything else, and what the former refuse | `grid`: two discretised laws that bracket it |
@@ -106,7 +105,7 @@ def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
     if method == "grid":
         return _on_grid(factors)
     if method == "exact":
-        return _in_halves(factors)
+        return None
     if not fourier.applies([pair for pair, _ in factors]):
         return _on_circle(factors)
     return _on_lines(factors) if _is_smooth(factors) else Product(factors, FOURIER)
@@ -196,8 +195,6 @@ def _numerically(factors: tuple[Factor, ...]) -> Product:
     integer = _with_integers(factors)
     if integer is not None and few:
         rungs.append(integer)
-    if (halves := _in_halves(factors)) is not None:
-        rungs.append(halves)
     rungs.append(_last(factors))
     if integer is not None and not few:
         rungs.append(integer)
@@ -242,13 +239,6 @@ def _on_circle(factors: tuple[Factor, ...]) -> Product | None:
     from accountant.composition.exact import circle
 
     return Product(factors, circle.CIRCLE) if circle.applies(factors) else None
-
-
-def _in_halves(factors: tuple[Factor, ...]) -> Product | None:
-    """Return the product for sums over pairs of lists, None where there are none, or long ones."""
-    from accountant.composition.exact import paired
-
-    return Product(factors, paired.Halves()) if paired.applies(factors) else None
 
 
 def _with_integers(factors: tuple[Factor, ...]) -> Product | None:

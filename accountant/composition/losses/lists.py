@@ -35,11 +35,10 @@ from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
-from accountant.numbers.theta import theta, upper_tail
+from accountant.numbers.theta import theta
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.finite_losses import finite
-from accountant.pairs.subsampled import SubsampledPair
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,94 +63,6 @@ _BELOW = 1 - 2.0**-50
 """Room for rounding a limit down."""
 _MOST = 1 - arb(2) ** -20
 """Largest fall that is used: its logarithm would be infinite at 1, and no more is needed."""
-
-
-@final
-@dataclass(frozen=True)
-class LossList:
-    """The outcomes of a pair on which it has a finite loss, and what lies elsewhere."""
-
-    losses: list[arb]
-    p: list[arb]
-    infinity: arb
-    """P(L = ∞)."""
-    negative: arb
-    """Q(L = −∞)."""
-    missing_p: arb
-    """At least the mass under P of the outcomes that are not listed; 0 where all are."""
-    missing_q: arb
-
-
-def loss_list(pair: Pair, log_missing: float) -> LossList | None:
-    """List the loss of a pair, at flint's current precision, missing at most e^log_missing.
-
-    None where it has a density, or too many values.
-    """
-    small = finite(pair)
-    if small is not None:
-        return _of_finite(small)
-    if isinstance(pair, DiscreteGaussianPair):
-        return _of_discrete_gaussian(pair, log_missing)
-    if isinstance(pair, SubsampledPair):
-        inner = loss_list(pair.inner, log_missing)
-        return None if inner is None else _mixed(inner, pair.sampling_prob.ball(), pair.mixed_first)
-    return None
-
-
-def _of_finite(pair: FinitePair) -> LossList | None:
-    p, q = pair.source.masses(pair.index)
-    known = pair.source.exact_losses(pair.index)
-    if len(p) > MAX_VALUES:
-        return None
-    if pair.flipped:
-        p, q = q, p
-        known = [None if loss is None else -loss for loss in known]
-    found = LossList([], [], arb(0), arb(0), arb(0), arb(0))
-    infinity, negative = arb(0), arb(0)
-    for a, b, loss in zip(p, q, known, strict=True):
-        if b.is_zero():
-            infinity += a
-        elif a.is_zero():
-            negative += b
-        else:
-            found.p.append(a)
-            found.losses.append((a / b).log() if loss is None else loss.ball())
-    return LossList(found.losses, found.p, infinity, negative, arb(0), arb(0))
-
-
-def _of_discrete_gaussian(pair: DiscreteGaussianPair, log_missing: float) -> LossList | None:
-    """List z from −R to R + s: the loss (2zs − s²)/2v."""
-    v, s = pair.parameter, pair.shift
-    reach = math.isqrt(math.ceil(2 * float(v) * (2 - log_missing))) + 1
-    if 2 * reach + s > MAX_VALUES:
-        return None
-    normaliser, half = theta(v), 1 / (2 * v.ball())
-    outcomes = range(-reach, reach + s + 1)
-    p = [(half * -((z - s) ** 2)).exp() / normaliser for z in outcomes]
-    losses = [half * (2 * z * s - s * s) for z in outcomes]
-    inner, outer = upper_tail(v, reach + 1), upper_tail(v, reach + s + 1)
-    missing = (inner + outer).upper()  # P and Q are mirror images
-    return LossList(losses, p, arb(0), arb(0), missing, missing)
-
-
-def _mixed(inner: LossList, share: arb, mixed_first: bool) -> LossList:
-    """Mix Q into P or P into Q, outcome by outcome."""
-    rest = 1 - share
-    q = [p * (-loss).exp() for p, loss in zip(inner.p, inner.losses, strict=True)]
-    if mixed_first:
-        p = [rest * b + share * a for a, b in zip(inner.p, q, strict=True)]
-        losses = [(share * loss.expm1()).log1p() for loss in inner.losses]
-        if not inner.negative.is_zero():
-            p.append(rest * inner.negative)
-            losses.append(rest.log())
-        missing = rest * inner.missing_q + share * inner.missing_p
-        return LossList(losses, p, share * inner.infinity, arb(0), missing.upper(), inner.missing_q)
-    p, losses = list(inner.p), [-(share * (-loss).expm1()).log1p() for loss in inner.losses]
-    if not inner.infinity.is_zero():
-        p.append(inner.infinity)
-        losses.append(-rest.log())
-    missing = rest * inner.missing_p + share * inner.missing_q
-    return LossList(losses, p, arb(0), share * inner.negative, inner.missing_p, missing.upper())
 
 
 def finite_list(pair: Pair) -> FinitePair | None:
@@ -253,10 +164,17 @@ class DiscreteGaussianTransform(Listed):
 
 @functools.lru_cache(maxsize=64)
 def _values(pair: FinitePair, precision: int) -> tuple[tuple[arb, ...], tuple[arb, ...]]:
-    """Return the losses and their masses under P."""
-    found = loss_list(pair, 0.0)
-    assert found is not None  # the list is not too long
-    return tuple(found.losses), tuple(found.p)
+    """Return the finite losses and their masses under P."""
+    p, q = pair.source.masses(pair.index)
+    known = pair.source.exact_losses(pair.index)
+    if pair.flipped:
+        p, q, known = q, p, [None if loss is None else -loss for loss in known]
+    rows = [
+        ((a / b).log() if loss is None else loss.ball(), a)
+        for a, b, loss in zip(p, q, known, strict=True)
+        if not (a.is_zero() or b.is_zero())
+    ]
+    return tuple(loss for loss, _ in rows), tuple(mass for _, mass in rows)
 
 
 @final

@@ -31,8 +31,6 @@ from typing import TypeVar, final
 
 from flint import arb
 
-from accountant.composition.allocations import together
-from accountant.composition.exact.laplace_product import is_laplace, long, of_counts, quick
 from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
 from accountant.composition.grid.product import GRID, SELDOM_BELOW, Grid
@@ -47,6 +45,7 @@ from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.finite_losses import finite
+from accountant.pairs.random_allocation import RandomAllocationPair
 from accountant.pairs.subsampled import SubsampledPair
 
 METHODS = ("auto", "exact", "fourier", "grid")
@@ -126,16 +125,7 @@ def smooth(pair: Pair) -> Product | None:
 
 def best_of(pair: Pair, width: Fraction, ask: Callable[[Pair], T]) -> T:
     """Return the first answer of the engines of a pair for a width, or raise the best refusal."""
-    if not isinstance(pair, Product):
-        return ask(pair)
-    if isinstance(pair.engine, Ladder):
-        return pair.engine.ask(ask, width)
-    if is_laplace(pair):
-        if (sooner := quick(pair, width)) is not None:
-            with contextlib.suppress(UndecidedError):
-                return ask(sooner)
-        pair = long(pair, width) or pair
-    return ask(pair)
+    return pair.engine.first_answer(pair, ask, width) if isinstance(pair, Product) else ask(pair)
 
 
 def _exactly(factors: Sequence[Factor]) -> Pair | None:
@@ -154,7 +144,11 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
             integers[pair] = integers.get(pair, 0) + count
         else:
             others.append((pair, count))
-    others = _smooth(together(others))
+    if any(isinstance(pair, RandomAllocationPair) for pair, _ in others):
+        from accountant.composition.allocations import together
+
+        others = together(others)
+    others = _smooth(others)
     kinds = sum(count for _, count in others) + len(integers) + bool(laplace)
     if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE or not _commensurable(laplace):
         return None
@@ -292,6 +286,8 @@ def _smooth(factors: list[Factor]) -> list[Factor]:
 def _laplace(factors: Sequence[tuple[LaplacePair, int]]) -> Pair:
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
+    from accountant.composition.exact.laplace_product import of_counts
+
     distances: Counter[ExactReal] = Counter()
     for pair, count in factors:
         distances[pair.distance] += count
@@ -404,6 +400,10 @@ class Ladder(Engine):
                 break
         known = [refusal for refusal in refusals if not isinstance(refusal, UnsuitedError)]
         raise min(reversed(known or refusals), key=lambda refusal: refusal.reached)
+
+    def first_answer(self, product: Product, ask: Callable[[Pair], T], width: Fraction) -> T:
+        """Return the first answer of a rung, or raise the best refusal."""
+        return self.ask(ask, width)
 
     def reverse(self) -> Ladder:
         """Return the same forms of the product of the reversed pairs."""

@@ -6,10 +6,10 @@ import contextlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, TypeAlias, final
+from typing import ClassVar, TypeAlias, TypeVar, final
 
 from flint import arb
 
@@ -74,6 +74,7 @@ def exact_sum(values: Sequence[ExactReal]) -> ExactReal | None:
     return ExactReal.of_rational(total) * terms[0]
 
 
+T = TypeVar("T")
 Factor: TypeAlias = tuple[Pair, int]
 """A pair, and how many independent copies of it a product has."""
 
@@ -151,6 +152,10 @@ class Engine(ABC):
     def attained(self, product: Product, epsilon: ExactReal) -> Pair:
         """Return a pair of two datasets that shows H at ε, where the product only bounds them."""
         return product
+
+    def first_answer(self, product: Product, ask: Callable[[Pair], T], width: Fraction) -> T:
+        """Return the answer of the first of the engines that this one would ask for a width."""
+        return ask(product)
 
     def law(self, product: Product) -> dict[str, object]:
         """Return {"law": "product", "counts", "factors"}, each factor a law as a JSON text."""

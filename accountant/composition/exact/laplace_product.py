@@ -12,7 +12,7 @@ import contextlib
 import functools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -22,7 +22,7 @@ from flint import arb
 from accountant.composition.exact import laplace_product_sums as sums
 from accountant.composition.exact.laplace_product_sums import Groups, Kernel
 from accountant.composition.invert import chernoff_epsilon, rough_root
-from accountant.composition.product import Engine, Product
+from accountant.composition.product import Engine, Product, T
 from accountant.core.pair import Pair, Tails
 from accountant.errors import InvalidInputError, UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -127,6 +127,13 @@ class LaplaceSums(Engine):
         p, rest_p = law.both(epsilon, Kernel.P, Kernel.Q, asked, above=at >= law.mean)
         q, rest_q = law.both(epsilon, Kernel.Q, Kernel.P, asked, above=at >= -law.mean)
         return Tails(p_above=p, p_below=rest_p, q_above=q, q_below=rest_q)
+
+    def first_answer(self, product: Product, ask: Callable[[Pair], T], width: Fraction) -> T:
+        """Return the answer of a grid where that is sooner, or where the sums are too long."""
+        if (sooner := quick(product, width)) is not None:
+            with contextlib.suppress(UndecidedError):
+                return ask(sooner)
+        return ask(long(product, width) or product)
 
     def law(self, product: Product) -> dict[str, object]:
         """Return {"law": "laplace-product", "unit", "multiples"}."""

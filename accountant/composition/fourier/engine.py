@@ -30,7 +30,6 @@ from accountant.composition.fourier.estimates import (
     PUT,
     FloatCurve,
 )
-from accountant.composition.fourier.jumps_integral import jump_integral
 from accountant.composition.fourier.measure import LOSS, Loss, estimator
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip, saddle
@@ -300,8 +299,8 @@ def _ways(
         return [_straight]
     cut = chosen(whole, strip, at, planned)
     if falls_soon(cut, kernel, strip, certified.near(float(epsilon)), bits):
-        return [_straight, jump_integral]
-    return [jump_integral, _straight]
+        return [_straight, _apart]
+    return [_apart, _straight]
 
 
 def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
@@ -313,6 +312,13 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
     if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
+
+
+def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+    """Return the integral where rare large losses are taken apart."""
+    from accountant.composition.fourier.jumps_integral import jump_integral
+
+    return jump_integral(loss, kernel, strip, epsilon, bits)
 
 
 def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:

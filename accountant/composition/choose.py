@@ -7,10 +7,9 @@
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete_gaussian_product` |
 | Laplace laws whose distances have rational ratios | `exact.laplace_product`, `grid` for many |
 | random allocations, and Gaussian laws with them | `allocations`: one sum on a line |
-| Gaussian laws, samples of them, and one of the former | `fourier.engine` |
+| Gaussian laws, samples of them, and finite laws with them | `fourier.engine` |
 | samples of Laplace laws, many or beside Gaussian ones | `fourier.engine` |
-| one of the former, or any single pair, and finite laws | `conditional`: a sum over these |
-| Laplace noise or bounded losses, and discrete Gaussian noise | `conditional`, over the latter |
+| exact sums, or any single pair, and finite laws | `conditional`: a sum over these |
 | rank-one Gaussian noise, and all that is composed with it | `heavy`: two quick bounds |
 | few and rare Gaussian samples, to widths down to 1e-7 | `grid`, then `fourier.engine` |
 | everything else, and what the former refuse | `grid`: two discretised laws that bracket it |
@@ -69,8 +68,7 @@ MOST_CELLS, MOST_POINTS = 1 << 24, 1 << 18
 """Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
 one: of several factors each has so many times more, as contours take longer."""
 FEW = 80
-"""Releases up to which a sum over integers, and for sampled Laplace noise a grid, is faster than
-inversion."""
+"""Releases of sampled Laplace noise up to which a grid is faster than inversion."""
 T = TypeVar("T")
 
 LEAST_WIDTH = Fraction(1, 10**12)
@@ -163,6 +161,8 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         others.append((_laplace(laplace), 1))
     if not listed:
         return others[0][0]
+    if others and isinstance(others[0][0], Product) and isinstance(others[0][0].engine, Ladder):
+        return None  # a contour of all takes no longer
     if not others and len(listed) == 1 and sum(listed.values()) == 1:
         return next(iter(listed))
     from accountant.composition import conditional
@@ -186,12 +186,7 @@ def _numerically(factors: tuple[Factor, ...]) -> Product:
             rungs.append(Product(factors, FOURIER))
     elif (on_circle := _on_circle(factors)) is not None:
         rungs.append(on_circle)
-    integer = _with_integers(factors)
-    if integer is not None and few:
-        rungs.append(integer)
     rungs.append(_last(factors))
-    if integer is not None and not few:
-        rungs.append(integer)
     return rungs[0] if len(rungs) == 1 else Product(factors, Ladder(tuple(rungs)))
 
 
@@ -233,22 +228,6 @@ def _on_circle(factors: tuple[Factor, ...]) -> Product | None:
     from accountant.composition.exact import circle
 
     return Product(factors, circle.CIRCLE) if circle.applies(factors) else None
-
-
-def _with_integers(factors: tuple[Factor, ...]) -> Product | None:
-    """Return discrete Gaussian noise of one kind composed with Laplace noise, or bounded losses."""
-    integers = [factor for factor in factors if isinstance(factor[0], DiscreteGaussianPair)]
-    others = [factor for factor in factors if not isinstance(factor[0], DiscreteGaussianPair)]
-    if len(integers) != 1 or not others:
-        return None
-    from accountant.composition.conditional import CONDITIONAL, meets_few
-
-    if all(isinstance(pair, LaplacePair) for pair, _ in others):
-        first = _exactly(others)
-        return None if first is None else Product(((first, 1), *integers), CONDITIONAL)
-    whole = _numerically(tuple(others))
-    quick = not isinstance(whole.engine, Grid) and meets_few(whole, integers[0][0])
-    return Product(((whole, 1), *integers), CONDITIONAL) if quick else None
 
 
 def _coordinates(factors: Sequence[tuple[LaplacePair, int]]) -> int:

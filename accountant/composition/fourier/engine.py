@@ -156,7 +156,7 @@ class Contour(Engine):
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return ln H(ε) in floats; −∞ where ε is at or beyond the largest loss."""
-        if not product.infinity_mass().is_zero():
+        if not _is_finite(product):
             return None
         with contextlib.suppress(UndecidedError, ArithmeticError):
             return curve(product).delta(epsilon).log
@@ -164,7 +164,7 @@ class Contour(Engine):
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta; None where cancellation takes floats' digits."""
-        return _estimate(product, log_delta) if product.infinity_mass().is_zero() else None
+        return _estimate(product, log_delta) if _is_finite(product) else None
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return Chernoff's bound M(c) e^{−cε} c^c/(1 + c)^{1 + c} at a c near its best."""
@@ -201,6 +201,11 @@ def _estimate(product: Product, log_delta: float) -> float | None:
     with contextlib.suppress(UndecidedError, ArithmeticError):
         return curve(product).epsilon(log_delta)
     return None
+
+
+def _is_finite(product: Product) -> bool:
+    """Whether no loss is infinite, of either sign."""
+    return bool(product.infinity_mass().is_zero() and product.reverse().infinity_mass().is_zero())
 
 
 def below_all(product: Product, epsilon: ExactReal, *, strictly: bool = False) -> bool:
@@ -243,7 +248,8 @@ class Fourier(Contour):
             return super().profile(product, epsilon)
         if self.loss(product).cumulants(0.0)[2] <= 1:
             with contextlib.suppress(UndecidedError):
-                return sure + self.integral(product, Kernel.CALL, PUT, epsilon)
+                put = self.integral(product, Kernel.CALL, PUT, epsilon)
+                return sure + put + _negative(product, epsilon)
         return super().profile(product, epsilon)
 
     def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:

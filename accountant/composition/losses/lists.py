@@ -66,12 +66,13 @@ _MOST = 1 - arb(2) ** -20
 
 
 def finite_list(pair: Pair) -> FinitePair | None:
-    """Return a pair on a short list with finite losses alone, None for any other pair."""
+    """Return a pair on a short list with some finite loss, None for any other pair."""
     small = finite(pair)
     if small is None or len(small.source.outcomes(small.index)) > MAX_VALUES:
         return None
     p, q = small.source.masses(small.index)
-    return small if all(a.is_zero() == b.is_zero() for a, b in zip(p, q, strict=True)) else None
+    both = (not (a.is_zero() or b.is_zero()) for a, b in zip(p, q, strict=True))
+    return small if any(both) else None
 
 
 @final

@@ -1,6 +1,6 @@
-"""The losses of Laplace and of logistic noise on a vertical line: closed forms, and their fall.
+"""The loss of Laplace noise on a vertical line: closed forms, and their fall.
 
-*Laplace noise.* At distance τ, with s = z + ½, M(z) = e^{−τ/2} (cosh(τs) + sinh(τs)/(2s)): atoms
+At distance τ, with s = z + ½, M(z) = e^{−τ/2} (cosh(τs) + sinh(τs)/(2s)): atoms
 and a density. On the line Re s = σ put x = |σ|τ and v = τt. Tilted by e^{cL} the atoms have mass
 A = 1/(1 + tanh(x)/(2|σ|)), and with W = 1 − A
 
@@ -10,10 +10,6 @@ Both roots decrease for 0 ≤ v ≤ π/2; the second one does as sin(2v)/(2v) �
 sin(2v)/(2v) ≤ sin²v/v², hence ≤ (sinh²x + sin²v)/(x² + v²). Beyond π/2 the first is at most 1, and
 the second at most x coth(x)/√(x² + v²). So |M| stays below A + W < 1 for good, and the power of
 many releases is negligible wherever the density alone does not show it.
-
-*Logistic noise.* At distance τ the loss has the density e^{l/2}/(4 sinh(τ/2)) on [−τ, τ], so that
-M(z) = sinh(τs)/(2s sinh(τ/2)). Up to its size that is the part of the loss of Laplace noise between
-its atoms, whose decay is bounded above.
 """
 
 from __future__ import annotations
@@ -91,16 +87,14 @@ class LaplaceTransform(Transform):
 
 @final
 class LaplaceDecay(Decay):
-    """Two atoms, and a density that falls like 1/t; or the density alone, A = 0 and W = 1."""
+    """Two atoms, and a density that falls like 1/t."""
 
-    def __init__(self, distance: ExactReal, c: Fraction, *, atoms: bool = True) -> None:
+    def __init__(self, distance: ExactReal, c: Fraction) -> None:
         with ctx.workprec(_PRECISION):
             self._tau, s = distance.ball(), abs(ball(c + _HALF))
             self._x = x = s * self._tau
             flat = self._tau / 2 if s.is_zero() else x.tanh() / (2 * s)
-            self.atoms = 1 / (1 + flat) if atoms else arb(0)
-            self.rest = flat / (1 + flat) if atoms else arb(1)
-            self._alone = not atoms
+            self.atoms, self.rest = 1 / (1 + flat), flat / (1 + flat)
             self._x_coth = arb(1) if s.is_zero() else x / x.tanh()
 
     def log_ratio(self, t: float) -> float:
@@ -132,15 +126,13 @@ class LaplaceDecay(Decay):
         return (self._x_coth / (self._x * self._x + v * v).sqrt()).min(arb(1))
 
     def log_scale(self) -> float | None:
-        """Return ln C, C = x coth(x)/τ; None where the atoms stay."""
-        with ctx.workprec(_PRECISION):
-            return up(float((self._x_coth / self._tau).log().upper())) if self._alone else None
+        """Return None: the atoms stay."""
+        return None
 
-    def split(self) -> tuple[arb, arb] | None:
+    def split(self) -> tuple[arb, arb]:
         """Return A, and C with W b(t) ≤ C/t for the bound b of the density."""
         with ctx.workprec(_PRECISION):
-            found = self.atoms, self.rest * self._x_coth / self._tau
-            return None if self._alone else found
+            return self.atoms, self.rest * self._x_coth / self._tau
 
 
 @final
@@ -215,81 +207,3 @@ class FloatLaplace:
 
         step = rest(s + 1j * t) - rest(np.array([s + 0j]))[0]
         return step.real, side * (step.imag + t * self.tau) - t * mean
-
-
-_SERIES = 0.3
-"""Below it ln(sinh(x)/x) is summed by a series, whose next term is below 1e-12 of the sum."""
-
-
-@final
-@dataclass(frozen=True)
-class LogisticTransform(Transform):
-    """M(z) = sinh(τs)/(2s sinh(τ/2)), s = z + ½."""
-
-    is_closed = True
-
-    distance: ExactReal
-
-    def value(self, c: Fraction) -> arb:
-        """Return the closed form."""
-        t, s = self.distance.ball(), ball(c + _HALF)
-        whole = 2 * (t / 2).sinh()
-        return t / whole if c == -_HALF else (s * t).sinh() / (s * whole)
-
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return (cos v + i coth(x) sin v) σ/(σ + it); at σ = 0 it is sin(v)/v."""
-        t, s = self.distance.ball(), ball(c + _HALF)
-        slope = 1 / t if c == -_HALF else s * (s * t).coth()
-        found = [acb(1)]
-        for j in range(1, count):
-            u = ball(j * step)
-            sine, cosine = (t * u).sin_cos()
-            found.append(acb(s * cosine, slope * sine) / acb(s, u))
-        return found
-
-    def decay(self, c: Fraction) -> Decay:
-        """Return the bound of the density of Laplace noise's loss."""
-        return LaplaceDecay(self.distance, c, atoms=False)
-
-    def estimate(self) -> FloatTransform:
-        """Return the closed form in floats."""
-        return FloatLogistic(float(self.distance))
-
-
-@final
-@dataclass(frozen=True)
-class FloatLogistic:
-    """ln M(z) = g(τs) − g(τ/2) with g(x) = ln(sinh(x)/x), s = z + ½."""
-
-    tau: float
-
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c) and its first two derivatives."""
-        s = c + 0.5
-        here, slope, bend = _shape(self.tau * abs(s))
-        size = here - _shape(self.tau / 2)[0]
-        return size, math.copysign(self.tau * slope, s), self.tau**2 * bend
-
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln M(c + it) − ln M(c) − it (ln M)'(c)."""
-        s = max(abs(c + 0.5), _NEAR)
-        x, v = s * self.tau, t * self.tau
-        turned = np.sin(v) * (2 * math.exp(-x) / -math.expm1(-2 * x))
-        real = 0.5 * (np.log1p(turned**2) - np.log1p((t / s) ** 2))
-        lag = np.angle(1 - np.exp(-2 * (x + 1j * v)))
-        imaginary = v + lag - np.arctan(t / s) - v * _shape(x)[1]
-        return real, math.copysign(1.0, c + 0.5) * imaginary
-
-
-def _shape(x: float) -> tuple[float, float, float]:
-    """Return g(x) and its first two derivatives, x ≥ 0."""
-    if x < _SERIES:
-        y = x * x
-        size = y * (1 / 6 - y * (1 / 180 - y * (1 / 2835 - y * (1 / 37800 - y / 467775))))
-        slope = x * (1 / 3 - y * (1 / 45 - y * (2 / 945 - y * (1 / 4725 - y * 2 / 93555))))
-        bend = 1 / 3 - y * (1 / 15 - y * (2 / 189 - y * (1 / 675 - y * 2 / 10395)))
-        return size, slope, bend
-    fall = -math.expm1(-2 * x)
-    size = x + math.log(fall) - math.log(2 * x)
-    slope = (2 - fall) / fall - 1 / x
-    return size, slope, 1 / x**2 - (2 * math.exp(-x) / fall) ** 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from flint import arb
 
@@ -16,9 +16,6 @@ from accountant.core.pair import ReflectedPair, Tails, WorstCase
 from accountant.core.validate import Positive
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-
-if TYPE_CHECKING:
-    from accountant.composition.losses.transform import Transform
 
 
 @final
@@ -67,12 +64,6 @@ class LogisticPair(ReflectedPair):
         """Return t coth(t/2) − 2, the derivative of ln M at a = 1."""
         t = self.distance.ball()
         return t * (t / 2).coth() - 2
-
-    def loss_transform(self) -> Transform:
-        """Return M(z) = sinh((z + ½)t)/((2z + 1) sinh(t/2))."""
-        from accountant.composition.losses.laplace import LogisticTransform
-
-        return LogisticTransform(self.distance)
 
     def exact_max_loss(self) -> ExactReal:
         """Return t."""

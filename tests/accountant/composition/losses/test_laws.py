@@ -32,7 +32,6 @@ WHOLE = [
     "Gaussian(standard_deviation=2)",
     "Laplace(scale=3)",
     "Laplace(scale='1/9')",
-    "Logistic(scale=2)",
     "RandomizedResponse(epsilon='1/10')",
     "DiscreteLaplace(scale=3, sensitivity=4)",
     "TruncatedGeometric(scale=2, low=0, high=5, sensitivity=4)",

@@ -84,7 +84,7 @@ def composed(t: mpmath.mpf, count: int, epsilon: mpmath.mpf) -> mpmath.mpf:
 @pytest.mark.parametrize(("count", "epsilon"), [(4, "1"), (10, "2"), (10, "-1/3"), (30, "12")])
 def test_compositions_agree_with_the_density_of_the_sum(count: int, epsilon: str) -> None:
     whole = Composed(Logistic(2), count)
-    found = profile.delta(whole, epsilon, relative_width=Fraction(1, 10**9))
+    found = profile.delta(whole, epsilon, relative_width=Fraction(1, 10**7))
     with mpmath.workdps(50):
         expected = composed(mpmath.mpf(1) / 2, count, exact(epsilon).mpf())
         assert mpmath.mpf(str(found.lower)) <= expected <= mpmath.mpf(str(found.upper))

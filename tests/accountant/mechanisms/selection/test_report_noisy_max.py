@@ -208,7 +208,7 @@ def test_the_gap_of_two_candidates_costs_nothing(noise: str) -> None:
     if noise == "Laplace":
         return
     several = [profile.delta(Composed(one, 3), 1) for one in (gap, bounding(gap))]
-    assert float(several[0]) == pytest.approx(float(several[1]), rel=1e-9)
+    assert float(several[0]) == pytest.approx(float(several[1]), rel=1e-6)  # what a grid has
     assert several[0].lower >= profile.delta(Composed(index, 3), 1).lower
 
 

@@ -35,9 +35,9 @@ from typing import final
 from flint import arb
 
 from accountant.composition import choose, tables
+from accountant.composition.grid import GRID
 from accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
 from accountant.composition.grid.factors import releases
-from accountant.composition.grid.product import GRID
 from accountant.composition.invert import inverse
 from accountant.composition.product import Engine, Product
 from accountant.core.pair import Pair

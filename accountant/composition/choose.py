@@ -32,7 +32,7 @@ from flint import arb
 
 from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
-from accountant.composition.grid.product import GRID, SELDOM_BELOW, Grid
+from accountant.composition.grid import GRID, SELDOM_BELOW, Grid
 from accountant.composition.invert import inverse_by_values, rough_root
 from accountant.composition.product import Engine, Factor, Product, UnsuitedError, apart
 from accountant.core.pair import Pair, Tails

@@ -23,8 +23,7 @@ from fractions import Fraction
 from flint import arb
 
 from accountant.composition.fourier.engine import FOURIER, curve
-from accountant.composition.grid import bracket
-from accountant.composition.grid.product import Grid
+from accountant.composition.grid import Grid, bracket
 from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError

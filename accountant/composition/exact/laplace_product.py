@@ -267,6 +267,6 @@ def quick(product: Product, asked: Fraction | None) -> Product | None:
 
 def _on_grid(product: Product, most: int | None = None) -> Product:
     """Return the same product for an engine that takes any shifts."""
-    from accountant.composition.grid.product import Grid
+    from accountant.composition.grid import Grid
 
     return product.asked(Grid(most))

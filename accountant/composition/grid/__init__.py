@@ -1,1 +1,57 @@
-"""Two laws on a grid that bracket any product of pairs, in floats with proved errors."""
+"""Two laws on a grid that bracket any product of pairs, in floats with proved errors.
+
+The engine loads what it takes when it is first asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from accountant.composition.product import Engine, Product
+from accountant.numbers.exact import ExactReal
+from accountant.numbers.interval import GRID_WIDTH, Interval
+
+SELDOM_BELOW = Fraction(1, 10**8)
+"""A relative width below which a grid hardly ever answers, after minutes."""
+
+
+@final
+@dataclass(frozen=True)
+class Grid(Engine):
+    """Two laws on a grid that bracket the product; each pair is asked for its tails alone."""
+
+    most: int | None = None
+    """Grid points at most, if that is said."""
+
+    def width(self, product: Product) -> Fraction:
+        """Return the relative width that grids reach within about a second."""
+        return GRID_WIDTH
+
+    def is_numerical(self, product: Product) -> bool:
+        """Return True: a grid has so many points at most."""
+        return True
+
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a ball around the two bounds."""
+        from accountant.composition.grid import bracket
+
+        return bracket.profile(product, epsilon, self.most)
+
+    def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by the points at which the two bounds pass δ."""
+        from accountant.composition.grid import bracket
+
+        return bracket.inverse(product, delta, relative_width, self.most)
+
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return the upper bound on the coarsest grid."""
+        from accountant.composition.grid import bracket
+
+        return bracket.coarsest(product, epsilon)
+
+
+GRID = Grid()

@@ -15,7 +15,7 @@ from accountant import notation
 from accountant.composition.choose import smooth
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.sure import sure_cut
-from accountant.composition.grid.product import GRID, Grid
+from accountant.composition.grid import GRID, Grid
 from accountant.composition.invert import inverse
 from accountant.composition.losses.lists import FloatDiscreteGaussian
 from accountant.composition.product import Product

@@ -12,9 +12,8 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.composition.grid import survival
+from accountant.composition.grid import GRID, survival
 from accountant.composition.grid.bracket import POINTS, bounds
-from accountant.composition.grid.product import GRID
 from accountant.composition.product import Product
 from accountant.core.adjacency import Direction
 from accountant.core.mechanism import Mechanism

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.grid import engine
+from accountant.composition.grid import GRID, engine
 from accountant.composition.grid.bracket import POINTS, bounds
 from accountant.composition.grid.factors import Release, releases
-from accountant.composition.grid.product import GRID
 from accountant.composition.grid.survival import (
     NORMAL_ERROR,
     UNIT,

@@ -75,6 +75,10 @@ RECORDED: list[LinearCounter] = [
 INTEGER = [m for m in MECHANISMS if not isinstance(m, SQUARE_ROOTS)]
 
 
+def label(value: Any) -> str:
+    return getattr(value, "__name__", repr(value))
+
+
 def fed(mechanisms: list[LinearCounter], *feeds: Feed) -> list[Any]:
     """Feed each stream in one of the ways in turn; the default suite has every other stream."""
     turns = zip(itertools.cycle(feeds), mechanisms, strict=False)
@@ -105,7 +109,7 @@ def columns(mechanism: LinearCounter, feed: Feed, *, floats: bool) -> Counter[tu
 
 
 @pytest.mark.parametrize(
-    ("feed", "mechanism"), fed(MECHANISMS, one_block, mixed, one_by_one), ids=repr
+    ("feed", "mechanism"), fed(MECHANISMS, one_block, mixed, one_by_one), ids=label
 )
 def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
     feed: Feed, mechanism: LinearCounter, monkeypatch: pytest.MonkeyPatch
@@ -116,7 +120,7 @@ def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
 
 
 @pytest.mark.parametrize(
-    ("feed", "mechanism"), fed(INTEGER, mixed, one_block, one_by_one), ids=repr
+    ("feed", "mechanism"), fed(INTEGER, mixed, one_block, one_by_one), ids=label
 )
 def test_so_are_those_of_a_stream_on_the_lattice(
     feed: Feed, mechanism: LinearCounter, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ from typing import final
 
 from flint import arb
 
+from accountant.composition.invert import most
 from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
@@ -50,8 +51,8 @@ Least = Callable[[Pair, Fraction], arb]
 def least_mu(pair: Product, width: Fraction, of_factor: Least) -> arb:
     """Enclose the least μ, to a relative width if that succeeds.
 
-    It is at most √Σ μ_i² (Dong, Roth and Su 2022, Corollary 3.3), and that is it where it is also
-    what small levels need.
+    It is at least every μ_i, and at most √Σ μ_i² (Dong, Roth and Su 2022, Corollary 3.3), which it
+    is where small levels need as much.
     """
     alike = _discrete(pair, width)
     if alike is not None:
@@ -68,7 +69,8 @@ def least_mu(pair: Product, width: Fraction, of_factor: Least) -> arb:
         value = pair.hockey_stick(point)
         return value if reverse == pair else value.max(reverse.hockey_stick(point))
 
-    return least(delta, floor, together, _Ends(known), width)
+    found = least(delta, floor, together, _Ends(known), width)
+    return most([found, *(mu for _, mu, _ in known)])
 
 
 def _discrete(pair: Product, width: Fraction) -> arb | None:

@@ -20,6 +20,7 @@ from accountant.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
+    Laplace,
     PoissonSubsampled,
 )
 from accountant.numbers.exact import ExactReal, exact
@@ -182,6 +183,7 @@ def test_lower_mu_and_regret_too() -> None:
         [
             (Composed(DiscreteGaussian("1/4"), 2), r"\[2\.828.*, 3\."),
             (Composed([DiscreteGaussian(4), Gaussian(1)]), r"\[1\.118.*, 1\.1204"),
+            (Composed([DiscreteGaussian(4), Laplace(1)]), r"\[1\.03006.*, 1\.147"),
         ],
         0,
     ),

@@ -21,7 +21,6 @@ from flint import arb
 
 from accountant.composition.fourier import certified
 from accountant.composition.fourier.certified import Kernel, accuracy, falls_soon, integral
-from accountant.composition.fourier.cut import chosen, coarse, lost, near, takes_apart
 from accountant.composition.fourier.estimates import (
     ABOVE_P,
     ABOVE_Q,
@@ -30,7 +29,16 @@ from accountant.composition.fourier.estimates import (
     PUT,
     FloatCurve,
 )
-from accountant.composition.fourier.measure import LOSS, Loss, estimator
+from accountant.composition.fourier.measure import (
+    LOSS,
+    Loss,
+    chosen,
+    coarse,
+    estimator,
+    lost,
+    near,
+    takes_apart,
+)
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip, saddle
 from accountant.composition.product import Engine, Product, UnsuitedError

@@ -19,18 +19,21 @@ import numpy as np
 from flint import arb
 
 from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.cut import (
+from accountant.composition.fourier.jumps import Jumps
+from accountant.composition.fourier.measure import (
+    LOSS,
+    Loss,
+    Measure,
     are_tame,
     chosen,
     coarse,
     cut_off,
+    estimator,
     is_tame,
     near,
     rounded,
     saddle_value,
 )
-from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator
 from accountant.composition.fourier.sure import beyond, decided_cut, place_of, slack, sure_cut
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform, overlap
 from accountant.composition.numeric.search import Strip, saddle

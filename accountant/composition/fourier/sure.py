@@ -35,9 +35,8 @@ from fractions import Fraction
 from flint import arb
 
 from accountant.composition.fourier.certified import Kernel
-from accountant.composition.fourier.cut import are_tame, rounded, saddle_value
 from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.measure import Loss
+from accountant.composition.fourier.measure import Loss, are_tame, rounded, saddle_value
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
 from accountant.composition.numeric.search import Strip

@@ -16,7 +16,6 @@ from mpmath import mp, mpf
 from accountant.composition.choose import smooth
 from accountant.composition.fourier import estimates as saddle
 from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.cut import cut_off
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.jumps_integral import (
@@ -25,7 +24,7 @@ from accountant.composition.fourier.jumps_integral import (
     log_level,
     window,
 )
-from accountant.composition.fourier.measure import Loss
+from accountant.composition.fourier.measure import Loss, cut_off
 from accountant.composition.fourier.sure import beyond, slack
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import MixtureTransform

@@ -15,10 +15,9 @@ from mpmath import mp, mpf
 
 from accountant.composition.fourier import estimates as saddle
 from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.cut import cut_off, lost
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps_integral import jump_integral
-from accountant.composition.fourier.measure import Loss
+from accountant.composition.fourier.measure import Loss, cut_off, lost
 from accountant.composition.fourier.sure import beyond, decided_cut, sure_cut
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform

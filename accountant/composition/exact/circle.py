@@ -38,6 +38,7 @@ from accountant.composition.fourier.certified import (
 )
 from accountant.composition.fourier.engine import Contour
 from accountant.composition.fourier.measure import Loss, guard, power
+from accountant.composition.fourier.saddle import Strip
 from accountant.composition.losses.lists import (
     MAX_VALUES,
     DiscreteGaussianTransform,
@@ -45,7 +46,6 @@ from accountant.composition.losses.lists import (
     ListTransform,
 )
 from accountant.composition.losses.transform import Quadrature
-from accountant.composition.numeric.search import Strip
 from accountant.composition.product import Factor, Product, UnsuitedError
 from accountant.errors import UndecidedError
 from accountant.numbers import solve

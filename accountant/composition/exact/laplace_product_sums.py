@@ -40,8 +40,8 @@ from typing import TypeAlias, final
 from flint import arb, arb_poly, fmpz, fmpz_poly
 
 from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, Estimator
+from accountant.composition.fourier.saddle import Strip, saddle
 from accountant.composition.losses.laplace import FloatLaplace
-from accountant.composition.numeric.search import Strip, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal

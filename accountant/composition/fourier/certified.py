@@ -41,7 +41,7 @@ import numpy as np
 from flint import acb, arb
 
 from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator, guard
-from accountant.composition.numeric.search import Saddle, Strip, nearest_bound, saddle
+from accountant.composition.fourier.saddle import Saddle, Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, ball

@@ -39,8 +39,8 @@ from accountant.composition.fourier.measure import (
     near,
     takes_apart,
 )
+from accountant.composition.fourier.saddle import Strip, saddle
 from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
-from accountant.composition.numeric.search import Strip, saddle
 from accountant.composition.product import Engine, Product, UnsuitedError
 from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError

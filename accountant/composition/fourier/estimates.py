@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 import numpy as np
 
+from accountant.composition.fourier.saddle import Strip, nearest_bound, saddle
 from accountant.composition.losses.float_mixture import TARGET
-from accountant.composition.numeric.search import Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 
 if TYPE_CHECKING:

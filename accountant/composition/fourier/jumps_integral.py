@@ -34,9 +34,9 @@ from accountant.composition.fourier.measure import (
     rounded,
     saddle_value,
 )
+from accountant.composition.fourier.saddle import Strip, saddle
 from accountant.composition.fourier.sure import beyond, decided_cut, place_of, slack, sure_cut
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform, overlap
-from accountant.composition.numeric.search import Strip, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.chernoff import log_peak
 from accountant.numbers.exact import ExactReal

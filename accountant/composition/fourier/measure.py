@@ -27,15 +27,15 @@ import numpy as np
 from flint import acb, arb
 
 from accountant.composition.fourier.estimates import Estimator
+from accountant.composition.fourier.saddle import Strip, saddle
 from accountant.composition.losses.decay import Decay
+from accountant.composition.losses.kernels import LEAST_RATE
 from accountant.composition.losses.transform import (
     Cut,
     GaussianTransform,
     MixtureTransform,
     Transform,
 )
-from accountant.composition.numeric.cells import LEAST_RATE
-from accountant.composition.numeric.search import Strip, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.precision import cached_property, ctx
 from accountant.numbers.solve import shortened

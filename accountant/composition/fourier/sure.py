@@ -37,9 +37,9 @@ from flint import arb
 from accountant.composition.fourier.certified import Kernel
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.measure import Loss, are_tame, rounded, saddle_value
+from accountant.composition.fourier.saddle import Strip
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
-from accountant.composition.numeric.search import Strip
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
-from accountant.composition.numeric.cells import (
+from accountant.composition.losses.kernels import (
     HALF_LOG_2PI,
     LEAST_RATE,
     LOSS_ERROR,

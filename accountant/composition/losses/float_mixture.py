@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from flint import arb
 
+from accountant.composition.losses import kernels
 from accountant.composition.losses.bounds import Mixture
-from accountant.composition.numeric import kernels
-from accountant.composition.numeric.cells import distinct
-from accountant.composition.numeric.kernels import (
+from accountant.composition.losses.kernels import (
     BY_EXCESS,
     ROOT_2PI,
+    distinct,
 )
 from accountant.errors import UndecidedError
 

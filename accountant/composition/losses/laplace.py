@@ -24,8 +24,8 @@ from flint import acb, arb
 
 from accountant.composition.fourier.estimates import FloatTransform
 from accountant.composition.losses.decay import Decay, up
+from accountant.composition.losses.kernels import excess_of_exp
 from accountant.composition.losses.transform import Transform
-from accountant.composition.numeric.kernels import excess_of_exp
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx

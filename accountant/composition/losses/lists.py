@@ -27,10 +27,10 @@ import numpy as np
 from flint import acb, arb
 
 from accountant.composition.fourier.estimates import FloatTransform
+from accountant.composition.losses import kernels
 from accountant.composition.losses.decay import Decay, up
 from accountant.composition.losses.float_mixture import log_one_plus
 from accountant.composition.losses.transform import Quadrature, Transform
-from accountant.composition.numeric import kernels
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import ball

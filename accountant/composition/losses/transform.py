@@ -28,7 +28,7 @@ from accountant.composition.losses.decay import (
     MixtureDecay,
 )
 from accountant.composition.losses.float_mixture import FloatMixture
-from accountant.composition.numeric.kernels import (
+from accountant.composition.losses.kernels import (
     LARGEST_ANGLE,
     MOST_PHASES,
     blocks,
@@ -199,7 +199,7 @@ class MixtureTransform(Transform):
         return found if self.mixed_first else [value.conjugate() for value in found]
 
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the ratios with moments in floats (`accountant.composition.numeric.kernels`)."""
+        """Return the ratios with moments in floats (`accountant.composition.losses.kernels`)."""
         if count < _FEW:
             return None
         s = c + 1 if self.mixed_first else -c

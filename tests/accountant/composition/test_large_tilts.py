@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from accountant.composition.losses.bounds import Mixture
-from accountant.composition.numeric.cells import log_tilted
+from accountant.composition.losses.kernels import log_tilted
 from accountant.core.adjacency import Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.questions import guarantees, profile

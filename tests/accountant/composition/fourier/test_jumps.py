@@ -25,10 +25,10 @@ from accountant.composition.fourier.jumps_integral import (
     window,
 )
 from accountant.composition.fourier.measure import Loss, cut_off
+from accountant.composition.fourier.saddle import saddle as find_saddle
 from accountant.composition.fourier.sure import beyond, slack
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import MixtureTransform
-from accountant.composition.numeric.search import saddle as find_saddle
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from accountant.numbers.exact import exact

@@ -18,10 +18,10 @@ from accountant.composition.fourier.certified import Kernel, integral
 from accountant.composition.fourier.engine import FOURIER
 from accountant.composition.fourier.jumps_integral import jump_integral
 from accountant.composition.fourier.measure import Loss, cut_off, lost
+from accountant.composition.fourier.saddle import Strip
 from accountant.composition.fourier.sure import beyond, decided_cut, sure_cut
 from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform
-from accountant.composition.numeric.search import Strip
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.errors import UndecidedError

@@ -10,11 +10,13 @@ import pytest
 from flint import acb, arb, ctx
 
 from accountant.composition.losses.bounds import Mixture
-from accountant.composition.numeric.cells import LOSS_ERROR, SLACK, log_half_erfc
-from accountant.composition.numeric.kernels import (
+from accountant.composition.losses.kernels import (
+    LOSS_ERROR,
     MOST_PHASES,
+    SLACK,
     blocks,
     error_of_sums,
+    log_half_erfc,
     phase_sums,
     turned,
 )

@@ -1,1 +1,0 @@
-"""Numerical tools of the engines."""

@@ -77,14 +77,14 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
     if (smooth := transform(pair)) is not None:
         return ((smooth, 1),)
     if isinstance(pair, LaplacePair):
-        from accountant.composition.losses.laplace import LaplaceTransform
+        from accountant.composition.losses import laplace
 
-        return ((LaplaceTransform(pair.distance), 1),)
+        return ((laplace.LaplaceTransform(pair.distance), 1),)
     if isinstance(pair, SubsampledPair) and isinstance(pair.inner, LaplacePair):
-        from accountant.composition.losses import sampled_laplace
+        from accountant.composition.losses import laplace
 
         found = pair.inner.distance, pair.sampling_prob, pair.mixed_first
-        return ((sampled_laplace.SampledLaplaceTransform(*found), 1),)
+        return ((laplace.SampledLaplaceTransform(*found), 1),)
     if (declared := pair.loss_transform()) is not None:
         return ((declared, 1),)
     from accountant.composition.losses import lists

@@ -8,7 +8,7 @@ import pytest
 from flint import acb
 from mpmath import mp, mpc, mpf
 
-from accountant.composition.losses.sampled_laplace import SampledLaplaceTransform
+from accountant.composition.losses.laplace import SampledLaplaceTransform
 from accountant.mechanisms.additive.laplace import Laplace
 from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled

@@ -13,31 +13,36 @@ every history (Zhu, Dong and Wang 2022, Proposition 7 and Theorem 10). The produ
 envelopes dominates all releases together.
 
 Where the pairs are tables of rational numbers, and neighbours have no others, the envelope is one
-too, and moments give a second bound from above, which many releases make the better one
-(`accountant.composition.tables`).
+too, and moments give a second bound from above, which many releases make the better one.
 
 So a guarantee that holds for the product of envelopes holds, and one that fails for a sequence
 fails; between the two nothing is said. The two ends meet where one pair is the worst at all ε that
 matter, which many releases bring about: they do not close at any precision in general.
+
+*Moments of tables.* Whatever was chosen before, E[e^{(a−1)L}] of the next release is at most the
+largest of the tables'. So D_a of all releases is at most the sum of the largest, which one choice
+throughout attains; and δ ≤ e^{(a−1)(D_a − ε)} (1 − 1/a)^{a−1}/a (Canonne, Kamath and Steinke 2020,
+Proposition 12).
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import final
+from typing import TYPE_CHECKING, TypeAlias, final
 
+import numpy as np
 from flint import arb
 
-from accountant.composition import choose, tables
+from accountant.composition import choose
 from accountant.composition.grid import GRID
 from accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
-from accountant.composition.grid.factors import releases
+from accountant.composition.grid.factors import Table, releases, tables
 from accountant.composition.invert import inverse
 from accountant.composition.product import Engine, Product
 from accountant.core.pair import Pair
@@ -47,6 +52,9 @@ from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import fraction
 from accountant.pairs.subsampled import EnvelopePair, Family, envelope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
@@ -71,6 +79,16 @@ _KEPT = 2
 """Sequences with the largest ε that a finer grid is asked about: with one, near ties are missed."""
 _LEAST_SIZE = Fraction(1, 10**9)
 """An ε that is smaller has a width relative to this one: else none is narrow at 0."""
+
+_ORDERS = 1 + 2.0 ** (np.arange(-96, 65) / 8)
+"""Orders that are tried, from 1.0002 to 257, a factor of 2^{1/8} apart above 1."""
+_SPREAD = 5
+"""Standard deviations above the mean at which losses are compared: δ of 3e-7."""
+_LOOKED = 8
+"""Tables with the largest losses, by which the order is chosen."""
+
+Families: TypeAlias = Sequence[tuple[Sequence[Pair], int]]
+"""The pairs of every release, and how often it is run."""
 
 
 @final
@@ -109,7 +127,7 @@ class Adaptive(Engine):
         for cells in _levels(product):
             high = upper_epsilon(product, delta, cells)
             if _are_tables(product):
-                also = tables.upper_epsilon(_families(product), delta).upper()
+                also = _epsilon_by_moments(_families(product), delta).upper()
                 high = min(high, fraction(also)) if also.is_finite() else high
             lows = [(lower_epsilon(each, delta, cells), each) for each in chosen]
             lows.sort(key=lambda entry: entry[0], reverse=True)
@@ -147,7 +165,7 @@ def adaptive(families: Sequence[tuple[Family, int]]) -> Product:
     return Product(tuple(found.items()), Adaptive())
 
 
-@lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)
 def _as_near_as(product: Product, epsilon: ExactReal, wanted: Fraction) -> arb:
     """Return a ball around both bounds of W(ε) from the first grid on which they are so near.
 
@@ -172,13 +190,13 @@ def _families(product: Product) -> list[tuple[Family, int]]:
 
 def _are_tables(product: Product) -> bool:
     """Whether moments bound the releases too."""
-    return all(tables.tables(family) is not None for family, _ in _families(product))
+    return all(tables(family) is not None for family, _ in _families(product))
 
 
 def _by_moments(product: Product, epsilon: ExactReal) -> arb:
     if not _are_tables(product):
         return arb(1)
-    return tables.upper_delta(_families(product), epsilon)
+    return upper_delta(_families(product), epsilon)
 
 
 def _attained_epsilons(chosen: Sequence[Product], delta: ExactReal) -> Iterator[Fraction]:
@@ -247,8 +265,8 @@ def _splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _even_splits(family: Family, count: int) -> Iterator[tuple[int, ...]]:
-    kinds, listed = len(family), tables.tables(family)
-    best = range(kinds) if listed is None else tables.by_size(listed)[:_LARGEST]
+    kinds, listed = len(family), tables(family)
+    best = range(kinds) if listed is None else by_size(listed)[:_LARGEST]
     for kind in best:
         yield tuple(count if i == kind else 0 for i in range(kinds))
     for one, other in itertools.combinations(best, 2):
@@ -264,3 +282,63 @@ def _refusal(what: str, found: Interval, width: float) -> UndecidedError:
         reached=width,
         interval=found if what == "epsilon" else None,
     )
+
+
+def by_size(listed: Sequence[Table]) -> list[int]:
+    """Return the numbers of the tables, those with the largest losses first, roughly."""
+
+    def size(table: Table) -> tuple[float, float]:
+        rows = [(float(a), float(b)) for a, b in zip(*table, strict=True) if a]
+        infinite = sum(a for a, b in rows if not b)
+        losses = [(a, math.log(a / b)) for a, b in rows if b]
+        mean = sum(a * loss for a, loss in losses)
+        return infinite, mean + _SPREAD * sum(a * (loss - mean) ** 2 for a, loss in losses) ** 0.5
+
+    return sorted(range(len(listed)), key=lambda i: size(listed[i]), reverse=True)
+
+
+def largest_renyi(families: Families, order: arb) -> arb:
+    """Return the largest D_order of all releases."""
+    total = arb(0)
+    for family, count in families:
+        total += count * functools.reduce(arb.max, [pair.renyi(order) for pair in family])
+    return total
+
+
+def best_order(families: Families, *, log_delta: float | None = None, epsilon: float = 0) -> arb:
+    """Return an order whose moment bounds ε at a δ well, or δ at an ε where no δ is given."""
+    moments = sum(count * _log_moments(tables(family) or []) for family, count in families)
+    less = _ORDERS - 1
+    rest = moments + less * np.log1p(-1 / _ORDERS) - np.log(_ORDERS)
+    bound = rest - less * epsilon if log_delta is None else (rest - log_delta) / less
+    return arb(float(_ORDERS[np.argmin(bound)]))
+
+
+def _log_moments(listed: Sequence[Table]) -> NDArray[np.float64]:
+    """Return the largest (a − 1)D_a of some tables, for every order, in floats."""
+    found = np.zeros(len(_ORDERS))
+    for i in by_size(listed)[:_LOOKED]:
+        p, q = (np.array([float(mass) for mass in law]) for law in listed[i])
+        with np.errstate(divide="ignore"):
+            losses = np.log(p[p > 0]) - np.log(q[p > 0])
+        exponents = np.outer(_ORDERS - 1, losses) + np.log(p[p > 0])
+        highest = exponents.max(axis=1)
+        with np.errstate(invalid="ignore"):
+            sums = np.exp(exponents - highest[:, np.newaxis]).sum(axis=1)
+        found = np.fmax(found, highest + np.log(sums))
+    return found
+
+
+def _epsilon_by_moments(families: Families, delta: ExactReal) -> arb:
+    """Return an ε at which all releases have at most δ > 0."""
+    log_delta = delta.ball().log()
+    a = best_order(families, log_delta=float(log_delta))
+    rest = (log_delta + a.log()) / (a - 1)
+    return largest_renyi(families, a) + (1 - 1 / a).log() - rest
+
+
+def upper_delta(families: Families, epsilon: ExactReal) -> arb:
+    """Return a bound of H(ε) of all releases."""
+    a = best_order(families, epsilon=float(epsilon))
+    exponent = largest_renyi(families, a) - epsilon.ball() + (1 - 1 / a).log()
+    return ((a - 1) * exponent - a.log()).exp()

@@ -13,6 +13,10 @@ cells tells where more of them make H(l) more exact, by itself.
 Of a sample the cells are the same: their masses are mixed, and the loss is an increasing function
 of the loss l of the pair, ln(1 + y) with y = s(e^l − 1), or −ln(1 + y) with y = s(e^{−l} − 1). Few
 roundings of y move it by so many times |y|/(1 + y); where e^l is no float, it is l + ln s.
+
+*The envelope of tables.* H of a pair is the largest p(S) − e^ε q(S) over the sets of outcomes of
+largest p/q. Over all tables it is the largest over the corners of the upper convex hull of their
+points (q(S), p(S)). The steps between corners are the masses of a pair with this profile: a table.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 from flint import arb
@@ -31,7 +35,6 @@ from accountant.composition.grid import survival as tails
 from accountant.composition.grid.ball_tails import MOST_DIMENSIONS, MOST_DISTANCE, ball_noise
 from accountant.composition.grid.survival import UNIT, Array, NormalMixtures, Survival, Tail
 from accountant.composition.product import Factor, apart
-from accountant.composition.tables import envelope_of, tables
 from accountant.core.pair import Pair
 from accountant.density.law import Law, law
 from accountant.density.ranges import Range, Ranges, number_ends, total
@@ -40,11 +43,14 @@ from accountant.errors import NotApplicableError
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.mechanisms.additive.logistic import LogisticPair
 from accountant.mechanisms.additive.truncated_laplace import TruncatedLaplacePair
+from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.ball_noise import BallNoisePair
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from accountant.pairs.enclosed_tables import hull, masses
+from accountant.pairs.finite import FinitePair
 from accountant.pairs.finite_losses import finite
 from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.gaussian_mixture import GaussianMixturePair
@@ -58,6 +64,8 @@ _IN_FLOATS = (LaplacePair, TruncatedLaplacePair, LogisticPair, DiscreteGaussianP
 """Pairs whose samples have tails in floats, besides Gaussian ones."""
 _PLAIN_ATOM = 1e-9
 """Least Q(L = 0) of an envelope that is asked in floats: far above what roundings can part."""
+
+Table: TypeAlias = tuple[Sequence[Fraction], Sequence[Fraction]]
 
 
 @final
@@ -188,6 +196,32 @@ def _envelope(family: Family) -> Survival | None:
         if behind.q_above - ahead.q_above > _PLAIN_ATOM:
             return tails.switched(*parts)
     return tails.Largest(tuple(parts))
+
+
+def tables(family: Sequence[Pair]) -> list[Table] | None:
+    """Return P and Q of every pair, or of one above it, where neighbours have no others."""
+    found = []
+    for pair in family:
+        if not isinstance(pair, FinitePair):
+            return None
+        known = pair.source.table_above(pair.index)
+        if known is None or (len(family) > 1 and not pair.source.every_pair_listed):
+            return None
+        found.append(known[::-1] if pair.flipped else known)
+    return found
+
+
+def envelope_of(listed: Sequence[Table]) -> FinitePair:
+    """Return the table whose profile is the largest of theirs at every ε."""
+    points = {(Fraction(0), Fraction(0))}
+    for p, q in listed:
+        x = y = Fraction(0)
+        points.add((x, y))
+        outcomes = [(a, b) for a, b in zip(p, q, strict=True) if a]
+        for a, b in sorted(outcomes, key=lambda o: o[1] / o[0]):
+            x, y = x + b, y + a
+            points.add((x, y))
+    return FinitePair(Tabulated(*masses(hull(points))), 0)
 
 
 _FIRST_CELLS, _CELLS = 1 << 12, 1 << 17

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import baselines, notation
-from accountant.composition import tables
+from accountant.composition.grid.factors import envelope_of, tables
 from accountant.composition.invert import most
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
@@ -159,7 +159,7 @@ def test_the_envelope_of_tables_has_the_largest_profile(
     made = channel(weights)
     pairs = made.worst_case(None).remove
     if len(pairs) > 1:
-        one = tables.envelope_of(tables.tables(pairs) or [])
+        one = envelope_of(tables(pairs) or [])
         with ctx.workprec(200):
             largest = most([pair.hockey_stick(exact(epsilon)) for pair in pairs])
             assert abs(one.hockey_stick(exact(epsilon)) - largest) < arb(2) ** -150

@@ -87,7 +87,7 @@ class Composed(Mechanism):
         if len(cases) == 1 and cases[0][1] == 1:
             return cases[0][2]
         if self.dominated_by is not None:
-            from accountant.composition.enclosed import enclosed
+            from accountant.composition.adaptive import enclosed
 
             dominating = self.dominated_by.worst_case(adjacency)
             return enclosed(cases, dominating, adaptive=_kinds(self))

@@ -6,7 +6,7 @@
 | the same on one lattice, or discrete Gaussian laws of a small parameter | `exact.circle` |
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete_gaussian_product` |
 | Laplace laws whose distances have rational ratios | `exact.laplace_product`, `grid` for many |
-| random allocations, and Gaussian laws with them | `allocations`: one sum on a line |
+| random allocations, and Gaussian laws with them | `pairs.random_allocation`: one sum on a line |
 | Gaussian laws, samples of them, and finite laws with them | `fourier.engine` |
 | samples of Laplace laws, many or beside Gaussian ones | `fourier.engine` |
 | exact sums, or any single pair, and finite laws | `conditional`: a sum over these |
@@ -143,7 +143,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         else:
             others.append((pair, count))
     if any(isinstance(pair, RandomAllocationPair) for pair, _ in others):
-        from accountant.composition.allocations import together
+        from accountant.pairs.random_allocation import together
 
         others = together(others)
     others = _smooth(others)

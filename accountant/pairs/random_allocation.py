@@ -2,22 +2,27 @@
 
 W = dP/dQ = (1/t) Σ_j e^{μ Z_j − μ²/2} for P = (1/t) Σ_j N(μ e_j, I) and Q = N(0, I), with
 independent standard normal Z_j under Q. Its profile and that of several epochs, whose losses ln W
-add up, are integrals of its moments (`accountant.pairs.allocation_sum`).
+add up, are integrals of its moments (`accountant.pairs.allocation_sum`): those of several epochs,
+alone or with Gaussian noise, are one sum on a line (`Allocations`).
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 from flint import arb
 
+from accountant.composition.product import Engine, Factor, Product
 from accountant.core.pair import Pair, Tails
 from accountant.errors import NotApplicableError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import COMPOSED_WIDTH
 from accountant.numbers.precision import cached_property
 from accountant.pairs.allocation_sum import AllocationSum
+from accountant.pairs.gaussian import GaussianPair
 from accountant.pairs.mean_lognormal import MeanLognormal
 
 _MOST_ORDER = 400
@@ -110,3 +115,57 @@ class RandomAllocationPair(Pair):
         sign = ">" if self.mixed_first else "<"
         at = epsilon if self.mixed_first else -epsilon
         return f"the outputs with (1/{self.steps})*sum(exp(mu*z_j - mu^2/2)) {sign} exp({at})"
+
+
+@final
+@dataclass(frozen=True)
+class Allocations(Engine):
+    """One sum for a product of random allocations in one direction, and of Gaussian pairs."""
+
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return H(ε) for any real ε."""
+        return _sum(product).hockey_stick(epsilon, mixed_first=_mixed_first(product))
+
+    def tails(self, product: Product, epsilon: ExactReal) -> Tails:
+        """Return the tails: to the precision, but not relative to themselves."""
+        return _sum(product).tails(epsilon, mixed_first=_mixed_first(product))
+
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a bound from the moments of the likelihood ratio."""
+        return _sum(product).bound(epsilon, mixed_first=_mixed_first(product))
+
+    def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
+        """Return ln H(ε) from few bits, or None where they are lost."""
+        return _sum(product).estimate_log_delta(epsilon, mixed_first=_mixed_first(product))
+
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
+        """Return the ε ≥ 0 with ln H(ε) = log_delta from few bits."""
+        return _sum(product).estimate_epsilon(log_delta, mixed_first=_mixed_first(product))
+
+
+def _split(
+    factors: Sequence[Factor],
+) -> tuple[list[tuple[RandomAllocationPair, int]], list[tuple[GaussianPair, int]]]:
+    allocations = [(pair, n) for pair, n in factors if isinstance(pair, RandomAllocationPair)]
+    return allocations, [(pair, n) for pair, n in factors if isinstance(pair, GaussianPair)]
+
+
+@functools.lru_cache(maxsize=64)
+def _sum(product: Product) -> AllocationSum:
+    allocations, normals = _split(product.factors)
+    return AllocationSum(tuple((pair.mean, count) for pair, count in allocations), tuple(normals))
+
+
+def _mixed_first(product: Product) -> bool:
+    return _split(product.factors)[0][0][0].mixed_first
+
+
+def together(factors: Sequence[Factor]) -> list[Factor]:
+    """Put random allocations and Gaussian pairs together, where there are several."""
+    allocations, normals = _split(factors)
+    directions = {pair.mixed_first for pair, _ in allocations}
+    if len(directions) != 1 or sum(n for _, n in [*allocations, *normals]) == 1:
+        return list(factors)
+    kinds = (RandomAllocationPair, GaussianPair)
+    rest = [each for each in factors if not isinstance(each[0], kinds)]
+    return [(Product((*allocations, *normals), Allocations()), 1), *rest]

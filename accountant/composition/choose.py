@@ -10,7 +10,7 @@
 | Gaussian laws, samples of them, and finite laws with them | `fourier.engine` |
 | samples of Laplace laws, many or beside Gaussian ones | `fourier.engine` |
 | exact sums, or any single pair, and finite laws | `conditional`: a sum over these |
-| rank-one Gaussian noise, and all that is composed with it | `heavy`: two quick bounds |
+| rank-one Gaussian noise, and what is composed with it | `pairs.rank_one.heavy`: quick bounds |
 | few and rare Gaussian samples, to widths down to 1e-7 | `grid`, then `fourier.engine` |
 | everything else, and what the former refuse | `grid`: two discretised laws that bracket it |
 
@@ -192,7 +192,7 @@ def _numerically(factors: tuple[Factor, ...]) -> Product:
 
 def _last(factors: tuple[Factor, ...]) -> Product:
     """Return the product for the engine that applies to all losses."""
-    from accountant.composition import heavy
+    from accountant.pairs.rank_one import heavy
 
     is_heavy = heavy.applies([pair for pair, _ in factors])
     return Product(factors, heavy.Heavy()) if is_heavy else _on_grid(factors)

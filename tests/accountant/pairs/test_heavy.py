@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from flint import ctx
 
-from accountant.composition.heavy import Heavy
 from accountant.composition.product import Product
 from accountant.core.adjacency import Adjacency
 from accountant.core.mechanism import Mechanism
@@ -18,6 +17,7 @@ from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.mechanisms import Composed, Laplace, PoissonSubsampled, RankOneGaussian, Staircase
 from accountant.numbers.exact import exact
+from accountant.pairs.rank_one.heavy import Heavy
 from accountant.questions import profile
 from tests.quick import quick
 

@@ -57,7 +57,11 @@ def main(arguments: Sequence[str]) -> None:
         ensure("test")
         os.chdir(ROOT)
         # One process for each core, with consecutive tests; who is done takes some of the others'.
-        replace_by([str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "worksteal", *rest])
+        # The tests start hundreds of programs: they keep compiled files, whatever the caller set.
+        replace_by(
+            [str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "worksteal", *rest],
+            PYTHONDONTWRITEBYTECODE="",
+        )
     else:
         # Some figures train classifiers, with scikit-learn; the tests have it.
         ensure("test" if first == "figures" else "core")

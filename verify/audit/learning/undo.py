@@ -12,7 +12,6 @@ on more. All of it happens on training runs, so that the test is charged for non
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -176,13 +175,19 @@ def _contrast(p: Array, q: Array) -> Array:
 
 def _table(side: Array, cells: Array, undos: list[Undo]) -> Array:
     """Count entries in cells of their value, by the zeros at the end of what is undone."""
-    numbers = np.array([undo.roughly(side) for undo in undos])
-    zeros = _AT_THE_END[numbers.view(_whole(side)) & (len(_AT_THE_END) - 1)]
-    place = np.arange(len(undos))[:, np.newaxis] * _CELLS + cells
-    codes = place * _ZEROS + zeros
-    shape = len(undos), _CELLS, _ZEROS
-    counts = np.bincount(codes.ravel(), minlength=math.prod(shape)).astype(np.float64)
-    return counts.reshape(shape)
+    place, last = cells * len(_AT_THE_END), len(_AT_THE_END) - 1
+    counts = np.array(
+        [
+            np.bincount(
+                place + (undo.roughly(side).view(_whole(side)) & last),
+                minlength=_CELLS * len(_AT_THE_END),
+            )
+            for undo in undos
+        ],
+        dtype=np.float64,
+    )
+    table: Array = counts.reshape(len(undos), _CELLS, -1) @ (_AT_THE_END[:, None] == range(_ZEROS))
+    return table
 
 
 def _whole(entries: Array) -> type[np.signedinteger[Any]]:

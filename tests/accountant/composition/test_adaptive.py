@@ -161,8 +161,7 @@ def test_losses_that_are_all_beyond_what_matters() -> None:
         mass="(3 if x < 2 else 1 if x < 3 else 0) if x > -1 else 0", sensitivity=2
     )
     pairs = steps.worst_case(Adjacency.REPLACE_ONE).pairs(None)
-    for epsilon in ("0", "0.4", "1.3"):
-        found = profile.delta(Composed(steps, 2), epsilon, adjacency="replace-one")
-        true = best_adaptive_delta(pairs, 2, float(epsilon))
-        assert float(found.lower) <= true * (1 + 1e-12)
-        assert true <= float(found.upper) * (1 + 1e-12)
+    found = profile.delta(Composed(steps, 2), "0.4", adjacency="replace-one")
+    true = best_adaptive_delta(pairs, 2, 0.4)
+    assert float(found.lower) <= true * (1 + 1e-12)
+    assert true <= float(found.upper) * (1 + 1e-12)

@@ -30,7 +30,7 @@ def both_ends(steps: int, rounds: int = 40) -> tuple[float, float]:
     return (values.sum() / steps) ** 2, float(values.sum() * columns.max() / steps)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 4, 7, 10, 33, 60])
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 7, 10, 33])
 def test_it_is_near_the_optimum_and_below_a_factorisation(steps: int) -> None:
     """The singular values of whole matrices, to within the rounding of doubles."""
     low, high = both_ends(steps)

@@ -245,7 +245,7 @@ def test_a_beta_that_is_next_to_nothing_is_bounded(count: int) -> None:
 
 @pytest.mark.parametrize(
     ("p", "q", "beta"),
-    [(["1/2", "1/2"], ["0", "1"], "0.124875"), (["1"], ["1"], "0.999")],
+    quick([(["1/2", "1/2"], ["0", "1"], "0.124875"), (["1"], ["1"], "0.999")], 0),
 )
 def test_finite_losses_that_are_all_one(p: list[str], q: list[str], beta: str) -> None:
     """Closed form, on a grid too: β = m(1 − α) of one finite loss of mass m and an infinite one."""

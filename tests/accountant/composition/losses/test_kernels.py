@@ -81,7 +81,7 @@ def test_sums_of_phases_are_within_their_bound(
     found = phase_sums(weights, x, step, count, heads=heads)
     assert rate < most * spread
     with ctx.workprec(120):
-        for j in range(0, count, max(1, count // 20)):
+        for j in range(0, count, max(1, count // 5)):
             value = acb(float(found[j].real), float(found[j].imag))
             reach = (j + j % blocks(count)) * step
             assert abs(exact_sum(weights, x, j * step) - value) <= rate * reach

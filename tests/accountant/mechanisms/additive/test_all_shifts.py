@@ -23,7 +23,6 @@ LAPLACE = "exp(-abs(x))+exp(-abs(x-4))/2"
 STEPS = "steps((0,2),(1,1),(2,3),(3,1),(4,0))"
 SEVERAL = [
     (BUMPS, Fraction(1, 10)),
-    (BUMPS, Fraction(4)),
     (LAPLACE, Fraction(2)),
     ("1/(1+x**2)+1/(1+(x-5)**2)", Fraction(1)),
     ("linear((-1,0),(0,1),(1,1/2),(2,1),(3,0))", Fraction(1)),
@@ -31,7 +30,7 @@ SEVERAL = [
 ]
 
 
-@pytest.mark.parametrize(("density", "distance"), quick(SEVERAL, 0, 5))
+@pytest.mark.parametrize(("density", "distance"), quick(SEVERAL, 4))
 def test_the_table_dominates_every_shift_and_comes_near_the_worst(
     density: str, distance: Fraction
 ) -> None:

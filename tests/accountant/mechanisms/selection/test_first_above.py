@@ -66,7 +66,6 @@ def searched(s: float, r: float, m: int, epsilon: float, *, monotone: bool) -> f
 @pytest.mark.parametrize(
     ("s", "r", "m", "epsilon"),
     [
-        (2, 4, 2, "0"),
         (2, 4, 2, "1/5"),
         (4, 2, 2, "1/10"),
         pytest.param(2, 4, 3, "1/5", marks=pytest.mark.slow),
@@ -177,16 +176,21 @@ def test_a_bound_by_a_search_in_floats_is_conditional_and_no_event_exceeds_it() 
     assert (found.verdict, found.rigour) == (Verdict.HOLDS, Rigour.BOUNDED)
     assert certificate is not None
     assert check(certificate).outcome is Outcome.CONDITIONAL
-    forged = json.loads(json.dumps(certificate).replace("0.046035", "0.001"))
-    assert check(sealed(forged)).outcome is Outcome.INVALID
     forged = json.loads(json.dumps(certificate).replace("0.046035", "0.045"))
     (fact,) = forged["facts"]
     fact["law"]["event"], fact["value"] = "ooo 1 -1 0 0", {"lower": "0", "upper": "0"}
     assert check(sealed(forged)).outcome is Outcome.INVALID  # an event shows no upper bound
 
 
-@pytest.mark.parametrize("variant", ["standard", "noisy-values", "fresh-threshold"])
-@pytest.mark.parametrize(("s", "r"), [("1", "1e400"), ("1e400", "1"), ("1e-400", "1")])
+@pytest.mark.parametrize(
+    ("variant", "s", "r"),
+    [
+        ("standard", "1", "1e400"),
+        ("noisy-values", "1e400", "1"),
+        ("noisy-values", "1e-400", "1"),
+        ("fresh-threshold", "1e-400", "1"),
+    ],
+)
 def test_scales_beyond_floats_are_answered(variant: str, s: str, r: str) -> None:
     about = AboveThreshold(s, r, variant=variant)
     for epsilon in ("1", "1000"):

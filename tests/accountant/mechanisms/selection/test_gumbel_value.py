@@ -138,7 +138,7 @@ def test_several_values_with_gumbel_noise_have_two_ends(monotone: bool) -> None:
 
 def test_what_is_known_of_several_values_with_gumbel_noise() -> None:
     about = ReportNoisyMax("Gumbel", 10, 3, returns="value")
-    several = Composed(about, 10)
+    several = Composed(about, 3)
     epsilon = profile.epsilon(several, "1e-6")
     assert profile.epsilon(about, "1e-6").upper < epsilon.lower < epsilon.upper
     assert epsilon.upper < epsilon.lower * Decimal("1.1")

@@ -116,7 +116,7 @@ def test_bounds_with_laplace_noise() -> None:
         last = float(found.lower)
 
 
-@pytest.mark.parametrize("delta", ["1e-3", "1e-30"])
+@pytest.mark.parametrize("delta", quick(["1e-3", "1e-30"], 0))
 def test_the_upper_end_of_epsilon_is_at_most_that_of_one_noise(delta: str) -> None:
     found = profile.epsilon(ReportNoisyMax("Laplace", 4, 6), delta)
     assert found.lower < found.upper <= profile.epsilon(Laplace(2), delta).upper < 0.5

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare, laplace, norm
@@ -115,7 +115,6 @@ CANDIDATES = st.tuples(st.floats(-8, 8), st.floats(-1, 1), st.floats(0, 1))
 """A score, and how it moves where scores move both ways, and where they move one way."""
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.lists(CANDIDATES, min_size=3, max_size=5),

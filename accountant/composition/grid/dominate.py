@@ -212,12 +212,13 @@ def _convex(
 def _increasing(values: Array, weights: Array) -> Array:
     """Return the isotonic regression: neighbours in the wrong order get their weighted mean.
 
-    Two neighbours in the wrong order have one value in the regression, so all runs are pooled at
-    once. Where many rounds do not do, what is left is raised to the largest value before it.
+    Two neighbours in the wrong order, or equal ones, have one value in the regression, so all runs
+    are pooled at once: of many equal ones each would take a round to join a lower one behind them.
+    Where many rounds do not do, what is left is raised to the largest value before it.
     """
     sizes = np.ones(len(values), dtype=int)
     for _ in range(_ROUNDS):
-        rises = np.append(True, np.diff(values) >= 0)
+        rises = np.append(True, np.diff(values) > 0)
         if rises.all():
             break
         starts, inside = np.flatnonzero(rises), ~rises

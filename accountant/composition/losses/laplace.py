@@ -271,7 +271,7 @@ class SampledLaplaceTransform(Transform):
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return the ratios on the line."""
-        found = self.rule(self._tilt(c), float(step * count)).line(step, count)
+        found = self.rule(self._tilt(c), up(float(step * count))).line(step, count)
         return found if self.mixed_first else [value.conjugate() for value in found]
 
     def decay(self, c: Fraction) -> Decay:
@@ -361,17 +361,19 @@ class SampledLaplaceDecay(Decay):
         if number <= 0:
             return 0.0
         try:
-            with ctx.workprec(_ROUGH):
+            with ctx.workprec(_ROUGH + max(-math.frexp(wide)[1], 0)):  # bits of R, not of y
                 nodes = transform.rule(s, self._end + cell)
-                whole = nodes.total()
+                whole, middle = nodes.total(), (nodes.losses[0] + nodes.losses[1]) / 2
+                shares = [weight / whole for weight in nodes.weights]
+                places = [loss - middle for loss in nodes.losses]
         except UndecidedError:
             return 1.0
-        weights = np.array([float((weight / whole).mid()) for weight in nodes.weights])
-        middle = (nodes.losses[0] + nodes.losses[1]) / 2
-        losses = np.array([float((loss - middle).mid()) for loss in nodes.losses])
-        t = first + cell * (np.arange(math.ceil(number) + 1) + 0.5)
+        weights, losses = (np.array([float(x.mid()) for x in row]) for row in (shares, places))
+        t = first + cell * (np.arange(math.ceil(number)) + 0.5)
         size = np.abs(np.exp(1j * np.multiply.outer(t, losses)) @ weights)
+        turned = (self._end + cell) * max(float(place.rad()) for place in places)
         error = float((nodes.error / whole).upper()) + _ROUNDING
+        error += turned + math.fsum(float(share.rad()) for share in shares)
         return float(size.max()) + (_CELL / 4) * (1 + _ROUNDING) + error
 
     def log_ratio(self, t: float) -> float:

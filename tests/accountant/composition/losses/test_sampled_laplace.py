@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -63,3 +64,17 @@ def test_many_have_twelve_digits_and_agree_with_a_grid(relation: str) -> None:
     assert fine.overlaps(grid)
     assert fine.relative_width is not None
     assert fine.relative_width <= Fraction(1, 10**12)
+
+
+@pytest.mark.parametrize("q", ["1e-13", "1e-17", "1e-30"])
+def test_tiny_samples_fall_as_small_ones_do_at_the_same_turns(q: str) -> None:
+    """The loss is about q(e^l − 1): its turns and their bound have nothing of q but the unit."""
+    tau, small = exact("0.7"), exact("1e-6")
+    length = 2 * math.sinh(0.7)
+    falls = [
+        SampledLaplaceTransform(tau, share, True).decay(Fraction(-1, 2)).log_ratio(turn)
+        for share in (small, exact(q))
+        for turn in [4.0 / (length * float(share))]
+    ]
+    assert falls[0] < -0.05
+    assert falls[1] == pytest.approx(falls[0], rel=1e-3)

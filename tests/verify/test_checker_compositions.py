@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -19,7 +20,7 @@ from accountant.numbers.exact import exact
 from accountant.numbers.precision import ctx
 from accountant.questions import profile
 from tests.quick import quick
-from tests.verify.forge import decided, problems
+from tests.verify.forge import decided, problems, sealed
 from verify import checker
 from verify.checker import suprema
 from verify.checker.compositions import composed, contour
@@ -62,18 +63,59 @@ SAMPLED = times(
 )
 
 
-@pytest.mark.parametrize("delta", ["0.001", "3.1e-19"])
-def test_what_is_not_recomputed_is_said(delta: str) -> None:
-    """Chernoff's bound of 1.2e-17 decides the first of two claims."""
-    inside = times("Laplace(scale=1)", 150)
-    said, data = decided(claim(inside, "130", delta))
+BOUNDED = times("Laplace(scale=1)", 150)
+"""Of which Chernoff's bound alone is found again: 1.2067e-17 at ε = 130, where δ is 3.04e-19."""
+
+
+def bounded(delta: str) -> dict[str, Any]:
+    said, data = decided(claim(BOUNDED, "130", delta))
     assert said == "HOLDS"
-    checked = checker.check(data)
-    assert checked.problems == []
-    given = ["facts[0].value: too long to recompute, but at most 1.2067e-17"]
-    if delta != "0.001":
-        given.append("value <= delta, which no number of digits decides")
-    assert checked.taken_as_given == given
+    return data
+
+
+@pytest.mark.parametrize(("delta", "outcome"), [("1.3e-17", "VALID"), ("3.1e-19", "CONDITIONAL")])
+def test_what_is_not_recomputed_is_said(delta: str, outcome: str) -> None:
+    """Chernoff's bound decides the first of two claims: the number in the other one is needed."""
+    checked = checker.check(bounded(delta))
+    assert (checked.problems, checked.outcome.value) == ([], outcome)
+    assert checked.recomputed == ["facts[0].value to be at most 1.2067e-17"]
+    open_ = ["value <= delta, which no number of digits decides"]
+    assert checked.taken_as_given == ([] if outcome == "VALID" else open_)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outcome"),
+    [
+        ('"epsilon": "130"', '"epsilon": "129.5"', "CONDITIONAL"),  # the bound is above 1.3e-17
+        ("count=150", "count=151", "INVALID"),
+        ("Laplace(scale=1)", "Laplace(scale=0.99)", "INVALID"),
+        ("1.3e-17", "0", "INVALID"),
+        ("1.3e-17", "1e-19", "INVALID"),
+        ("1.3e-17", "1.2e-17", "CONDITIONAL"),
+        ('"unit": "1"', '"unit": "0.99"', "INVALID"),
+        ('"add-remove"', '"replace-one"', "VALID"),  # it has the same pair
+        ("HOLDS", "REFUTED", "INVALID"),
+        ("value <= delta", "p - exp(epsilon)*q > delta", "INVALID"),
+        ("3.040861", "30408.61", "INVALID"),
+        ("3.040861", "2.040861", "VALID"),  # a number on which nothing rests
+    ],
+)
+def test_a_bound_decides_no_other_claim(old: str, new: str, outcome: str) -> None:
+    text = json.dumps(bounded("1.3e-17"))
+    assert old in text
+    checked = checker.check(sealed(json.loads(text.replace(old, new))))
+    assert checked.outcome.value == outcome, checked
+
+
+def test_a_bound_refutes_nothing() -> None:
+    data = bounded("1.3e-17")
+    law, value = data["facts"][0]["law"], {"lower": "1e-17", "upper": "1e-17"}
+    event = {"fact": "event", "name": "event", "law": law, "loss_above": "130", "p": value}
+    event |= {"q": {"lower": "0", "upper": "0"}, "description": "x"}
+    data["claim"]["delta"] = data["claimed"]["delta"] = "1e-18"
+    data |= {"verdict": "REFUTED", "conclusion": "p - exp(epsilon)*q > delta", "facts": [event]}
+    checked = checker.check(sealed(data))
+    assert checked.outcome.value == "CONDITIONAL", checked
 
 
 MIXTURE = (

@@ -16,7 +16,7 @@ class Outcome(Enum):
     """What a check ends with, the worst last."""
 
     VALID = "VALID"
-    """Everything was recomputed."""
+    """All that the theorem rests on was recomputed."""
     CONDITIONAL = "CONDITIONAL"
     """What was recomputed is right; what the theorem rests on besides is listed."""
     NOT_CHECKED = "NOT CHECKED"
@@ -88,7 +88,7 @@ class Checked:
 
     @property
     def valid(self) -> bool:
-        """Whether everything was recomputed, and nothing is wrong."""
+        """Whether all that the theorem rests on was recomputed, and nothing is wrong."""
         return self.outcome is Outcome.VALID
 
 

@@ -25,7 +25,7 @@ from verify.checker.laws import Law
 from verify.checker.mechanisms.neighbours import assumptions, under
 from verify.checker.mechanisms.pairs import BY_PARTS, fits, pairs
 from verify.checker.outcome import quoted
-from verify.checker.reals import Real, UnknownError, ball, compare, hull
+from verify.checker.reals import UnknownError, ball, compare, hull
 from verify.checker.stated import Stated
 
 _NARROW, _SLOPE = Fraction(1, 10**5), Fraction(1, 100)
@@ -198,13 +198,12 @@ class Steps(Stated):
                 wide = max(wide, _NEAR_ZERO) if small else wide
                 right = low == high or 0 < high - low <= wide
                 self._expect(right, f"{path}.{name}", "is not narrow")
-            self._meets(f"{path}.{name}", (low, high), value, small=small)
+            self._meets(f"{path}.{name}", (low, high), value)
 
-    def _meets(self, path: str, ends: tuple[Any, Any], value: Any, *, small: bool) -> None:
+    def _meets(self, path: str, ends: tuple[Any, Any], value: Any) -> None:
         """Require an enclosure to have a number in common with the ball found here.
 
-        A number that is not told from 0 is taken as given, unless it may well be `small`, or is
-        known to lie between two ends.
+        Nothing rests on its digits: the verdict is decided from the ball, or is taken as given.
         """
         shown = _shown(value, 25)
         below, above = compare(ends[0], ">", value), compare(ends[1], "<", value)
@@ -218,10 +217,7 @@ class Steps(Stated):
             self.recomputed.append(f"{path} to {max(digits, 0)} digits")
         else:
             most = ball(value).abs_upper().str(5, radius=False)
-            if small or (isinstance(value, Real) and value.ends is not None):
-                self.recomputed.append(f"{path} to be at most {most}")
-            else:
-                self.given.append(f"{path}: too long to recompute, but at most {most}")
+            self.recomputed.append(f"{path} to be at most {most}")
 
     def _rows(self, *, recomputed: bool = False) -> list[Variables]:
         """Return what the facts say, or were found to be: one row for each fact named `value`."""

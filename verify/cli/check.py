@@ -17,7 +17,7 @@ _DESCRIPTION = """\
 Check certificates again, by a second program with code of its own for every number.
 Prints the theorem that was checked, in the checker's own words, after one of
 
-  VALID        all of it was recomputed
+  VALID        all that the theorem rests on was recomputed
   CONDITIONAL  what was recomputed is right; what it assumes comes first
   NOT CHECKED  it would take more than 60 s or 1 GB, or another version wrote it
   INVALID      a field is wrong, and is named

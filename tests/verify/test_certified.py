@@ -307,6 +307,9 @@ FORGED: list[tuple[str, Callable[[Data], Data]]] = [
     ("mu tenth one 1", _in_claim(mu="0.999")),
     ("mu nine-tenths one 1.74", _in_claim(mu="1.735")),
     ("mu tenths one 1.8", _in_claim(mu="1.73")),
+    ("mu tree-few-outputs - 0.82", _in_claim(mu="0.7817")),
+    ("mu tree-few-outputs - 0.82", _everywhere("0.78173", "0.82")),
+    ("mu tree-few-outputs - 0.82", _everywhere("steps=3", "steps=4")),
     ("rho training both 3000", _in_claim(rho="2905")),
     ("rho laplace both 0.36789", _in_claim(rho="0.3678")),
     ("rho laplace-samples both 0.0958", _in_claim(rho="0.0956")),
@@ -324,3 +327,12 @@ def test_what_is_changed_and_sealed_again_is_found(
 ) -> None:
     changed = change({key: value for key, value in certified(row).items() if key != "seal"})
     assert checker.check(sealed(changed)).problems
+
+
+def test_of_a_mu_between_two_bounds_nothing_is_decided() -> None:
+    """It lies between √(11/18) and √(2/3), and 0.8 does too."""
+    changed = _in_claim(mu="0.8")(certified("mu tree-few-outputs - 0.82"))
+    value = {"lower": "0.79", "upper": "0.7999"}
+    changed["facts"][0] |= {"value": value}
+    checked = checker.check(sealed(changed))
+    assert checked.taken_as_given == ["value <= mu, which no number of digits decides"]

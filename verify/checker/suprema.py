@@ -77,7 +77,10 @@ def least_mu(law: Law, claimed: Any) -> Any:
 
 
 def _closed_mu(law: Law) -> Any:
-    """Return the least μ of Gaussian releases, sampled or mixed; None for other laws."""
+    """Return the least μ of Gaussian releases, sampled or mixed; None for other laws.
+
+    Of a law between Gaussian ones, an interval that contains it.
+    """
     match law["law"]:
         case "gaussian":
             return law["mu"]
@@ -91,6 +94,10 @@ def _closed_mu(law: Law) -> Any:
             found = [(_closed_mu(factor), count) for factor, count in _parts(law)]
             if all(mu is not None for mu, _ in found):
                 return sqrt(sum((count * mu**2 for mu, count in found), start=_ZERO))
+        case "between":
+            found = list(map(_closed_mu, law["factors"]))
+            if all(mu is not None for mu in found):
+                return hull(largest(found[:-1]), found[-1])
     return None
 
 

@@ -182,7 +182,8 @@ def needed(
 ) -> list[dict[str, Any]]:
     """Return the rows of facts that a confirmation needs, recomputed from the claim alone.
 
-    Evaluated at flint's precision. Raises UnknownError where the checker does not know the law.
+    What lies below another law needs nothing of its own. Evaluated at flint's precision. Raises
+    UnknownError where the checker does not know the law.
     """
 
     def given(name: str) -> Any:
@@ -192,6 +193,8 @@ def needed(
     if "mechanism" in claim:
         noise = under(mechanism(claim["mechanism"], scope), claim.get("adjacency"))
     laws = [] if noise is None else pairs(noise)
+    below = [low for law in laws if law["law"] == "between" for low in law["factors"][:-1]]
+    laws = [law for law in laws if not any(law is low for low in below)]
     together = noise is not None and enveloped(noise)
     if together and claim["kind"] == "zcdp":
         raise ValueError("no pair of this mechanism has the largest divergence")

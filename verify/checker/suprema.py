@@ -79,7 +79,7 @@ def least_mu(law: Law, claimed: Any) -> Any:
 def _closed_mu(law: Law) -> Any:
     """Return the least μ of Gaussian releases, sampled or mixed; None for other laws.
 
-    Of a law between Gaussian ones, an interval that contains it.
+    Of a law below a Gaussian one, an interval that contains it.
     """
     match law["law"]:
         case "gaussian":
@@ -95,9 +95,9 @@ def _closed_mu(law: Law) -> Any:
             if all(mu is not None for mu, _ in found):
                 return sqrt(sum((count * mu**2 for mu, count in found), start=_ZERO))
         case "between":
-            found = list(map(_closed_mu, law["factors"]))
-            if all(mu is not None for mu in found):
-                return hull(largest(found[:-1]), found[-1])
+            *low, most = map(_closed_mu, law["factors"])
+            if most is not None:
+                return hull(largest([_ZERO, *(mu for mu in low if mu is not None)]), most)
     return None
 
 

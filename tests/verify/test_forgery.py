@@ -297,7 +297,7 @@ def test_an_index_means_what_is_written() -> None:
 
 MAXIMUM = "ReportNoisyMax(noise='Gaussian', scale=4, candidates=3)"
 DENSITY = "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)"
-RADIAL = {"law": "falling-noise", "radius": "1"}
+ALLOCATED = {"law": "allocated-noise", "radius": "1"}
 
 
 def _farther(law: Data) -> Data:
@@ -314,12 +314,13 @@ def _farther(law: Data) -> Data:
         "ReportNoisyMax(noise='Gumbel', scale=4, candidates=3)",
         "Composed(mechanism=[AboveThreshold(threshold_scale=2, query_scale=4)], count=1)",
         "Composed(mechanism=Laplace(scale=2), count=2)",
+        "KNorm(scale=2, dimension=3, norm='l1', density='exp(-r**2)')",
         "Composed(mechanism=[RankOneGaussian(dimension=3, sigma_star=4)], count=1)",
         f"PoissonSubsampled(mechanism={DENSITY}, sampling_prob='1/10')",
         "PoissonSubsampled(TruncatedLaplace(scale=2, bound=20), sampling_prob='1/10')",
     ],
 )
-@pytest.mark.parametrize("change", [lambda _: RADIAL, _farther], ids=["another law", "farther"])
+@pytest.mark.parametrize("change", [lambda _: ALLOCATED, _farther], ids=["another law", "farther"])
 def test_a_law_of_another_mechanism_is_refused(
     mechanism: str, change: Callable[[Data], Data]
 ) -> None:

@@ -328,7 +328,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     **{name: law.parameters for name, law in BY_LAW.items()},
 }
 """The fields of a pair of laws."""
-_BY_NAME = ("allocated-noise", "envelope", "falling-noise", "loss-table")
+_BY_NAME = ("allocated-noise", "envelope", "loss-table")
 """Laws of which no number is found here: what rests on them is taken as given."""
 
 

@@ -8,7 +8,7 @@ from verify.checker.declared.above_threshold import ABOVE_THRESHOLD, SHORT_STREA
 from verify.checker.declared.exponential import BOUNDED_RANGE, EXPONENTIAL
 from verify.checker.declared.fixed_selections import FIXED_SELECTIONS
 from verify.checker.declared.gumbel_value import GUMBEL_VALUE
-from verify.checker.declared.k_norm import K_NORM, RADIAL_NOISE, ROUND_NOISE
+from verify.checker.declared.k_norm import FALLING_NOISE, K_NORM, RADIAL_NOISE, ROUND_NOISE
 from verify.checker.declared.law import DeclaredLaw
 from verify.checker.declared.logistic import LOGISTIC
 from verify.checker.declared.noisy_values import EXPONENTIAL_VALUE
@@ -44,6 +44,7 @@ _LAWS = (
     BOUNDED_RANGE,
     DISCRETE_MAXIMA,
     EXPONENTIAL_VALUE,
+    FALLING_NOISE,
     FIXED_SELECTIONS,
     GUMBEL_VALUE,
     LAPLACE_MAXIMA,

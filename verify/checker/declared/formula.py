@@ -159,6 +159,8 @@ def _read(node: ast.expr, source: str) -> Node:
             return Number(Fraction((ast.get_source_segment(source, node) or "").replace("_", "")))
         case ast.Name(id="x"):
             return _X
+        case ast.Name(id="r"):
+            return _function("abs", [_X])
         case ast.Name(id="pi"):
             return Apply("pi", ())
         case ast.UnaryOp(op=ast.USub(), operand=inner):

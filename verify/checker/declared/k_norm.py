@@ -20,7 +20,8 @@ from typing import Any
 from flint import acb, arb
 
 from accountant.numbers.precision import ctx
-from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
+from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, unknown
+from verify.checker.declared.own_density import OWN_DENSITY, has_one_mode
 from verify.checker.declared.radial import radial_tails
 from verify.checker.notation import (
     Argument,
@@ -58,7 +59,7 @@ def _pair(noise: Noise) -> Pair:
     """
     t, power = noise["sensitivity"] / noise["scale"], noise["power"]
     if noise["density"]:
-        raise UnknownError("noise of a density of its norm that is written as a formula")
+        return _own(noise, t)
     if power < 1:
         raise ValueError("a power of at least 1")
     is_round = noise["norm"] == "l2" and noise["dimension"] > 1
@@ -68,6 +69,24 @@ def _pair(noise: Noise) -> Pair:
     if power != 1:
         return {"law": "round-noise" if is_round else "radial-noise", **pair, "power": power}
     return {"law": "ball-noise", **pair} if is_round else {"law": "laplace", "distance": t}
+
+
+def _own(noise: Noise, t: Any) -> Pair:
+    """Return the pair of a density of r: of one coordinate that of a density of |x|."""
+    density, dimension = noise["density"], noise["dimension"]
+    if noise["parameters"] is not None:
+        raise UnknownError("parameters of a density of a norm")
+    if dimension == 1:
+        if not has_one_mode(density):
+            raise UnknownError("that the density falls with the norm")
+        return {"law": OWN_DENSITY.name, "density": density, "distance": t, "mirrored": False}
+    return {
+        "law": "falling-noise",
+        "density": density,
+        "distance": t,
+        "dimension": dimension,
+        "norm": noise["norm"],
+    }
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +130,7 @@ def _tails(norm: str) -> Callable[[Pair, Any], tuple[Any, Any]]:
 def _variance(noise: Noise) -> Any:
     """Return b² E R² times that of a coordinate of a uniform point of K, R^p of Gamma(d/p + 1)."""
     if noise["density"]:
-        raise UnknownError("the variance of a density of a norm that is written as a formula")
+        raise UnknownError(f"the variance {_OF_A_NORM}")
     d, b = noise["dimension"], noise["scale"]
     inside = {"l1": Fraction(2) / ((d + 1) * (d + 2)), "l2": 1 / (d + 2), "linf": Fraction(1, 3)}
     if noise["power"] == 1:
@@ -147,4 +166,12 @@ ROUND_NOISE, RADIAL_NOISE = (
         largest_loss=lambda pair: INFINITE,
     )
     for name, norm in (("round-noise", "l2"), ("radial-noise", "linf"))
+)
+_OF_A_NORM = "of noise with a density of its norm that is written as a formula"
+FALLING_NOISE = DeclaredLaw(
+    name="falling-noise",
+    parameters=("density", "distance", "dimension", "norm"),
+    tails=unknown(f"probabilities {_OF_A_NORM}"),
+    largest_loss=unknown(f"the largest loss {_OF_A_NORM}"),
+    renyi=unknown(f"Rényi divergences {_OF_A_NORM}"),
 )

@@ -63,12 +63,12 @@ def both_sides(noise: Noise) -> list[Pair]:
     if noise["mass"] and not (noise["density"] or noise["cdf"]):
         return own_mass.shifts(noise)
     _require_density(noise)
-    law = (OWN_DENSITY if _has_one_mode(noise["density"]) else OWN_SHIFTS).name
+    law = (OWN_DENSITY if has_one_mode(noise["density"]) else OWN_SHIFTS).name
     return [{**_pair(noise), "law": law, "mirrored": side} for side in (False, True)]
 
 
 @lru_cache(maxsize=64)
-def _has_one_mode(density: str) -> bool:
+def has_one_mode(density: str) -> bool:
     """Whether a density has one mode; raise UnknownError for what may be below 0."""
     if line.one_mode(density):
         return True

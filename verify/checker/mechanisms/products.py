@@ -27,7 +27,7 @@ _INDICES: Final = (
     "noisy-maximum",
 )
 """Laws of an index, with which a number may come: what bounds both is the last of `factors`."""
-_TABLED: Final = {"radial-noise", "round-noise"}
+_TABLED: Final = {"falling-noise", "radial-noise", "round-noise"}
 """Laws of which several releases are only enclosed, between tables."""
 _MANY: Final = 1000
 """Candidates that stand for any number: bounds of more are the same."""

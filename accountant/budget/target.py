@@ -426,9 +426,9 @@ def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:
     try:
         return mechanism.gaussian_mu(adjacency)
     except NotApplicableError:
-        from accountant.questions.least_mu import limiting_mu  # slow to import
+        from accountant.questions.least_mu import closed_mu  # slow to import
 
-        return limiting_mu(mechanism.worst_case(adjacency).pairs(None))
+        return closed_mu(mechanism.worst_case(adjacency).pairs(None))
 
 
 def _cut(achieved: dict[str, Interval], limit: ExactReal) -> dict[str, Interval]:

@@ -121,6 +121,10 @@ class TestRemedies:
         [
             (["Gaussian(3)", "--mu", "0.1"], "needs standard_deviation ≥ 10; true at μ ≥ 0.33334"),
             (["Gaussian(3)", "--rho", "0.01"], "needs standard_deviation ≥ 7.0711; true at ρ ≥ "),
+            (
+                ["DiscreteGaussian(25)", "--mu", "0.2"],
+                "needs parameter ≥ 25.084; true at μ ≥ 0.20034",
+            ),
             (["Laplace(1)", "--epsilon", "0.5"], "needs scale ≥ 2; true at ε ≥ 1"),
             (["BinaryTree(12, mu=1)", "--mu", "0.75"], "needs mu ≤ 0.75"),
         ],

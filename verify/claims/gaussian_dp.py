@@ -100,8 +100,10 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
         if value is None or not enough:
             more = value is not None and claimed < ExactReal.of_rational(Fraction(value.lower))
             found = self._by_profile(scope, claimed, refuted=more and not in_the_limit)
-            if value is None or found.verdict is not Verdict.UNDECIDED:
+            if value is None:
                 return found
+            if found.verdict is not Verdict.UNDECIDED:
+                return dataclasses.replace(found, true={"mu": value, **found.true})
             words = "exceeds the claimed one, but no epsilon was found at which that shows"
             words = words if more else "was not told from the claimed one"
             reason = f"The least mu, {value}, {words}."

@@ -39,7 +39,7 @@ _ROUGH = Fraction(1, 10**6)
 _FINER = 1000
 """How much finer than the μ a δ is asked for."""
 
-__all__ = ["bounds", "exact_mu", "least_mu", "limiting_mu"]
+__all__ = ["bounds", "closed_mu", "exact_mu", "least_mu", "limiting_mu"]
 
 
 def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
@@ -85,6 +85,16 @@ def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
     asked = to_width(distinct, width / _FINER)
     with ctx.workprec(_PRECISION):
         return Interval.of_ball(most([_of_pair(pair, width) for pair in asked]), _DIGITS)
+
+
+def closed_mu(pairs: Sequence[Pair]) -> arb | None:
+    """Return the least μ where it has a closed form, else None.
+
+    That of discrete Gaussian noise falls as its parameter grows: each P(Z ≥ k), k ≥ 1, grows.
+    """
+    if pairs and all(isinstance(pair, DiscreteGaussianPair) for pair in pairs):
+        return most([_of_pair(pair, _ROUGH) for pair in pairs])
+    return limiting_mu(pairs)
 
 
 def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import dp_accounting
@@ -101,6 +103,13 @@ def test_agrees_with_dp_accounting(epsilon: float, delta: float) -> None:
 )
 def test_noise_that_is_just_enough_is_found(name: str, target: Target, expected: str) -> None:
     assert repr(calibrate(name, target).mechanism) == expected
+
+
+def test_integer_noise_has_the_mu_of_its_median_event() -> None:
+    """{Z ≥ 1} needs it: μ = 2z with Φ(z) = (1 + p(0))/2."""
+    found = calibrate("DiscreteGaussian", Mu("0.2"))
+    total = sum(math.exp(-(z**2) / (2 * float(noise(found)))) for z in range(-60, 61))
+    assert math.isclose(2 * NormalDist().inv_cdf((1 + 1 / total) / 2), 0.2, rel_tol=1e-10)
 
 
 def test_rounds_up_to_the_digits_asked_for() -> None:

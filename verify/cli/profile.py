@@ -337,13 +337,15 @@ def _ask(
     except NotApplicableError:
         if question.key != "mu" or exact:
             raise
+        # a width that is named is reached, or the answer refused
+        upper = None if options.relative_width is None else mu(mechanism, **words)
         try:
             found = gaussian_bounds(mechanism, adjacency=options.adjacency)
         except (UndecidedError, InvalidInputError):  # the latter where δ is below 1e-10 at once
-            return {"best_upper": mu(mechanism, adjacency=options.adjacency)}
+            return {"best_upper": mu(mechanism, **words) if upper is None else upper}
         at = f"at_delta0_{in_short(found.delta0)}"
         return {
-            "best_upper": found.upper,
+            "best_upper": found.upper if upper is None else upper,
             "best_lower": found.lower,
             "regret": found.regret,
             f"upper_{at}": found.upper_at_delta0,

@@ -196,6 +196,16 @@ def test_the_best_mu_of_a_sample_under_replace_one(capsys: pytest.CaptureFixture
     assert found["best_upper"] == {"lower": "0.5", "upper": "0.5"}
 
 
+def test_a_mu_is_refused_where_the_width_asked_for_is_not_reached(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    two = ["profile", "Composed([DiscreteGaussian(2), Gaussian(5)])", "--mu"]
+    assert main([*two, "--relative-width", "1e-6"]) == 3
+    assert "Reached the least mu in [0.73" in capsys.readouterr().err
+    assert main([*two, "--relative-width", "0.1"]) == 0
+    assert "mu best upper" in capsys.readouterr().out
+
+
 TRAINING = (
     "Composed(PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob='256/60000'), "
     "count=7032)"

@@ -36,6 +36,21 @@ def test_a_refutation_names_the_pair_the_event_and_both_probabilities() -> None:
     assert {"lower", "upper"} == set(event["p"]) == set(event["q"])
 
 
+@pytest.mark.slow
+def test_a_refutation_names_an_event_where_only_a_grid_with_few_digits_answers() -> None:
+    claim = KINDS["approximate-dp"](
+        id="few",
+        mechanism="Composed([Laplace(scale=10), DiscreteGaussian(parameter=25)], 10)",
+        epsilon="2.8",
+        delta="1e-5",
+    )
+    finding, data = certificate.certify(claim)
+    assert (finding.verdict.value, "No evidence" in finding.reason) == ("REFUTED", False)
+    assert data is not None
+    (event,) = data["facts"]
+    assert float(event["p"]["lower"]) <= 1.4e-4 <= float(event["p"]["upper"])
+
+
 def test_pending_claims_have_no_certificate() -> None:
     claim = KINDS["pending"](id="x", needs="lp", reason="an optimum over many laws")
     finding, data = certificate.certify(claim)

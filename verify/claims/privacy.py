@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
@@ -32,7 +33,8 @@ WIDTHS = (*(Fraction(1, 10**digits) for digits in (6, 9, 15)), FACT_WIDTH)
 """Widths that a number whose digits take time is asked for in turn, until a claim is decided."""
 FEW_DIGITS = Fraction(1, 10**5)
 """The widest enclosure that the checker takes of a number which it recomputes."""
-_WIDER = tuple(Fraction(1, 10**digits) for digits in (9, 6, 3, 1))
+_WIDER = tuple(Fraction(1, 10**digits) for digits in (9, 6, 5, 4, 3, 1))
+"""Widths that do where a narrower one is refused: steps of ten where grids end."""
 _FLOATS_WIDTH = Fraction(1, 10**11)
 """A width that sums in floats reach as a rule."""
 SHOWN_WIDTH = Fraction(1, 10**13)
@@ -195,7 +197,7 @@ def _narrowed_until(
     widths: Sequence[Fraction],
 ) -> Found:
     """Return the first enclosure that shows what is wanted; if none does, the narrowest."""
-    found = enclosed(widths[0])
+    found = _nearest(enclosed, widths[0])
     for width in widths[1:]:
         with ctx.workprec(LAW_PRECISION):
             if is_seen(found):
@@ -205,6 +207,19 @@ def _narrowed_until(
         except UndecidedError:
             break
     return found
+
+
+def _nearest(enclosed: Callable[[Fraction], Found], width: Fraction) -> Found:
+    """Return an enclosure to a width; where that is refused, to the next wider one that is not."""
+    try:
+        return enclosed(width)
+    except UndecidedError as error:
+        refusal = error
+    for wider in _WIDER:
+        if wider > width:
+            with contextlib.suppress(UndecidedError):
+                return enclosed(wider)
+    raise refusal
 
 
 def _widths(pair: Pair, decides: object) -> tuple[Fraction, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from verify.needed_noise import needed_noise
+from verify.needed_noise import TYPED, needed_noise
 from verify.verdict import Finding, Verdict
 
 _FALLBACK = "claim it of fewer cases: the case that is shown refutes it"
+_LESS = "add noise, or claim less"
+"""Of one case that was typed."""
 
 
 def remedy(finding: Finding) -> str:
@@ -15,7 +17,8 @@ def remedy(finding: Finding) -> str:
     if finding.verdict is not Verdict.REFUTED:
         return ""
     parts = [needed_noise(finding), finding.true_from, finding.correction]
-    return "; ".join(part for part in parts if part) or _value(finding) or _FALLBACK
+    fallback = _LESS if finding.source in TYPED else _FALLBACK
+    return "; ".join(part for part in parts if part) or _value(finding) or fallback
 
 
 def _value(finding: Finding) -> str:

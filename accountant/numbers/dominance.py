@@ -81,7 +81,7 @@ class _Pieces:
                 pieces += [(low, middle), (middle, high)]
         raise UndecidedError(
             f"The largest ratio of the profiles was not found within {_MAX_PIECES} pieces: they "
-            "come too near each other."
+            "come too near each other. Ask for delta or epsilon."
         )
 
     def below(self, stop: Fraction) -> bool:

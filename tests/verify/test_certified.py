@@ -335,4 +335,4 @@ def test_of_a_mu_between_two_bounds_nothing_is_decided() -> None:
     value = {"lower": "0.79", "upper": "0.7999"}
     changed["facts"][0] |= {"value": value}
     checked = checker.check(sealed(changed))
-    assert checked.taken_as_given == ["value <= mu, which no number of digits decides"]
+    assert checked.taken_as_given == ["value <= mu, which what is found again does not decide"]

@@ -79,7 +79,7 @@ def test_what_is_not_recomputed_is_said(delta: str, outcome: str) -> None:
     checked = checker.check(bounded(delta))
     assert (checked.problems, checked.outcome.value) == ([], outcome)
     assert checked.recomputed == ["facts[0].value to be at most 1.2067e-17"]
-    open_ = ["value <= delta, which no number of digits decides"]
+    open_ = ["value <= delta, which what is found again does not decide"]
     assert checked.taken_as_given == ([] if outcome == "VALID" else open_)
 
 

@@ -111,6 +111,10 @@ def test_bad_claim_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "claims[0].delta" in errors
     assert "claims[2].need: unknown field. Did you mean 'needs'?" in errors
 
+    path.write_text(CLAIMS.replace('"approximate-dp"', '"gdp"'))
+    assert main(["verify", str(path)]) == 2
+    assert "unknown kind 'gdp'. Did you mean 'gaussian-dp'?" in capsys.readouterr().err
+
     path.write_text(CLAIMS[:150])  # cut off
     assert main(["verify", str(path)]) == 2
     assert "is not a TOML file" in capsys.readouterr().err

@@ -127,6 +127,7 @@ class TestRemedies:
             ),
             (["Laplace(1)", "--epsilon", "0.5"], "needs scale ≥ 2; true at ε ≥ 1"),
             (["BinaryTree(12, mu=1)", "--mu", "0.75"], "needs mu ≤ 0.75"),
+            (["Composed(Laplace(1), 2)", "--mu", "0.5"], "add noise, or claim less"),
         ],
     )
     def test_of_other_guarantees(

@@ -278,7 +278,7 @@ class Steps(Stated):
 
     @property
     def _undecided(self) -> str:
-        return f"{self.text}, which no number of digits decides"
+        return f"{self.text}, which what is found again does not decide"
 
     def _judge(self, truth: bool | None, path: str, message: str) -> None:
         """Take as given what is not decided."""

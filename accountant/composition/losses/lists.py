@@ -294,7 +294,10 @@ class FloatDiscreteGaussian(_FloatSums):
         """
         v, s = self.parameter, self.shift
         if not abs(s * (1 + c)) < _FARTHEST:
-            raise UndecidedError(f"Outcomes of integer noise tilted by {c:.6g} are beyond floats.")
+            raise UndecidedError(
+                f"Outcomes of integer noise tilted by {c:.6g} are beyond floats. Ask with "
+                "method='auto'."
+            )
         reach = math.ceil(_DEVIATIONS * math.sqrt(v)) + 1
 
         def weights(centre: float) -> tuple[Floats, Floats]:

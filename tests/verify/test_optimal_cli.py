@@ -67,6 +67,14 @@ def test_a_wide_enclosure_is_no_certificate_of_an_optimum(
     assert not path.exists()
 
 
+def test_laws_that_are_left_out_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "optimal count-noise --epsilon 1 --eta 1/2 --support 7 --max-count 1000"
+    assert main(words.split()) == 0
+    out = capsys.readouterr().out
+    assert out.count("  law of ") == 6
+    assert "  2 laws in between are left out (--json has all)\n  law of n ≥ 8\n" in out
+
+
 def test_count_noise_text_and_certificate(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -77,6 +85,7 @@ def test_count_noise_text_and_certificate(
     assert "exactly      1/53" in out
     assert "law of n = 1\n" in out
     assert "law of n ≥ 5\n" in out
+    assert "left out" not in out
     assert main(["check", str(path)]) == 0
     assert capsys.readouterr().out.startswith("VALID  OPTIMAL: the least delta at ")
     path.write_text(path.read_text("utf-8").replace('"exact": "1/53"', '"exact": "1/54"'), "utf-8")

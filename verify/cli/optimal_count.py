@@ -170,7 +170,11 @@ def _show(solution: Solution, options: argparse.Namespace) -> None:
         rows.append(("one law is best", f"over {counts} or more counts n ≥ {problem.support}"))
     say(columns([(f"  {name}", value) for name, value in rows]))
     star = dict(enumerate(solution.alpha_star or (), start=1))
-    for label, lowest, law in _laws(solution):
+    laws = _laws(solution)
+    skipped = len(solution.laws) - len(laws)
+    for label, lowest, law in laws:
+        if skipped and label == laws[-1][0]:
+            say(f"  {skipped} laws in between are left out (--json has all)")
         say(f"  law of {label}")
         for z, mass in enumerate(law, start=lowest):
             if mass:

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar, final
+from typing import final
 
 from flint import arb
 
@@ -34,7 +34,7 @@ from accountant.composition.fourier import engine as fourier
 from accountant.composition.fourier.engine import FOURIER, transform
 from accountant.composition.grid import GRID, SELDOM_BELOW, Grid
 from accountant.composition.invert import inverse_by_values, rough_root
-from accountant.composition.product import Engine, Factor, Product, UnsuitedError, apart
+from accountant.composition.product import Engine, Factor, Product, T, UnsuitedError, apart
 from accountant.core.pair import Pair, Tails
 from accountant.errors import UndecidedError
 from accountant.mechanisms.additive.laplace import LaplacePair
@@ -69,7 +69,6 @@ MOST_CELLS, MOST_POINTS = 1 << 24, 1 << 18
 one: of several factors each has so many times more, as contours take longer."""
 FEW = 80
 """Releases of sampled Laplace noise up to which a grid is faster than inversion."""
-T = TypeVar("T")
 
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""

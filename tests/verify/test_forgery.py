@@ -20,6 +20,7 @@ from verify.checker.language import Variables, evaluate
 from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms.neighbours import under
 from verify.checker.mechanisms.pairs import pairs
+from verify.checker.outcome import Outcome
 from verify.checker.reals import UnknownError
 
 GAUSSIAN = (
@@ -336,6 +337,17 @@ def test_a_law_of_another_mechanism_is_refused(
     assert ("facts[0]", "cannot be checked: facts[0].law does not follow from the mechanism") in (
         problems(data)
     )
+
+
+def test_a_density_of_a_norm_falls_to_both_sides() -> None:
+    """Of the lopsided one losses to the right are at most 1, and δ(1.5) to the left is 0.31."""
+    data = certificate(
+        'kind = "approximate-dp"\nmechanism = "KNorm(scale=1, dimension=1, density=\'exp(-r)\')"\n'
+        'epsilon = "3/2"\ndelta = "1/100"\n'
+    )
+    text = json.dumps(data).replace("exp(-r)", "exp(-x) if x>0 else exp(3*x)")
+    assert checker.check(sealed(data)).outcome is Outcome.VALID
+    assert checker.check(sealed(json.loads(text))).outcome is not Outcome.VALID
 
 
 @pytest.mark.parametrize("first", ["event", "gaussian_delta"])

@@ -12,6 +12,7 @@ over the integral of cos^{d−2} φ, and Q(L > ε) = P(L < −ε).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -37,6 +38,8 @@ from verify.checker.reals import INFINITE, Real, UnknownError, ball, sqrt
 
 _BITS, _PRECISION = 80, 256
 """Of an integral, and of its integrand, which loses digits where x is large."""
+_SIDED = re.compile(r"\b(x|steps|linear|loglinear)\b")
+"""Words of a formula that may not be a function of r = |x|."""
 _SQUARE = 2
 """The power of Gaussian noise."""
 _MOST_DIMENSIONS = 300
@@ -76,8 +79,8 @@ def _own(noise: Noise, t: Any) -> Pair:
     density, dimension = noise["density"], noise["dimension"]
     if noise["parameters"] is not None:
         raise UnknownError("parameters of a density of a norm")
-    if dimension == 1:
-        if not has_one_mode(density):
+    if dimension == 1:  # a formula in r alone is even, and with one mode it falls to both sides
+        if _SIDED.search(density) or not has_one_mode(density):
             raise UnknownError("that the density falls with the norm")
         return {"law": OWN_DENSITY.name, "density": density, "distance": t, "mirrored": False}
     return {

@@ -75,11 +75,8 @@ def reached(number: Question, pairs: Sequence[Pair], first: Fraction = VERDICT_W
 
     The verdict is decided apart, by signs: a wide enclosure may decide it too.
     """
-    for width in (first, *(wider for wider in _WIDER if wider > first)):
-        try:
-            return _enclosed(number, pairs, width)
-        except UndecidedError:
-            continue
+    with contextlib.suppress(UndecidedError):
+        return _nearest(lambda width: _enclosed(number, pairs, width), first)
     with ctx.workprec(_LAST_PRECISION):
         return Interval.of_ball(number(pairs))
 
@@ -209,16 +206,13 @@ def _narrowed_until(
     return found
 
 
-def _nearest(enclosed: Callable[[Fraction], Found], width: Fraction) -> Found:
+def _nearest(enclosed: Callable[[Fraction], Found], first: Fraction) -> Found:
     """Return an enclosure to a width; where that is refused, to the next wider one that is not."""
-    try:
-        return enclosed(width)
-    except UndecidedError as error:
-        refusal = error
-    for wider in _WIDER:
-        if wider > width:
-            with contextlib.suppress(UndecidedError):
-                return enclosed(wider)
+    for width in (first, *(wider for wider in _WIDER if wider > first)):
+        try:
+            return enclosed(width)
+        except UndecidedError as error:
+            refusal = error
     raise refusal
 
 
@@ -229,17 +223,14 @@ def _widths(pair: Pair, decides: object) -> tuple[Fraction, ...]:
 
 def _tail(tail: Question, pair: Pair, width: Fraction) -> Interval:
     """Enclose a tail that is shown; one from slopes is wider than the profile that it is from."""
-    try:
-        return _enclosed(tail, [pair], width)
-    except UndecidedError as error:
-        refusal = error
-    for wider in (_FLOATS_WIDTH, *_WIDER):
+
+    def loose(wider: Fraction) -> Interval:
         with ctx.workprec(START_PRECISION):
-            try:
-                return Interval.of_ball(tail([pair.to_width(wider)]))
-            except UndecidedError as error:
-                refusal = error
-    raise refusal
+            return Interval.of_ball(tail([pair.to_width(wider)]))
+
+    with contextlib.suppress(UndecidedError):
+        return _enclosed(tail, [pair], width)
+    return _nearest(loose, _FLOATS_WIDTH)
 
 
 def hockey(

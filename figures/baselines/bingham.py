@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.optimize import brentq
 
 
@@ -47,27 +48,28 @@ def matrix_bingham(
         for place in range(count):
             others = np.delete(columns, place, axis=1)
             basis = np.linalg.qr(others, mode="complete")[0][:, count - 1 :]
-            values, vectors = np.linalg.eigh(basis.T @ parameter @ basis)
-            axes = _signed(basis @ vectors)
-            columns[:, place] = axes @ vector_bingham(values, rng)
+            columns[:, place] = basis @ vector_bingham(basis.T @ parameter @ basis, rng)
     return np.asarray(columns)
 
 
-def vector_bingham(values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return a unit vector x with density ∝ exp(Σ valuesᵢ xᵢ²).
+def vector_bingham(parameter: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return a unit vector x with density ∝ exp(x'Bx) for a symmetric B.
 
-    With λ = max(values) − values, Σ 1/(b + 2λᵢ) = 1 and Ω = 1 + 2λ/b, a direction of N(0, Ω⁻¹) is
-    taken with probability e^{−x'λx} (x'Ωx)^{q/2} / (e^{−(q−b)/2} (q/b)^{q/2}), which is at most 1.
+    With λ = max eig(B) − B, Σ 1/(b + 2λᵢ) = 1 over the eigenvalues of λ and Ω = 1 + 2λ/b, a
+    direction of N(0, Ω⁻¹) is taken with probability e^{−x'λx} (x'Ωx)^{q/2} / (e^{−(q−b)/2}
+    (q/b)^{q/2}), which is at most 1. The factor of Ω depends continuously on B, where eigenvectors
+    do not: processors that round differently draw nearly the same.
     """
-    fall = values.max() - values
-    size = len(fall)
+    values = np.linalg.eigvalsh(parameter)
+    fall, size = values[-1] - values, len(values)
     b = brentq(lambda at: float((1 / (at + 2 * fall)).sum()) - 1, 1e-12, size + 1.0, xtol=1e-12)
-    omega = 1 + 2 * fall / b
+    root = np.linalg.cholesky((1 + 2 * values[-1] / b) * np.eye(size) - 2 / b * parameter)
     log_bound = -(size - b) / 2 + size / 2 * math.log(size / b)
     while True:
-        x = rng.standard_normal(size) / np.sqrt(omega)
+        x = solve_triangular(root, rng.standard_normal(size), trans="T", lower=True)
         x /= np.linalg.norm(x)
-        log_ratio = float(-(fall @ x**2) + size / 2 * math.log(float(omega @ x**2)))
+        below = float(values[-1] - x @ parameter @ x)
+        log_ratio = -below + size / 2 * math.log1p(2 * below / b)
         if math.log(rng.random()) <= log_ratio - log_bound:
             return np.asarray(x)
 
@@ -79,9 +81,3 @@ def completed(columns: NDArray[np.float64], rng: np.random.Generator) -> NDArray
     more -= columns @ (columns.T @ more)
     rest, triangle = np.linalg.qr(more)
     return np.hstack([columns, rest * np.sign(np.diag(triangle))])
-
-
-def _signed(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return columns with a positive largest entry: eigenvectors have no sign of their own."""
-    largest = np.abs(columns).argmax(axis=0)
-    return np.asarray(columns * np.sign(columns[largest, np.arange(columns.shape[1])]))

@@ -26,7 +26,7 @@ def test_the_vector_law_in_three_dimensions(kappa: float) -> None:
     """E x₃² for exp(κx₃²) on the sphere, 4000 draws; 5.5 standard errors."""
     generator = rng()
     draws = np.array(
-        [bingham.vector_bingham(np.array([0, 0, kappa]), generator) for _ in range(4000)]
+        [bingham.vector_bingham(np.diag([0, 0, kappa]), generator) for _ in range(4000)]
     )
     assert np.allclose(np.linalg.norm(draws, axis=1), 1, rtol=0, atol=1e-12)
     root = math.sqrt(kappa)
@@ -42,7 +42,7 @@ def test_the_vector_law_on_the_circle() -> None:
     from scipy.special import iv
 
     generator = rng()
-    draws = np.array([bingham.vector_bingham(np.array([3.0, 1]), generator) for _ in range(4000)])
+    draws = np.array([bingham.vector_bingham(np.diag([3.0, 1]), generator) for _ in range(4000)])
     expected = (1 + iv(1, 1.0) / iv(0, 1.0)) / 2
     assert abs((draws[:, 0] ** 2).mean() - expected) < 5.5 * 0.36 / math.sqrt(4000)
 
@@ -53,6 +53,18 @@ def test_the_columns_are_orthonormal() -> None:
     whole = bingham.completed(found, rng())
     assert np.allclose(whole.T @ whole, np.eye(5), rtol=0, atol=1e-12)
     assert np.array_equal(whole[:, :3], found)
+
+
+def test_rounding_does_not_choose_the_columns() -> None:
+    """Equal eigenvalues have no eigenvectors of their own: 1e-14 in B moves V by less than 1e-9."""
+    turn, _ = np.linalg.qr(rng().standard_normal((8, 8)))
+    parameter = turn @ np.diag([5.0, 3, 1, 0, 0, 0, 0, 0]) @ turn.T
+    noise = 1e-14 * rng().standard_normal((8, 8))
+    found, beside = (
+        bingham.matrix_bingham(each + each.T, 3, sweeps=20, rng=rng())
+        for each in (parameter, parameter + noise)
+    )
+    assert np.allclose(found, beside, rtol=0, atol=1e-9)
 
 
 def test_a_large_epsilon_gives_the_principal_components() -> None:

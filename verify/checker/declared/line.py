@@ -257,7 +257,7 @@ def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[arb, arb]:
     ]  # fmt: skip
     with ctx.workprec(_PRECISION):  # of which all ends of ranges are
         found = [_loss(part, low, high) for part in within if part.formula != ZERO]
-        if len(found) < len(within) or None in found or not all(p.joined for p in within[1:]):
+        if len(found) < len(within) or None in found or not all(map(_joined, within, within[1:])):
             return -INFINITY, INFINITY
         ranges = reduce(united, (one for one in found if one is not None))
         return ranges.low, ranges.high
@@ -297,20 +297,35 @@ def one_mode(text: str) -> bool:
     shown, last = "", None
     with ctx.workprec(_PRECISION):
         for part in pieces(text):
-            if last is not None and part.low is not None and not part.joined:
+            if last is not None and part.low is not None and not _joined(last, part):
                 shown += _jump(last, part, part.low)
             shown += "|" + "".join(_signs(part))
             last = part
-    return re.fullmatch(r"[+0|]*n*[-0|]*", shown) is not None
+    return re.fullmatch(r"[+0|]*(n*|j)[-0|]*", shown) is not None
 
 
 def _jump(before: Piece, after: Piece, x: Fraction) -> str:
     one, other = (compiled(part.formula)(acb(ball(x)), False).real for part in (before, after))
-    return "+" if other > one else "-" if other < one else "0" if other == one else "?"
+    return "+" if other > one else "-" if other < one else "0" if other == one else "j"
+
+
+def _joined(before: Piece, after: Piece) -> bool:
+    """Whether two pieces have the same limit where they meet: not if a formula is undefined."""
+    x = after.low
+    assert x is not None
+    return after.joined and all(_defined(part.formula, x) for part in (before, after))
+
+
+@lru_cache(maxsize=1024)
+def _defined(formula: Node, x: Fraction) -> bool:
+    """Whether a formula has a value, and so is continuous: 1/(1 + e^{1/x}) jumps where not."""
+    with ctx.workprec(_PRECISION):
+        value = compiled(formula)(acb(ball(x)), False)
+    return bool(value.is_finite())
 
 
 def _signs(part: Piece) -> list[str]:
-    """Return the signs of the slope in order: +, − or 0; n is concave; ? is open."""
+    """Return the signs of the slope in order: +, − or 0; n is concave, j may jump, ? is open."""
     if part.low is None or part.low < 0:
         turned = {"+": "-", "-": "+"}
         return [turned.get(sign, sign) for sign in _signs(part.mirrored())[::-1]]
@@ -318,7 +333,8 @@ def _signs(part: Piece) -> list[str]:
     if high is None:
         for start in _STARTS:
             if start > low and (sign := _sign(part.formula, ball(Fraction(start)), INFINITY)):
-                high, far = Fraction(start), [sign]
+                high = Fraction(start)
+                far = [*_gap(part.formula, high), sign]
                 break
         else:
             return ["?"]
@@ -334,7 +350,12 @@ def _within(node: Node, low: Fraction, high: Fraction, halvings: int) -> Iterato
     else:
         middle = (low + high) / 2
         yield from _within(node, low, middle, halvings - 1)
+        yield from _gap(node, middle)
         yield from _within(node, middle, high, halvings - 1)
+
+
+def _gap(node: Node, x: Fraction) -> str:
+    return "" if _defined(node, x) else "j"
 
 
 def _sign(node: Node, low: arb, high: arb) -> str:

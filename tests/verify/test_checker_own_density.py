@@ -26,6 +26,7 @@ from verify.certificate import certify
 from verify.checker.declared import line
 from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.facts import mechanism
+from verify.checker.language import evaluate
 from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import UnknownError, ball
@@ -320,3 +321,16 @@ def test_a_renyi_divergence_is_that_of_the_accountant() -> None:
     text = _noise(ONE_MODE[10])
     found = _checked(Relation(id="c", claim=f"renyi({text}, 3/2) <= 1"))
     assert (found.problems, found.taken_as_given) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "law", ["AdditiveNoise(density='-exp(-x**2)')", "AdditiveNoise('exp(-x**2)-2*exp(-4*x**2)')"]
+)
+def test_what_is_below_0_has_no_variance(law: str) -> None:
+    with pytest.raises(UnknownError):
+        evaluate(f"variance({law})")
+
+
+def test_a_power_beside_a_density_is_refused() -> None:
+    with pytest.raises(ValueError, match="either"):
+        pairs(mechanism("KNorm(scale=1, dimension=1, density='exp(-r)', power=2)"))

@@ -224,6 +224,7 @@ def _renyi(pair: Pair, order: Any) -> Any:
 def _variance(noise: Noise) -> Any:
     """Return s² (E X² − (E X)²)."""
     _require_density(noise)
+    has_one_mode(noise["density"])  # or it is nowhere below 0
     parts = pieces(noise["density"])
     whole, x = line.mass(parts), Name("x")
     second, first = (

@@ -334,3 +334,15 @@ def test_what_is_below_0_has_no_variance(law: str) -> None:
 def test_a_power_beside_a_density_is_refused() -> None:
     with pytest.raises(ValueError, match="either"):
         pairs(mechanism("KNorm(scale=1, dimension=1, density='exp(-r)', power=2)"))
+
+
+@pytest.mark.parametrize(
+    "mass", ["exp(-abs(x)**100000)", "exp(-x**2)*((9**2000)**2000)**2000", "exp(-2**-200000*x**2)"]
+)
+def test_numbers_of_too_many_digits_end_a_check(mass: str) -> None:
+    """They are powers of numbers, or ends of ranges; a check says VALID, or why it does not."""
+    claim = ApproximateDP(
+        id="c", mechanism="AdditiveNoise(mass='exp(-x**2)')", epsilon="1", delta="1/2"
+    )
+    text = json.dumps(certify(claim)[1])
+    assert checker.check(sealed(json.loads(text.replace("exp(-x**2)", mass)))).seconds < 20

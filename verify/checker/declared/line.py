@@ -21,7 +21,7 @@ from flint import acb, arb, arb_series
 from accountant.numbers.precision import ctx
 from verify.checker.declared.formula import Cut, Known, Piece, known, pieces
 from verify.checker.kernel.expressions import ZERO, Apply, Budget, Name, Node, Number, ProofError
-from verify.checker.kernel.ranges import INFINITY, Range, ball, united
+from verify.checker.kernel.ranges import INFINITY, Range, ball, fraction, united
 from verify.checker.reals import UnknownError
 
 _STEPS = 1_000_000
@@ -248,8 +248,8 @@ def cuts(parts: Sequence[Piece]) -> list[Fraction]:
     return [part.low for part in parts if part.low is not None]
 
 
-def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[arb, arb]:
-    """Return bounds of −(ln f)′ on an interval where f is continuous and > 0, else ∓∞."""
+def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[Cut, Cut]:
+    """Return bounds of −(ln f)′ on an interval where f is continuous and > 0; None is infinite."""
     within = [
         part for part in parts
         if (part.low is None or high is None or part.low < high)
@@ -258,9 +258,16 @@ def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[arb, arb]:
     with ctx.workprec(_PRECISION):  # of which all ends of ranges are
         found = [_loss(part, low, high) for part in within if part.formula != ZERO]
         if len(found) < len(within) or None in found or not all(map(_joined, within, within[1:])):
-            return -INFINITY, INFINITY
+            return None, None
         ranges = reduce(united, (one for one in found if one is not None))
-        return ranges.low, ranges.high
+        return _exact(ranges.low), _exact(ranges.high)
+
+
+def _exact(end: arb) -> Cut:
+    try:
+        return fraction(end) if end.is_finite() else None
+    except ProofError:  # of too many digits
+        return None
 
 
 def _loss(part: Piece, low: Cut, high: Cut) -> Range | None:

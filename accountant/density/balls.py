@@ -48,14 +48,18 @@ def _real(node: Node, x: arb, parts: list[arb]) -> arb:
             return large + (small - large).exp().log1p()
         case "sigmoid":
             return 1 / (1 + (-parts[0]).exp())
+        case "join":
+            above, yes, no = parts
+            return yes if above > 0 else no if above < 0 else yes.union(no)
     raise ValueError(node.op)
 
 
 def _real_power(base: arb, r: Fraction) -> arb:
     if r.denominator == 1:
         return whole_power(base, int(r))
-    if base.is_zero() and r > 0:
-        return arb(0)
+    if base.contains(0) and r > 0:  # of numbers ≥ 0
+        most = base.upper()
+        return arb(0).union((ball(r) * most.log()).exp()) if most > 0 else arb(0)
     return base.sqrt() if r == Fraction(1, 2) else (ball(r) * base.log()).exp()
 
 

@@ -9,7 +9,7 @@ sign is open the second derivative must be ≤ 0, so that it changes once, from 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -138,7 +138,17 @@ def pieces(tree: Node, argument: str) -> Pieces:
             (parts[-1], parts[-1].slope, True),
         )
     ]
-    return Pieces(tuple(parts), ends[0], ends[1], not _has(tree, "if"))
+    places = [part.high for part in parts if part.high is not None]
+    return Pieces(tuple(parts), ends[0], ends[1], _is_continuous(tree, places))
+
+
+def _is_continuous(tree: Node, places: Sequence[Break]) -> bool:
+    """Whether nothing jumps: no branch, nor |x|/x, which has no value where it does."""
+    if _has(tree, "if"):
+        return False
+    with ctx.workprec(_JUMP_BITS):
+        values = [real(tree, ball(place.low).union(ball(place.high))) for place in places]
+    return all(value.is_finite() for value in values)
 
 
 def _has(tree: Node, op: str) -> bool:

@@ -26,6 +26,7 @@ from verify.certificate import certify
 from verify.checker.declared import line
 from verify.checker.declared.own_density import OWN_DENSITY
 from verify.checker.facts import mechanism
+from verify.checker.language import evaluate
 from verify.checker.laws import hockey_stick
 from verify.checker.mechanisms.pairs import pairs
 from verify.checker.reals import UnknownError, ball
@@ -50,6 +51,7 @@ ONE_MODE = [
     "steps((-1,1),(0,3),(2,1),(3,0))",
     "exp(-max(0, x))*(x > -1)",
     "exp(-abs(x-3)**3)",
+    "abs(x)**(-1/2)*exp(-abs(x))",
 ]
 SEVERAL = [
     "exp(-x**2/2)+exp(-(x-10)**2/2)",
@@ -60,6 +62,10 @@ SEVERAL = [
     "exp(-abs(x))+0.001*(2<x)*(x<3)",
     "exp(-abs(x))*(x>0)+exp(-x**2)*(x<-1)",
     "exp(-abs(x))*(abs(x)<=x)+exp(-x**2)*(x<-1)",
+    "exp(-abs(x+1))*(1+1/(1+exp(-1/x)))",
+    "exp(-abs(x))*(1+1/(1+exp(-1/(x-1))))",
+    "exp(-abs(x))*(1+1/(1+exp(-1/(x-64))))",
+    "exp(-abs(x)-abs(x-1/3))*(1+1/(1+exp(-1/(x-1/3))))",
 ]
 
 
@@ -315,3 +321,28 @@ def test_a_renyi_divergence_is_that_of_the_accountant() -> None:
     text = _noise(ONE_MODE[10])
     found = _checked(Relation(id="c", claim=f"renyi({text}, 3/2) <= 1"))
     assert (found.problems, found.taken_as_given) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "law", ["AdditiveNoise(density='-exp(-x**2)')", "AdditiveNoise('exp(-x**2)-2*exp(-4*x**2)')"]
+)
+def test_what_is_below_0_has_no_variance(law: str) -> None:
+    with pytest.raises(UnknownError):
+        evaluate(f"variance({law})")
+
+
+def test_a_power_beside_a_density_is_refused() -> None:
+    with pytest.raises(ValueError, match="either"):
+        pairs(mechanism("KNorm(scale=1, dimension=1, density='exp(-r)', power=2)"))
+
+
+@pytest.mark.parametrize(
+    "mass", ["exp(-abs(x)**100000)", "exp(-x**2)*((9**2000)**2000)**2000", "exp(-2**-200000*x**2)"]
+)
+def test_numbers_of_too_many_digits_end_a_check(mass: str) -> None:
+    """They are powers of numbers, or ends of ranges; a check says VALID, or why it does not."""
+    claim = ApproximateDP(
+        id="c", mechanism="AdditiveNoise(mass='exp(-x**2)')", epsilon="1", delta="1/2"
+    )
+    text = json.dumps(certify(claim)[1])
+    assert checker.check(sealed(json.loads(text.replace("exp(-x**2)", mass)))).seconds < 20

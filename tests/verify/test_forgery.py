@@ -373,3 +373,18 @@ def test_a_composition_within_many_others_ends() -> None:
     """The work does not double with each of them: there are 2^40 releases."""
     (law,) = pairs(mechanism("Composed(" * 40 + "Gaussian(1)" + ", 2)" * 40))
     assert law == {"law": "gaussian", "mu": 2**20}
+
+
+@pytest.mark.parametrize(
+    ("kind", "true", "false"), [("tradeoff", "1/100", "1"), ("profile", "99/100", "0")]
+)
+def test_a_sweep_of_one_point_is_a_sweep(kind: str, true: str, false: str) -> None:
+    """A curve is claimed at 1/2 alone."""
+    data = certificate(
+        f'kind = "{kind}"\nmechanism = "Gaussian(1)"\nbound = "{true}"\nlow = "1/2"\nhigh = "1/2"'
+    )
+    (swept,) = (fact for fact in data["facts"] if "cuts" in fact)
+    swept["cuts"] = swept["cuts"][:1]
+    assert problems(data) == []
+    data["claim"]["bound"] = data["claimed"]["bound"] = false
+    assert problems(data)

@@ -283,7 +283,7 @@ def _swept(
     def delta(epsilon: Any) -> Any:
         return largest([hockey_stick(law, epsilon) for law in laws])
 
-    pieces = list(pairwise(cuts))
+    pieces = list(pairwise(cuts)) or [(cuts[0], cuts[0])]
     if claim["kind"] == "gaussian-dp":
         left = delta(cuts[-1])
         if compare(left, "==", Fraction(0)) is None:

@@ -40,6 +40,8 @@ LONGEST = 2000
 """Characters of a formula, as its mechanism allows: longer ones are no density one reads."""
 _MOST_POINTS = 200
 """Of a table, as its mechanism allows."""
+_MOST_BITS = 1 << 20
+"""Of a power of a number that is multiplied out."""
 _X = Name("x")
 Cut: TypeAlias = Fraction | None
 """An end of a piece; None is infinite."""
@@ -124,9 +126,7 @@ def rational(node: Node) -> Fraction | None:
                 )
         case Apply(name="**", arguments=(inner, Number(value=r))) if r.denominator == 1:
             base = rational(inner)
-            return (
-                None if base is None or abs(r) > LONGEST or not (base or r >= 0) else base ** int(r)
-            )
+            return base ** int(r) if base is not None and _short(base, r) else None
     return None
 
 
@@ -206,9 +206,15 @@ def _less(a: Node, b: Node) -> Node:
 
 def power(a: Node, r: Fraction) -> Node:
     """Return a power, of a number as a number."""
-    if isinstance(a, Number) and r.denominator == 1 and abs(r) <= LONGEST:
+    if isinstance(a, Number) and r.denominator == 1 and (not a.value or _short(a.value, r)):
         return Number(a.value ** int(r))
     return Apply("**", (a, Number(r)))
+
+
+def _short(base: Fraction, r: Fraction) -> bool:
+    """Whether an integer power of a number has few bits, and is none by 0."""
+    size = base.numerator.bit_length() + base.denominator.bit_length()
+    return bool(base or r >= 0) and size * abs(r) <= _MOST_BITS
 
 
 def _function(name: str, values: list[Node]) -> Node:

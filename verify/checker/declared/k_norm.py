@@ -77,6 +77,8 @@ def _pair(noise: Noise) -> Pair:
 def _own(noise: Noise, t: Any) -> Pair:
     """Return the pair of a density of r: of one coordinate that of a density of |x|."""
     density, dimension = noise["density"], noise["dimension"]
+    if noise["power"] != 1:
+        raise ValueError("either a power or a density")
     if noise["parameters"] is not None:
         raise UnknownError("parameters of a density of a norm")
     if dimension == 1:  # a formula in r alone is even, and with one mode it falls to both sides

@@ -21,7 +21,7 @@ from flint import acb, arb, arb_series
 from accountant.numbers.precision import ctx
 from verify.checker.declared.formula import Cut, Known, Piece, known, pieces
 from verify.checker.kernel.expressions import ZERO, Apply, Budget, Name, Node, Number, ProofError
-from verify.checker.kernel.ranges import INFINITY, Range, ball, united
+from verify.checker.kernel.ranges import INFINITY, Range, ball, fraction, united
 from verify.checker.reals import UnknownError
 
 _STEPS = 1_000_000
@@ -248,8 +248,8 @@ def cuts(parts: Sequence[Piece]) -> list[Fraction]:
     return [part.low for part in parts if part.low is not None]
 
 
-def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[arb, arb]:
-    """Return bounds of −(ln f)′ on an interval where f is continuous and > 0, else ∓∞."""
+def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[Cut, Cut]:
+    """Return bounds of −(ln f)′ on an interval where f is continuous and > 0; None is infinite."""
     within = [
         part for part in parts
         if (part.low is None or high is None or part.low < high)
@@ -257,10 +257,17 @@ def losses(parts: Sequence[Piece], low: Cut, high: Cut) -> tuple[arb, arb]:
     ]  # fmt: skip
     with ctx.workprec(_PRECISION):  # of which all ends of ranges are
         found = [_loss(part, low, high) for part in within if part.formula != ZERO]
-        if len(found) < len(within) or None in found or not all(p.joined for p in within[1:]):
-            return -INFINITY, INFINITY
+        if len(found) < len(within) or None in found or not all(map(_joined, within, within[1:])):
+            return None, None
         ranges = reduce(united, (one for one in found if one is not None))
-        return ranges.low, ranges.high
+        return _exact(ranges.low), _exact(ranges.high)
+
+
+def _exact(end: arb) -> Cut:
+    try:
+        return fraction(end) if end.is_finite() else None
+    except ProofError:  # of too many digits
+        return None
 
 
 def _loss(part: Piece, low: Cut, high: Cut) -> Range | None:
@@ -297,20 +304,35 @@ def one_mode(text: str) -> bool:
     shown, last = "", None
     with ctx.workprec(_PRECISION):
         for part in pieces(text):
-            if last is not None and part.low is not None and not part.joined:
+            if last is not None and part.low is not None and not _joined(last, part):
                 shown += _jump(last, part, part.low)
             shown += "|" + "".join(_signs(part))
             last = part
-    return re.fullmatch(r"[+0|]*n*[-0|]*", shown) is not None
+    return re.fullmatch(r"[+0|]*(n*|j)[-0|]*", shown) is not None
 
 
 def _jump(before: Piece, after: Piece, x: Fraction) -> str:
     one, other = (compiled(part.formula)(acb(ball(x)), False).real for part in (before, after))
-    return "+" if other > one else "-" if other < one else "0" if other == one else "?"
+    return "+" if other > one else "-" if other < one else "0" if other == one else "j"
+
+
+def _joined(before: Piece, after: Piece) -> bool:
+    """Whether two pieces have the same limit where they meet: not if a formula is undefined."""
+    x = after.low
+    assert x is not None
+    return after.joined and all(_defined(part.formula, x) for part in (before, after))
+
+
+@lru_cache(maxsize=1024)
+def _defined(formula: Node, x: Fraction) -> bool:
+    """Whether a formula has a value, and so is continuous: 1/(1 + e^{1/x}) jumps where not."""
+    with ctx.workprec(_PRECISION):
+        value = compiled(formula)(acb(ball(x)), False)
+    return bool(value.is_finite())
 
 
 def _signs(part: Piece) -> list[str]:
-    """Return the signs of the slope in order: +, − or 0; n is concave; ? is open."""
+    """Return the signs of the slope in order: +, − or 0; n is concave, j may jump, ? is open."""
     if part.low is None or part.low < 0:
         turned = {"+": "-", "-": "+"}
         return [turned.get(sign, sign) for sign in _signs(part.mirrored())[::-1]]
@@ -318,7 +340,8 @@ def _signs(part: Piece) -> list[str]:
     if high is None:
         for start in _STARTS:
             if start > low and (sign := _sign(part.formula, ball(Fraction(start)), INFINITY)):
-                high, far = Fraction(start), [sign]
+                high = Fraction(start)
+                far = [*_gap(part.formula, high), sign]
                 break
         else:
             return ["?"]
@@ -334,7 +357,12 @@ def _within(node: Node, low: Fraction, high: Fraction, halvings: int) -> Iterato
     else:
         middle = (low + high) / 2
         yield from _within(node, low, middle, halvings - 1)
+        yield from _gap(node, middle)
         yield from _within(node, middle, high, halvings - 1)
+
+
+def _gap(node: Node, x: Fraction) -> str:
+    return "" if _defined(node, x) else "j"
 
 
 def _sign(node: Node, low: arb, high: arb) -> str:

@@ -22,7 +22,6 @@ from verify.checker.declared.formula import LONGEST, Cut, Piece, pieces, power, 
 from verify.checker.declared.formula import mirrored as turned
 from verify.checker.declared.law import DeclaredLaw, Pair, unknown
 from verify.checker.kernel.expressions import ZERO, Name
-from verify.checker.kernel.ranges import fraction
 from verify.checker.notation import Argument, Noise, each, optional, positive, rational
 from verify.checker.reals import INFINITE, Real, UnknownError, ball, exp, log
 
@@ -164,9 +163,9 @@ def _side(pair: Pair, low: Cut, high: Cut, epsilon: Any) -> int:
     """
     low = None if low is None else low - pair["distance"]
     least, most = line.losses(_of(pair)[1], low, high)
-    if most.is_finite() and fraction(most) * pair["distance"] <= epsilon:
+    if most is not None and most * pair["distance"] <= epsilon:
         return -1
-    return 1 if least.is_finite() and fraction(least) * pair["distance"] > epsilon else 0
+    return 1 if least is not None and least * pair["distance"] > epsilon else 0
 
 
 @lru_cache(maxsize=512)
@@ -224,6 +223,7 @@ def _renyi(pair: Pair, order: Any) -> Any:
 def _variance(noise: Noise) -> Any:
     """Return s² (E X² − (E X)²)."""
     _require_density(noise)
+    has_one_mode(noise["density"])  # or it is nowhere below 0
     parts = pieces(noise["density"])
     whole, x = line.mass(parts), Name("x")
     second, first = (

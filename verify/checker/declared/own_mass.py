@@ -23,7 +23,6 @@ from verify.checker.declared import line
 from verify.checker.declared.formula import Piece, at_point, mirrored, pieces, rational
 from verify.checker.declared.law import DeclaredLaw, Pair, unknown
 from verify.checker.kernel.expressions import ZERO, Node
-from verify.checker.kernel.ranges import fraction
 from verify.checker.notation import Noise
 from verify.checker.reals import Real, UnknownError, ball, exp
 
@@ -143,9 +142,9 @@ class _Law:
     def side(self, k: int, epsilon: Any, low: Fraction | None, high: Fraction | None) -> int:
         """Return 1 where all losses between two points are above ε, −1 where none is, else 0."""
         least, most = line.losses(self.parts, None if low is None else low - k, high)
-        if most.is_finite() and k * fraction(most) <= epsilon:
+        if most is not None and k * most <= epsilon:
             return -1
-        return int(least.is_finite() and k * fraction(least) > epsilon)
+        return int(least is not None and k * least > epsilon)
 
 
 @lru_cache(maxsize=64)

@@ -29,7 +29,7 @@ from accountant.numbers.precision import ctx
 from verify.checker.declared import line
 from verify.checker.declared.formula import Piece
 from verify.checker.kernel.expressions import ZERO, Node
-from verify.checker.kernel.ranges import INFINITY, fraction
+from verify.checker.kernel.ranges import INFINITY
 from verify.checker.reals import UnknownError, ball, exp
 
 _BITS = 64
@@ -170,10 +170,9 @@ class _Cell:
         a = None if low is None else self._least(low)
         least, most = line.losses(self._parts, a, None if high is None else high.at(self._b))
         shifts = self._a, self._b
-        if most.is_finite() and max(t * fraction(most) for t in shifts) <= self._epsilon:
+        if most is not None and max(t * most for t in shifts) <= self._epsilon:
             return -1
-        sure = least.is_finite() and min(t * fraction(least) for t in shifts) >= self._epsilon
-        return int(sure)
+        return int(least is not None and min(t * least for t in shifts) >= self._epsilon)
 
     def _panel(self, low: _Point, high: _Point) -> None:
         """Tell the signs between two points, from left to right."""

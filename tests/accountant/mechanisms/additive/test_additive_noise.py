@@ -139,6 +139,9 @@ ONE_MODE = [
     "min(1, 1/x**2)",
     "exp(-abs(x))*(2 if x > 0 else 1)",
     "0.5*exp(-x**2/2)+0.5*exp(-(x-1.9)**2/2)",
+    "exp(-abs(x)+abs(x)/x)",
+    "1/(1+max(0,x**2-2)**1.5)",
+    "1/(1+max(0,abs(x)-1)**(1/2))**4",
 ]
 SEVERAL = [
     "exp(-(x-3)**2/2)+exp(-(x+3)**2/2)",
@@ -146,6 +149,8 @@ SEVERAL = [
     "(abs(x)<1)+0.5*(abs(x-3)<1)",
     "x**2*exp(-x**2)",
     "exp(-abs(x))*(1 if x < 1 else 2)",
+    "exp(-abs(x)+3*max(0,x-1)/(x-1))",
+    "exp(-abs(x+1)+abs(x)/x)",
 ]
 
 
@@ -157,6 +162,16 @@ def test_one_mode_is_proved(density: str) -> None:
 @pytest.mark.parametrize("density", SEVERAL)
 def test_several_modes_are_told(density: str) -> None:
     assert second_rise(pieces(read(density, "density"), "density")) is not None
+
+
+def test_a_quotient_that_jumps_is_a_jump() -> None:
+    """|x|/x is −1, then 1: δ(1) is 0 at the full shift, and is not at smaller ones."""
+    one, other = (
+        profile.delta(AdditiveNoise(f"exp(-abs(x+1)+{jump})"), 1)
+        for jump in ("abs(x)/x", "(1 if x > 0 else -1)")
+    )
+    assert Fraction(one.lower) > Fraction(9, 100)
+    assert one.overlaps(other)
 
 
 BUMPS = "exp(-x**2/2)+exp(-(x-10)**2/2)"

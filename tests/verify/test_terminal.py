@@ -213,6 +213,20 @@ def test_news_is_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(pipe.getvalue().splitlines()) <= 9
 
 
+def test_one_long_answer_says_on_a_terminal_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "_QUIET_SECONDS", 0)
+    monkeypatch.setattr(progress, "_TICK_SECONDS", 0.01)
+    screen, pipe = Terminal(), io.StringIO()
+    for stream in (screen, pipe):
+        with progress.working(stream):
+            time.sleep(0.3)
+    assert "dpassay: computing, 0 s" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[2K")
+    assert not pipe.getvalue()
+
+
 class TestTraining:
     SETTINGS = ("--noise-multiplier", "1.1", "--batch", "256", "--size", "60000", "--delta", "1e-5")
 

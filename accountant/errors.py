@@ -314,6 +314,12 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
 _USAGE = {
     "verify": 'verify("Gaussian(1)", epsilon=1, delta="1e-5")',
     "certify": 'certify("Gaussian(1)", epsilon=1, delta="1e-5")',
+    "compare": 'compare("Count()", epsilon=1, delta="1e-6")',
+    "optimal_count_noise": "optimal_count_noise(CountNoiseProblem(epsilon=1, eta=…, support=5))",
+    "optimal_integer_noise": 'optimal_integer_noise(IntegerNoiseProblem("variance", 20, epsilon=1, '
+    'delta="1e-6"))',
+    "optimal_free_noise": 'optimal_free_noise(IntegerNoiseProblem("variance", 1, epsilon=1, '
+    'delta="1e-6"))',
     "calibrate": 'calibrate("Gaussian", epsilon=1, delta="1e-5")',
     "dpsgd": "dpsgd(noise_multiplier, batch_size, dataset_size, epochs=…, delta=…)",
     "dpsgd_noise": "dpsgd_noise(epsilon, batch_size, dataset_size, epochs=…, delta=…)",

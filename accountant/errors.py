@@ -228,8 +228,16 @@ _OTHER_WORDS = {
 """What others call an argument, a value or a mechanism, with the names that it may have here."""
 _OTHERWISE = {
     **dict.fromkeys(
-        ("accumulation", "accumulation_steps", "gradient_accumulation", "microbatches"),
+        ("accumulation", "accumulation_steps", "gradient_accumulation_steps"),
         ("batch_size", "Leave it out: the batch of a step is all records that share its noise."),
+    ),
+    **dict.fromkeys(
+        ("microbatches", "num_microbatches"),
+        (
+            "batch_size",
+            "Leave it out where each has one record. An average of several, clipped as one, may "
+            "move by twice the norm: halve the noise multiplier.",
+        ),
     ),
     **dict.fromkeys(
         ("fixed", "fixed-size", "uniform"),

@@ -36,7 +36,8 @@ answer has a lower and an upper end
 
 with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
 optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
-shuffled data loader does not. Opacus makes ceil(size/batch) steps an epoch: give it as --steps
+shuffled data loader does not. Opacus makes ceil(size/batch) steps an epoch: give all of them as
+--steps. With gradient accumulation a batch is all records that share one noise
 
 several trainings: dpassay profile "Composed([FIRST, SECOND])" --adjacency add-remove --delta D,
 of the mechanisms that the answers name

@@ -303,6 +303,8 @@ def meant(text: str) -> str:
 
     >>> meant("10⁻⁵"), meant("1%"), meant("60,000"), meant("one")
     ("Did you mean '1e-5'? ", "Did you mean '1/100'? ", "Did you mean '60000'? ", '')
+    >>> meant("0,5")[:24], meant("1,2,3")[:24]
+    ('A decimal has a point; s', 'A decimal has a point; s')
     >>> meant("0.001%"), meant("60k")
     ("Did you mean '0.00001'? ", "Did you mean '60000'? ")
     >>> meant("ln(3)")
@@ -330,4 +332,9 @@ def meant(text: str) -> str:
         plain = f"{power[1] or 1}e{power[2]}"
     parts = plain.split("/")
     fits = len(parts) <= 2 and all(_DECIMAL.fullmatch(part) for part in parts)
+    if "," in plain and all(_DECIMAL.fullmatch(part) for part in plain.split(",")):
+        return (
+            "A decimal has a point; several numbers are a list in Python, the option again on the "
+            "command line. "
+        )
     return f"Did you mean {plain!r}? " if fits and len(plain) < _SHOWN_DIGITS else ""

@@ -143,7 +143,7 @@ _OTHER_WORDS = {
     "alpha": ("order",),
     "fdp": ("beta", "tradeoff"),
     "tradeoff": ("beta",),
-    "q": ("sampling_prob",),
+    "q": ("sampling_prob", "batch_size"),
     "sampling_prob": ("batch_size",),
     "rate": ("sampling_prob",),
     "sample_rate": ("sampling_prob", "batch_size"),
@@ -219,6 +219,7 @@ _OTHER_WORDS = {
     "product": ("Composed",),
     "neighbors": ("neighbours", "adjacency"),
     "neighbours": ("adjacency",),
+    "adjacency": ("neighbours",),
     "neighboring_relation": ("neighbours", "adjacency"),
     "opacus": ("dpsgd",),
     "get_privacy_spent": ("epsilon",),
@@ -226,6 +227,26 @@ _OTHER_WORDS = {
 }
 """What others call an argument, a value or a mechanism, with the names that it may have here."""
 _OTHERWISE = {
+    **dict.fromkeys(
+        ("accumulation", "accumulation_steps", "gradient_accumulation_steps"),
+        ("batch_size", "Leave it out: the batch of a step is all records that share its noise."),
+    ),
+    **dict.fromkeys(
+        ("microbatches", "num_microbatches"),
+        (
+            "batch_size",
+            "Leave it out where each has one record. An average of several, clipped as one, may "
+            "move by twice the norm: halve the noise multiplier.",
+        ),
+    ),
+    **dict.fromkeys(
+        ("fixed", "fixed-size", "uniform"),
+        (
+            "without-replacement",
+            "Did you mean 'without-replacement' (a batch drawn anew in every step) or 'shuffle' "
+            "(batches cut from a new order in every epoch)?",
+        ),
+    ),
     **dict.fromkeys(
         ("max_grad_norm", "l2_norm_clip", "clipping_norm", "clip_norm", "clip"),
         ("noise_multiplier", "Leave it out: the noise multiplier is noise over clipping norm."),
@@ -243,6 +264,11 @@ _OTHERWISE = {
         ("AdditiveNoise", 'Write its density: AdditiveNoise("(1 + x**2/3)**(-2)") has 3 degrees.'),
     ),
     "cauchy": ("AdditiveNoise", 'Write its density: AdditiveNoise("1/(1 + x**2)").'),
+    "noise_multiplier": (
+        "epochs",
+        "Training() is a workload, to compare noise for. The ε of a run: dpassay training, or "
+        "dpassay.dpsgd(…).",
+    ),
     "gumbel": (
         "ReportNoisyMax",
         'The noise is named in quotes: ReportNoisyMax("Gumbel", scale=2, candidates=10).',
@@ -255,6 +281,7 @@ _OTHER_NUMBERS = {
     ("variance", "standard_deviation"): "the square root of the variance",
     ("confidence", "significance"): "1 minus the confidence",
     ("sampling_prob", "batch_size"): _RATE,
+    ("q", "batch_size"): _RATE,
     ("sample_rate", "batch_size"): _RATE,
     ("sampling_rate", "batch_size"): _RATE,
     ("sampling_probability", "batch_size"): _RATE,
@@ -295,6 +322,12 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
 _USAGE = {
     "verify": 'verify("Gaussian(1)", epsilon=1, delta="1e-5")',
     "certify": 'certify("Gaussian(1)", epsilon=1, delta="1e-5")',
+    "compare": 'compare("Count()", epsilon=1, delta="1e-6")',
+    "optimal_count_noise": "optimal_count_noise(CountNoiseProblem(epsilon=1, eta=…, support=5))",
+    "optimal_integer_noise": 'optimal_integer_noise(IntegerNoiseProblem("variance", 20, epsilon=1, '
+    'delta="1e-6"))',
+    "optimal_free_noise": 'optimal_free_noise(IntegerNoiseProblem("variance", 1, epsilon=1, '
+    'delta="1e-6"))',
     "calibrate": 'calibrate("Gaussian", epsilon=1, delta="1e-5")',
     "dpsgd": "dpsgd(noise_multiplier, batch_size, dataset_size, epochs=…, delta=…)",
     "dpsgd_noise": "dpsgd_noise(epsilon, batch_size, dataset_size, epochs=…, delta=…)",

@@ -22,8 +22,11 @@ from accountant.density.text import FUNCTIONS
 from accountant.errors import InvalidInputError, suggestion
 from accountant.geometry.workload import WORKLOADS
 from accountant.mechanisms import DESCRIPTIONS
+from accountant.numbers.exact import meant
 
 _KNOWN: Mapping[str, type] = ChainMap(dict(WORKLOADS), DESCRIPTIONS)  # type: ignore[arg-type]  # never written
+_GROUPED = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:,[0-9]{3})+(?![\w.])")
+"""A number with commas between its thousands."""
 _NOUNS = ("mechanism", "workload")
 _MAX_LENGTH = 1_000_000
 """Characters of one text that is read: a longer one is no mechanism, and fills the memory."""
@@ -62,6 +65,8 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         why = ": its brackets do not match" if _unmatched(source) else ""
+        if not why and (grouped := _GROUPED.search(source)):
+            why = f": write {grouped[0].replace(',', '')}, without a comma"
         if noun in _NOUNS and (name := source.partition(" ")[0]) in _KNOWN:
             remedy = f"Write {name}({', '.join(f'{given}=…' for given in argument_names(name))})."
         elif noun in _NOUNS and (near := suggestion(_joined(source), _names(noun), listed=False)):
@@ -181,8 +186,9 @@ def _refused(node: ast.expr, source: str) -> InvalidInputError:
             f"Expected a value, not {_segment(node, source)!r}. Write a number for "
             f'{", ".join(letters)}; a word stands in quotes, such as "Gumbel".'
         )
+    written = _segment(node, source)
     return InvalidInputError(
-        f"Expected a number, a string, a list or a mechanism, not {_segment(node, source)!r}. "
+        f"Expected a number, a string, a list or a mechanism, not {written!r}. {meant(written)}"
         "The notation is never evaluated: words, densities and roots are text in quotes, such as "
         '"sqrt(2)"; a ratio of two numbers, such as 256/60000, needs none; other formulas stand '
         "in a claim file."

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from accountant.errors import UndecidedError
+from accountant.errors import UndecidedError, forgiving
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.mechanisms.wrappers.tabulated import Tabulated
 from accountant.numbers.interval import Interval
@@ -114,6 +114,7 @@ class Solution:
         )
 
 
+@forgiving
 def optimal_count_noise(
     problem: CountNoiseProblem, *, relative_width: Fraction | None = None
 ) -> Solution:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, final
 
 from flint import arb, fmpq
 
-from accountant.errors import DpassayError, UndecidedError
+from accountant.errors import DpassayError, UndecidedError, forgiving
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.numbers.exact import in_short
 from accountant.numbers.interval import Interval
@@ -108,6 +108,7 @@ class IntegerNoiseSolution:
         return list(self.mechanism.probabilities[self.problem.support :])
 
 
+@forgiving
 def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
     """Solve a problem and prove the optimum.
 
@@ -162,6 +163,7 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
     )
 
 
+@forgiving
 def optimal_free_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
     """Solve a problem for noise of any support; `problem.support` is where the search starts.
 

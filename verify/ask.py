@@ -202,7 +202,8 @@ def check(certificate: Mapping[str, Any]) -> Checked:
 
     if not isinstance(certificate, Mapping):
         raise InvalidInputError(
-            f"Expected a certificate, not {type(certificate).__name__}. For a file: dpassay check."
+            f"Expected a certificate, not {type(certificate).__name__}. It is the second value of "
+            "certify. For a file: dpassay check."
         )
     try:
         plain = json.loads(json.dumps(dict(certificate)))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO, final
 
 _QUIET_SECONDS = 1.0
@@ -11,6 +14,8 @@ _REWRITE_SECONDS = 0.1
 """Seconds between two states on a terminal."""
 _LINE_SECONDS = 10.0
 """The same in a file, where every one is a line."""
+_TICK_SECONDS = 0.5
+"""Seconds between two looks at the clock while one thing is computed."""
 _SHOWN = 40
 """Characters of what is being done."""
 
@@ -66,3 +71,25 @@ class Progress:
     def close(self) -> None:
         """Wipe the line."""
         self._line.close()
+
+
+@contextmanager
+def working(stream: TextIO, *, silent: bool = False) -> Iterator[None]:
+    """Say on a terminal, while one thing takes time, that it goes on, and for how long."""
+    if silent or not stream.isatty():
+        yield
+        return
+    line, done = Line(stream), threading.Event()
+
+    def tick() -> None:
+        while not done.wait(_TICK_SECONDS):
+            line.say("computing")
+
+    clock = threading.Thread(target=tick, daemon=True)
+    clock.start()
+    try:
+        yield
+    finally:
+        done.set()
+        clock.join()
+        line.close()

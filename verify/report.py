@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TextIO, final
@@ -60,23 +61,21 @@ class Comparison:
 
     @property
     def factor(self) -> str:
-        """true/claimed; empty where that means nothing."""
+        """How many times the claimed number the true one is; empty where that means nothing."""
         if self.other is None:
             return ""
-        wide = self.true.digits < _FEW_DIGITS
-        if self.true == self.other or (wide and self.true.overlaps(self.other)):
-            return ""
+        if self.true == self.other:
+            return "equal"
         if self.true.overlaps(self.other):
-            return "1.000"
+            digits = min(self.true.digits, self.other.digits)
+            return f"equal to {int(digits)} digits" if digits >= _FEW_DIGITS else ""
         if self.true.lower <= 0 or self.other.lower <= 0:
             return ""
-        try:
-            if wide:
-                ends = (self.true.lower, self.true.upper)
-                return " to ".join(reading.ratio(end / middle(self.other)) for end in ends)
-            return reading.ratio(middle(self.true) / middle(self.other))
-        except (InvalidOperation, ZeroDivisionError):
-            return ""
+        wide = self.true.digits < _FEW_DIGITS
+        ends = (self.true.lower, self.true.upper) if wide else (middle(self.true),)
+        with suppress(InvalidOperation, ZeroDivisionError):
+            return f"{' to '.join(reading.ratio(end / middle(self.other)) for end in ends)} times"
+        return ""
 
 
 def comparisons(finding: Finding) -> list[Comparison]:
@@ -158,7 +157,7 @@ def details(finding: Finding) -> list[tuple[str, str]]:
     said, mechanism = finding.statement, str(witness.get("mechanism", ""))
     rows = [
         ("claim", finding.formal),
-        ("in words", "" if said[3:-1] in finding.formal else f"“{said}”"),  # "It is 1-DP."
+        ("in words", "" if _bare(said[3:-1]) in _bare(finding.formal) else f"“{said}”"),
         ("note", finding.note),
         ("expected", finding.expected),
         ("source", finding.source),
@@ -236,9 +235,7 @@ def _in_words(entry: Comparison, finding: Finding) -> str:
         text += f" against {entry.other_name} {entry.other}"
     else:
         text += f" ({_as_said(entry.other)} claimed{_beside(entry.name, finding)})"
-    if entry.true == entry.other:
-        return f"{text}: equal"
-    return f"{text}: {entry.factor} times" if entry.factor else text
+    return f"{text}: {entry.factor}" if entry.factor else text
 
 
 def _beside(name: str, finding: Finding) -> str:
@@ -278,6 +275,11 @@ def event_excess(finding: Finding) -> Interval:
         return true
     growth = enclose(lambda: exact(witness["loss_above"]).ball().exp())
     return interval(witness["p"]) - growth * interval(witness["q"])
+
+
+def _bare(text: str) -> str:
+    """Return a text without brackets: "1/3-GDP" in words says no more than "(1/3)-GDP"."""
+    return text.translate({ord(bracket): None for bracket in "()"})
 
 
 def _case(case: Mapping[str, str]) -> str:

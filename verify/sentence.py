@@ -8,6 +8,7 @@ from accountant.errors import InvalidInputError
 
 _WORDS = {"DP": ("epsilon", "delta"), "GDP": ("mu",), "zCDP": ("rho",), "RDP": ("order", "renyi")}
 """What the numbers before a kind of privacy are."""
+_KINDS = {kind.casefold(): kind for kind in _WORDS}
 _LABELS = {"ε": "epsilon", "eps": "epsilon", "δ": "delta", "ρ": "rho", "α": "alpha"}
 _LABELS |= dict.fromkeys("μµ", "mu")
 _NAMES = {name: name for names in _WORDS.values() for name in names}
@@ -23,7 +24,7 @@ _NEIGHBOURS = re.compile(
 )
 _KIND = re.compile(
     r"(?P<numbers>.*?)(?:^|-|\s+)"
-    r"(?:(?P<kind>DP|GDP|zCDP|RDP)|differential(?:ly)?[ -]priva(?:te|cy))"
+    r"(?:(?P<kind>(?i:DP|GDP|zCDP|RDP))|differential(?:ly)?[ -]priva(?:te|cy))"
     r"(?:,?\s+(?:with|for|where)\s+(?P<rest>.+=.+))?",
     re.DOTALL,
 )
@@ -72,6 +73,8 @@ def read_guarantee(text: str) -> dict[str, str] | None:
     ({'order': '10', 'renyi': '0.6'}, {'epsilon': '1', 'delta': '1e-5'})
     >>> read_guarantee("rho-zCDP with rho=0.1"), read_guarantee("(ε=1, δ=1e-5)-DP")
     ({'rho': '0.1'}, {'epsilon': '1', 'delta': '1e-5'})
+    >>> read_guarantee("0.1-zcdp")
+    {'rho': '0.1'}
     """
     text, near = " ".join(text.split()).rstrip(".? "), {}
     if relation := _NEIGHBOURS.search(text):
@@ -80,7 +83,8 @@ def read_guarantee(text: str) -> dict[str, str] | None:
     named: set[str] = set()
     kind, numbers = "", text
     if found := _KIND.fullmatch(text):
-        kind, numbers = found["kind"] or "DP", found["rest"] or found["numbers"]
+        kind = _KINDS[(found["kind"] or "DP").casefold()]
+        numbers = found["rest"] or found["numbers"]
         named = {*_labels(found["numbers"], kind)} if found["rest"] and found["numbers"] else named
     names, _, values = numbers.rpartition("=")
     if "=" not in names and names and len(_parts(values)) > 1:  # (ε, δ) = (1, 1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
 from typing import Any, ClassVar
@@ -15,6 +16,8 @@ from accountant.numbers.exact import floats_in_short
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
 _DIGITS = 5
 """Of a bound that is told, rounded up."""
+_OF_EXCESS = 2
+"""Digits of what it exceeds the claimed number by."""
 
 
 class Verdict(Enum):
@@ -130,7 +133,7 @@ class Finding(msgspec.Struct, Drawable, frozen=True, kw_only=True):
         claimed = [name for name in _SYMBOLS if name in self.claimed]
         found = []
         for name in claimed:
-            least = _rounded_up(self.true.get(name))
+            least = _rounded_up(self.true.get(name), self.claimed[name])
             if least is None or not least.is_finite():
                 continue
             others = [f"{_SYMBOLS[o]} = {_few(self.claimed[o])}" for o in claimed if o != name]
@@ -201,11 +204,15 @@ def _ends(value: Any) -> str:
     return escape(str(value))
 
 
-def _rounded_up(value: Any) -> Decimal | None:
+def _rounded_up(value: Any, claimed: str) -> Decimal | None:
+    """Round a true number up, to the digits that tell it from the claimed one."""
     if not isinstance(value, dict) or "upper" not in value:
         return None
-    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-    return context.create_decimal(value["upper"])
+    upper, digits = Decimal(value["upper"]), _DIGITS
+    with suppress(ArithmeticError):  # a claimed root or ratio
+        excess = upper - Decimal(claimed)
+        digits = max(digits, upper.adjusted() - excess.adjusted() + _OF_EXCESS)
+    return Context(prec=digits, rounding=ROUND_CEILING).create_decimal(upper)
 
 
 def _is_plain(value: Decimal) -> bool:

@@ -374,10 +374,11 @@ def _reason(
     if not others:
         return f"{name} is the only mechanism considered."
     next_best, next_error = others[0]
-    ratio = float(next_error.lower / error.upper)
+    ratio = f"{float(next_error.lower / error.upper):.4g}"
+    larger = "as large" if ratio == "1" else f"{ratio} times as large"
     text = (
         f"{name} has the least mean squared error of {len(others) + 1} mechanisms; that of the "
-        f"next, {next_best!r}, is {ratio:.4g} times as large."
+        f"next, {next_best!r}, is {larger}."
     )
     if best.mu is not None and best.steps > LARGEST_STORED:
         text += f" The square root stores all its noise and is left out beyond {LARGEST_STORED}."

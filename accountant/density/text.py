@@ -73,8 +73,10 @@ def read(text: str, argument: str) -> Node:
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
+        plain = re.sub(r"\|([^|]+)\|", r"abs(\1)", source).replace("^", "**")
+        near = "" if plain == source else f"Did you mean {plain!r}? "
         raise InvalidInputError(
-            f"Expected {argument}={source!r} to be a formula in x. {_REMEDY}{_PIECES}"
+            f"Expected {argument}={source!r} to be a formula in x. {near}{_REMEDY}{_PIECES}"
         ) from None
     if sum(1 for _ in ast.walk(tree)) > _MOST_NODES:
         raise InvalidInputError(f"Expected {argument} of at most {_MOST_NODES} operations.")

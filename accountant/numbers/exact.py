@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import numbers
 import operator
 import re
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ _LOGARITHM = re.compile(
     r"(?:\s*/\s*(?P<over>N))?".replace("N", r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 )
 _EXPONENT = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_UNITS = {"%": -2, "k": 3, "K": 3, "M": 6}
+"""Powers of ten that stand behind a number."""
+_UNIT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([%kKM])")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 """Exponents and minus signs as papers print them, in ASCII."""
 _MAX_LENGTH = 20_000
@@ -221,9 +225,10 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
     Parameters
     ----------
     value
-        int, Fraction, Decimal, float (the binary number that it is), or a string: an integer,
-        a decimal ("0.1", "1e-300"), a ratio of two of them ("256/60000"), "sqrt(…)" of one, or
-        "float(0.1)", the binary number nearest to one, as reports print the floats of Python.
+        int, Fraction, Decimal, float (the binary number that it is), a number of numpy, or a
+        string: an integer, a decimal ("0.1", "1e-300"), a ratio of two of them ("256/60000"),
+        "sqrt(…)" of one, or "float(0.1)", the binary number nearest to one, as reports print the
+        floats of Python.
     argument
         The name used in the error.
 
@@ -240,6 +245,8 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
         return _read(value, argument)
     if isinstance(value, (Fraction, int)):
         return ExactReal.of_rational(value)
+    if isinstance(value, numbers.Real) and isinstance(single := _item(value), float):
+        value = single  # numpy.float32 is no float of Python
     if isinstance(value, (float, Decimal)):
         if not math.isfinite(value):
             raise expected(argument, value, "to be finite", _REMEDY)
@@ -250,6 +257,11 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
         raise expected(
             argument, value, f"to be a number, not {type(value).__name__}", _REMEDY
         ) from None
+
+
+def _item(value: object) -> object:
+    """Return the number of Python that a number of numpy is, exactly; None for others."""
+    return value.item() if hasattr(value, "item") else None
 
 
 def _read(text: str, argument: str) -> ExactReal:
@@ -278,7 +290,7 @@ def _ratio(text: str, argument: str, whole: str) -> Fraction:
     if len(parts) > 2 or not all(_DECIMAL.fullmatch(part) for part in parts):
         known = len(parts) <= 2 and all(map(_LONG_DECIMAL.fullmatch, parts))
         long = "to have exponents of at most five digits" if known else "to be a number"
-        raise expected(argument, whole, long, f"{_meant(whole)}{_REMEDY}")
+        raise expected(argument, whole, long, f"{meant(whole)}{_REMEDY}")
     # through Decimal: Python converts no more than 4300 digits to an int directly
     numerator, denominator = Fraction(Decimal(parts[0])), Fraction(Decimal([*parts, "1"][1]))
     if denominator == 0:
@@ -286,14 +298,18 @@ def _ratio(text: str, argument: str, whole: str) -> Fraction:
     return numerator / denominator
 
 
-def _meant(text: str) -> str:
+def meant(text: str) -> str:
     """Return "Did you mean …? " for a number in the notation of papers, else nothing.
 
-    >>> _meant("10⁻⁵"), _meant("1%"), _meant("60,000"), _meant("one")
+    >>> meant("10⁻⁵"), meant("1%"), meant("60,000"), meant("one")
     ("Did you mean '1e-5'? ", "Did you mean '1/100'? ", "Did you mean '60000'? ", '')
-    >>> _meant("ln(3)")
+    >>> meant("0,5")[:24], meant("1,2,3")[:24]
+    ('A decimal has a point; s', 'A decimal has a point; s')
+    >>> meant("0.001%"), meant("60k")
+    ("Did you mean '0.00001'? ", "Did you mean '60000'? ")
+    >>> meant("ln(3)")
     "Did you mean '1.098612288669', which is ln(3) rounded up? "
-    >>> _meant("2 ln 3")
+    >>> meant("2 ln 3")
     "Did you mean '2.197224577337', which is 2 ln 3 rounded up? "
     """
     if natural := _LOGARITHM.fullmatch(text):
@@ -310,8 +326,15 @@ def _meant(text: str) -> str:
     plain = _EXPONENT.sub(r"^\g<0>", "".join(text.split())).translate(_PLAIN)
     plain = re.sub(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))", "", plain)
     plain = re.sub(r"^([0-9]+)%$", r"\1/100", plain)
+    if unit := _UNIT.fullmatch(plain):
+        plain = f"{Decimal(unit[1]).scaleb(_UNITS[unit[2]]):f}"
     if power := _POWER_OF_TEN.fullmatch(plain):
         plain = f"{power[1] or 1}e{power[2]}"
     parts = plain.split("/")
     fits = len(parts) <= 2 and all(_DECIMAL.fullmatch(part) for part in parts)
+    if "," in plain and all(_DECIMAL.fullmatch(part) for part in plain.split(",")):
+        return (
+            "A decimal has a point; several numbers are a list in Python, the option again on the "
+            "command line. "
+        )
     return f"Did you mean {plain!r}? " if fits and len(plain) < _SHOWN_DIGITS else ""

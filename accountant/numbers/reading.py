@@ -41,7 +41,9 @@ _LEAST_DIGITS = Fraction(1, 10)
 """A float stands for an enclosure of at most this relative width: one digit is certain."""
 
 _NEARLY_ONE = (Decimal("0.999"), Decimal("1.001"))
-"""Ratios between these are printed as 1 and what is beside it."""
+"""Ratios between these are printed to two digits of their distance from 1."""
+_HARDLY_BESIDE = Decimal("1e-12")
+"""Nearer to 1 than this a ratio is 1 and its distance: nobody counts more digits."""
 _IN_FULL = 1000000
 """Ratios from here on are printed with an exponent."""
 
@@ -202,14 +204,17 @@ def few(value: Decimal | Fraction | float | str, digits: int = 6, *, sign: str =
 
 
 def ratio(value: Decimal) -> str:
-    """Print four digits of a ratio, or how far beside 1 it is; nothing for what is not finite.
+    """Print four digits of a ratio, near 1 two of its distance; nothing for what is not finite.
 
-    >>> ratio(Decimal("20704.1")), ratio(Decimal("1.3244e7")), ratio(Decimal("1.0000021"))
-    ('20700', '1.324e7', '1+0.0000021')
+    >>> ratio(Decimal("20704.1")), ratio(Decimal("1.3244e7")), ratio(Decimal("1.00000214"))
+    ('20700', '1.324e7', '1.0000021')
+    >>> ratio(Decimal("0.999668")), ratio(1 - Decimal("5.55e-17"))
+    ('0.99967', '1-5.6e-17')
     """
     if not value.is_finite():
         return ""
     if _NEARLY_ONE[0] < value < _NEARLY_ONE[1] and value != 1:
-        return f"1{value - 1:+.2g}"
+        beside = Decimal(f"{value - 1:+.2g}")
+        return f"{1 + beside:f}" if abs(beside) >= _HARDLY_BESIDE else f"1{beside:+.2g}"
     rounded = f"{value:.4g}"
     return f"{Decimal(rounded):.0f}" if 10000 <= value < _IN_FULL else rounded.replace("e+", "e")

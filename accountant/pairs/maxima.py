@@ -219,7 +219,8 @@ class MaximaPair(Pair):
     @lru_cache(maxsize=256)  # noqa: B019  # pairs are small
     def _near(self, epsilon: ExactReal) -> Fraction:
         """Return about the last a with f(a + t) ≥ e^ε f(a), for |ε| < t."""
-        with ctx.workprec(_ROUGH):
+        size = self.distance.ball().log() / arb(2).log()  # bits before the point of an exponent
+        with ctx.workprec(_ROUGH + max(0, math.ceil(float(size)))):
 
             def rises(a: Fraction) -> bool:
                 level = int(a) if self.shift is not None else arb(float(a))

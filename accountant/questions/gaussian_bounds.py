@@ -270,6 +270,7 @@ def _regret(value: Callable[[Fraction], arb], gaussian: Profile, stop: Fraction)
 
     On a piece δ_μ lies below its chord, δ above the chord right of it extended, both in z. Beyond
     `stop`, δ_μ/(1 + e^ε) falls, where δ is 0, or it is less than half of the least width there is.
+    The quotient tends to 0, so that the supremum is not below it.
     """
 
     @functools.cache
@@ -285,7 +286,8 @@ def _regret(value: Callable[[Fraction], arb], gaussian: Profile, stop: Fraction)
         slack = best / 10**4 + _LEAST_REGRET
         for _ in range(_MAX_PIECES):
             if not pieces:
-                return Interval.of_ball(best.union(best + slack), 15)
+                found = Interval.of_ball(best.union(best + slack), 15)
+                return Interval(max(found.lower, Decimal(0)), found.upper)
             left, right = pieces.pop()
             (g0, _, z0), (g1, d1, z1), (_, d2, z2) = gap(left), gap(right), gap(2 * right - left)
             support = d1 + (d1 - d2) * (z1 - z0) / (z2 - z1)

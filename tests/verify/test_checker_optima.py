@@ -349,7 +349,7 @@ def test_the_conditions_of_a_dual_are_required() -> None:
     checked = checker.check(data)
     assert not checked.problems
     assert not checked.taken_as_given
-    assert "no Gaussian noise that is (1)-GDP" in str(checked.theorem)
+    assert "no Gaussian noise that is 1-GDP" in str(checked.theorem)
     data["claim"]["among"]["space"]["sparsity"] = 1  # fewer than the ones of the law
     text = optimum.compared(data["claim"]).text
     data["facts"][1]["expression"] = text

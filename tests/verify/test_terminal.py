@@ -126,6 +126,7 @@ class TestRemedies:
                 "needs parameter ≥ 25.084; true at μ ≥ 0.20034",
             ),
             (["Laplace(1)", "--epsilon", "0.5"], "needs scale ≥ 2; true at ε ≥ 1"),
+            (["Gaussian(4.99999)", "--rho", "0.02"], "true at ρ ≥ 0.020000081"),
             (["BinaryTree(12, mu=1)", "--mu", "0.75"], "needs mu ≤ 0.75"),
             (["Composed(Laplace(1), 2)", "--mu", "0.5"], "add noise, or claim less"),
         ],
@@ -143,6 +144,24 @@ class TestRemedies:
         assert ask.verify("Gaussian(3.7306)", epsilon=1, delta="1e-5").verdict is Verdict.REFUTED
         assert ask.verify("Gaussian(3)", epsilon="1.2711", delta="1e-5").verdict is Verdict.HOLDS
         assert ask.verify("Gaussian(3)", epsilon=1, delta="0.00020752").verdict is Verdict.HOLDS
+
+    @pytest.mark.parametrize(
+        ("claim", "expected"),
+        [
+            ("Gaussian(5) is 0.02-zCDP", "0.0200000000000 (0.02 claimed): equal to 37 digits"),
+            ("Gaussian(4.99999) is 0.02-zCDP", "(0.02 claimed): 1.0000040 times"),
+            ("Gaussian(5.0001) is 0.02-zCDP", "(0.02 claimed): 0.999960 times"),
+            ("Gaussian(5.0001) is 0.02-zCDP", "The true rho is 0.999960 of the claimed one."),
+            ("Gaussian(3) is 1/3-GDP", "The true mu is the claimed one, to 18 digits."),
+        ],
+    )
+    def test_how_far_a_claim_is_from_tight(
+        self, claim: str, expected: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        main(["verify", claim])
+        said = capsys.readouterr().out
+        assert expected in said
+        assert "in words" not in said
 
     def test_every_refutation_ends_with_one(self) -> None:
         corrected = finding("a", Verdict.REFUTED, correction="Use 2Δ.")
@@ -192,6 +211,20 @@ def test_news_is_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\n" not in screen.getvalue()
     assert screen.getvalue().endswith("\r\x1b[2K")
     assert len(pipe.getvalue().splitlines()) <= 9
+
+
+def test_one_long_answer_says_on_a_terminal_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "_QUIET_SECONDS", 0)
+    monkeypatch.setattr(progress, "_TICK_SECONDS", 0.01)
+    screen, pipe = Terminal(), io.StringIO()
+    for stream in (screen, pipe):
+        with progress.working(stream):
+            time.sleep(0.3)
+    assert "dpassay: computing, 0 s" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[2K")
+    assert not pipe.getvalue()
 
 
 class TestTraining:

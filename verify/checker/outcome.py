@@ -133,9 +133,9 @@ _MOST_VALUES = 12
 _CLAIMED = {
     "approximate-dp": "({epsilon}, {delta})-DP",
     "pure-dp": "({epsilon}, 0)-DP",
-    "gaussian-dp": "({mu})-GDP",
+    "gaussian-dp": "{mu}-GDP",
     "renyi-dp": "of Renyi divergence at most {epsilon} at order {order}",
-    "zcdp": "({rho})-zCDP",
+    "zcdp": "{rho}-zCDP",
     "profile": "(epsilon, {bound})-DP for every epsilon in [{low}, {high}]",
     "tradeoff": "of trade-off function at least {bound} for every alpha in [{low}, {high}]",
     "relation": "{claim}",
@@ -185,10 +185,16 @@ def _claimed(claim: Mapping[str, Any]) -> str:
             return f"no rival is below {below}, not {formula(claim['competitor'])}"
         return f"{value} <= ({formula(claim['lower_bound'])})*(1 + {slack})"
     words = {name: formula(text) for name, text in claim.items() if isinstance(text, str)}
+    words |= {name: _bracketed(words[name]) for name in ("mu", "rho") if name in words}
     text = _CLAIMED[kind].format_map(words)
     if kind in ("monotone", "minimiser", "limit"):
         return text + _ranging(claim)
     return text
+
+
+def _bracketed(text: str) -> str:
+    """Return a number as it stands before a hyphen: in brackets if it is longer than a word."""
+    return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
 
 
 def _family(among: Mapping[str, Any]) -> str:
@@ -205,7 +211,7 @@ def _family(among: Mapping[str, Any]) -> str:
     inner = [f"{key}={formula(value)}" for key, value in entries.items()]
     inner += [] if bounds is None else [f"bounds=[{', '.join(map(formula, bounds))}]"]
     return (
-        f"no Gaussian noise that is ({formula(among['mu'])})-GDP over "
+        f"no Gaussian noise that is {_bracketed(formula(among['mu']))}-GDP over "
         f"{formula(space['type'])}({', '.join(inner)}) has a {among['objective']} variance"
     )
 

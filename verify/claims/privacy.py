@@ -46,7 +46,9 @@ _LAST_PRECISION = 512
 """Bits of the last comparison before a claim is left undecided."""
 EXCEEDS = {True: "does not exceed", False: "exceeds", None: "could not be told apart from"}
 """What a true number does to the claimed one, by whether the claim holds."""
-_WIDE = Context(prec=12, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_WIDE = Context(prec=28, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_SAME_DIGITS = 4
+"""Digits from which on a true number that cannot be told from the claimed one is said to be it."""
 
 
 class PrivacyClaim(Claim, frozen=True, kw_only=True):
@@ -307,6 +309,8 @@ def describe_factor(factor: Interval | None, what: str) -> str:
         return f" The true {what} is {_short(factor)} times the claimed one."
     if high <= 0:
         return f" The true {what} is 0."
+    if low <= 1 <= high and factor.digits >= _SAME_DIGITS:
+        return f" The true {what} is the claimed one, to {int(factor.digits)} digits."
     if high < Decimal("1e-3"):
         loose = Interval.of_ball(1 / factor.ball(), 12) if low > 0 else None
         least = _WIDE.divide(Decimal(1), high)

@@ -17,6 +17,7 @@ from verify.cli.shell import (
     ExitCode,
     add_adjacency,
     add_output_options,
+    decimal,
     note,
     say,
     say_json,
@@ -86,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="try the neighbours that break mechanisms: count, number, vector, table or rows",
     )
-    add("--samples", type=float, default=1e5, metavar="N", help="runs a side (default 100000)")
+    add("--samples", type=decimal, default=1e5, metavar="N", help="runs a side (default 100000)")
     add(
         "--until-refuted",
         "--until",
@@ -94,11 +95,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="stop as soon as the claim is refuted, at N runs a side at the latest",
     )
     add(
-        "--confidence", type=float, default=0.95, metavar="C", help="of a refutation (default 0.95)"
+        "--confidence",
+        type=decimal,
+        default=0.95,
+        metavar="C",
+        help="of a refutation (0.95)",
     )
     add("--seed", type=int, metavar="S", help="of everything that is drawn")
     add("--workers", type=int, metavar="W", help="processes (default: all cores)")
-    add("--timeout", type=float, metavar="SECONDS", help="for one block of runs")
+    add("--timeout", type=decimal, metavar="SECONDS", help="for one block of runs")
     add("--checkpoint", type=Path, metavar="FILE", help="continue after a kill")
     add("--certificate", type=Path, metavar="FILE", help="write the evidence")
     add(

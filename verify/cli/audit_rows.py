@@ -12,6 +12,7 @@ from verify.cli.shell import (
     ExitCode,
     add_output_options,
     checked_path,
+    decimal,
     note,
     say,
     say_json,
@@ -45,7 +46,11 @@ def _configure(parser: argparse.ArgumentParser, *files: str) -> None:
     for name in files:
         parser.add_argument(name.lower(), metavar=name, type=Path, help="a file of numbers")
     parser.add_argument(
-        "--confidence", type=float, default=0.95, metavar="C", help="of a refutation (default 0.95)"
+        "--confidence",
+        type=decimal,
+        default=0.95,
+        metavar="C",
+        help="of a refutation (0.95)",
     )
     parser.add_argument("--seed", type=int, metavar="S", help="of the lots that are drawn")
     add_output_options(parser, quiet="print nothing; the exit code says it")
@@ -55,7 +60,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
     """Add what an audit takes that bounds epsilon without a claim, too."""
     add = parser.add_argument
     add("--claim", metavar="CLAIM", help=_CLAIM)
-    add("--delta", type=float, default=1e-5, metavar="D", help="where epsilon is bounded")
+    add("--delta", type=decimal, default=1e-5, metavar="D", help="where epsilon is bounded")
     add("--certificate", type=Path, metavar="FILE", help="write the evidence")
 
 
@@ -89,7 +94,7 @@ def configure_one_run(parser: argparse.ArgumentParser) -> None:
     add(
         "--plan",
         nargs=2,
-        type=float,
+        type=decimal,
         metavar=("EPSILON", "TRUTH"),
         help="say how many canaries refute EPSILON where the truth is TRUTH",
     )

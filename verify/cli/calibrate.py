@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from typing import Any
 
 from verify.cli.allot import FOUND, allot
 from verify.cli.shell import Command, ExitCode, add_adjacency, add_output_options, say, say_json
+from verify.progress import working
 
 _DESCRIPTION = """\
 Find the least noise with which a mechanism has a guarantee, certified from above: the printed
@@ -88,17 +90,18 @@ def run(options: argparse.Namespace) -> int:
                 f"{key} is no argument of {options.name}. For the guarantee, write it as an "
                 f"option: --{key} {fixed[key]}."
             )
-    found = calibrate(
-        options.name,
-        asked,
-        adjacency=options.adjacency,
-        direction=options.direction,
-        digits=options.digits,
-        count=options.count,
-        sampling_prob=options.sampling_prob,
-        schedule=[entry for entry in options.schedule.split(",") if entry],
-        **fixed,
-    )
+    with working(sys.stderr, silent=options.quiet):
+        found = calibrate(
+            options.name,
+            asked,
+            adjacency=options.adjacency,
+            direction=options.direction,
+            digits=options.digits,
+            count=options.count,
+            sampling_prob=options.sampling_prob,
+            schedule=[entry for entry in options.schedule.split(",") if entry],
+            **fixed,
+        )
     if options.json:
         say_json({"schema_version": 1, "adjacency": options.adjacency, **found.to_json()})
     elif options.quiet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ from verify.cli.shell import (
     say,
     say_json,
 )
+from verify.progress import working
 from verify.tables import columns
 
 if TYPE_CHECKING:
@@ -196,9 +198,10 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     mechanism = notation.parse(options.mechanism)
     if options.estimate:
         return _run_estimates(mechanism, options, draw)
-    table = _table(mechanism, options)
-    tables = _baselines(mechanism, options)
-    answers, refused = _answers(mechanism, options)
+    with working(sys.stderr, silent=options.quiet):
+        table = _table(mechanism, options)
+        tables = _baselines(mechanism, options)
+        answers, refused = _answers(mechanism, options)
     if options.json:
         head = {"mechanism": repr(mechanism), "adjacency": options.adjacency}
         result = {"schema_version": 1, **head, **as_json(answers)}

@@ -208,6 +208,20 @@ OF_MECHANISMS = {
 """What to type for an option that is an argument of the mechanism."""
 
 
+def decimal(text: str) -> float:
+    """Read an option that is a float, where others are read exactly: 1/100 is a number too."""
+    from accountant.numbers.exact import exact
+
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return float(exact(text, "it"))
+    except InvalidInputError as error:
+        raise argparse.ArgumentTypeError(str(error).replace("it=", "", 1)) from None
+
+
 def say(text: str = "") -> None:
     """Print lines of the result, which fit the terminal where there is one."""
     sys.stdout.write(fitted(text, sys.stdout) + "\n")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from verify.progress import working
 
 _DESCRIPTION = """\
 Enclose the epsilon of a DP-SGD run from its settings, or find the noise for an epsilon. The
@@ -34,7 +36,8 @@ answer has a lower and an upper end
 
 with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
 optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
-shuffled data loader does not. Opacus makes ceil(size/batch) steps an epoch: give it as --steps
+shuffled data loader does not. Opacus makes ceil(size/batch) steps an epoch: give all of them as
+--steps. With gradient accumulation a batch is all records that share one noise
 
 several trainings: dpassay profile "Composed([FIRST, SECOND])" --adjacency add-remove --delta D,
 of the mechanisms that the answers name
@@ -126,7 +129,8 @@ def _run(options: argparse.Namespace) -> int:
                 "samplings, each with its own."
             )
         noise, epsilon = options.noise_multiplier, options.epsilon
-        table = training_schemes(noise_multiplier=noise, epsilon=epsilon, **shared)
+        with working(sys.stderr, silent=options.quiet):
+            table = training_schemes(noise_multiplier=noise, epsilon=epsilon, **shared)
         if options.plot is not None:
             table.plot(options.plot)
         if options.json:
@@ -138,7 +142,8 @@ def _run(options: argparse.Namespace) -> int:
     ask, given = (
         (dpsgd_noise, options.epsilon) if wants_noise else (dpsgd, options.noise_multiplier)
     )
-    found = ask(given, sampling=options.sampling, neighbours=options.neighbours, **shared)
+    with working(sys.stderr, silent=options.quiet):
+        found = ask(given, sampling=options.sampling, neighbours=options.neighbours, **shared)
     if options.json:
         say_json({"schema_version": 1, **found.to_dict()})
     else:

@@ -292,21 +292,22 @@ def _decide(
 ) -> tuple[dict[int, Outcome], bool]:
     """Return the outcomes in the order of the claims, and whether the run was interrupted."""
     from verify.batch import concluded, decide_all
-    from verify.progress import Progress
+    from verify.progress import Progress, working
 
     found: dict[int, Outcome] = {}
     interrupted = False
     progress = Progress(len(claims), sys.stderr, silent=options.quiet)
     try:
-        for index, outcome in decide_all(
-            claims,
-            lemmas=everything,
-            jobs=options.jobs,
-            keep=options.resume,
-            certified=options.certificate is not None or options.html is not None,
-        ):
-            found[index] = outcome
-            progress.advance(claims[index].id)
+        with working(sys.stderr, silent=options.quiet or len(claims) > 1):
+            for index, outcome in decide_all(
+                claims,
+                lemmas=everything,
+                jobs=options.jobs,
+                keep=options.resume,
+                certified=options.certificate is not None or options.html is not None,
+            ):
+                found[index] = outcome
+                progress.advance(claims[index].id)
     except KeyboardInterrupt:
         interrupted = True
     finally:

@@ -219,9 +219,15 @@ def simulated(row: Row) -> str:
 def best_lines(found: Comparison) -> list[str]:
     """Say in a line for each metric asked for which candidate is best, and what the next one costs.
 
-    Then which rows are alike, and what no noise of a kind can go below.
+    Then which rows are alike, and what no noise of a kind can go below. First, why the advice is
+    not the first row, where it is not.
     """
-    lines = []
+    lines, use = [], advised(found)
+    if use is not None and use is not found.rows[0]:
+        lines.append(
+            f"{use.candidate.name}: advised, as it is within {100 * _ALIKE:g} % of the best "
+            f"({found.rows[0].candidate.name}) and short enough to be written in one line"
+        )
     for entry in found.shown:
         best = found.best(entry.name)
         if not best:
@@ -259,7 +265,7 @@ def best_lines(found: Comparison) -> list[str]:
 def _few(names: list[str]) -> str:
     """Return the first three of some names, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    return "; ".join(names[:3]) + more
 
 
 def at_least(bound: Interval) -> str:

@@ -3,8 +3,10 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 from flint import ctx
 from hypothesis import given
@@ -134,3 +136,13 @@ def test_products_and_quotients_are_enclosed(a: ExactReal, b: ExactReal) -> None
 def test_an_exponent_that_is_too_long_is_named() -> None:
     with pytest.raises(InvalidInputError, match="exponents of at most five digits"):
         exact("1e999999", "scale")
+
+
+def test_numbers_of_numpy_are_the_binary_numbers_that_they_are() -> None:
+    values: list[Any] = [np.float32(1.1), np.float16(1.1), np.float64(1.1), np.int32(3)]
+    for value in values:
+        assert exact(value) == exact(value.item()) == exact(Fraction(float(value)))
+    others: list[Any] = [np.float32("nan"), np.array([1.1])]
+    for other in others:
+        with pytest.raises(InvalidInputError):
+            exact(other)

@@ -203,3 +203,9 @@ def test_half_lines_of_one_normal_law_have_its_mu_on_both_sides() -> None:
 
 def test_laws_that_are_one_have_a_mu_of_0() -> None:
     assert dpassay.mu("Channel([['1/2', '1/2'], ['1/2', '1/2']])") == 0
+
+
+def test_no_regret_is_below_0() -> None:
+    # G_μ + δ₀ touches the profile at 0, and is below it elsewhere: the regret is 0 but for rounding
+    bounds = gaussian_bounds(Laplace(scale=2), down_to="0.2")
+    assert 0 <= bounds.regret_at_delta0.lower <= bounds.regret_at_delta0.upper < 1e-11

@@ -252,6 +252,10 @@ def test_the_first_line_says_what_to_use(one_count: Comparison) -> None:
         f"Use `{discrete!r}`: typical error ±1.4; proved (1, 1e-6)-DP; "
         "next best (staircase) 2.1 % worse"
     )
+    assert best_lines(one_count)[0] == (
+        "discrete Laplace: advised, as it is within 0.1 % of the best (optimal integer noise) and "
+        "short enough to be written in one line"
+    )
     assert noise(row(one_count, "Gaussian").found) == "σ = 4.2247"
 
 

@@ -268,7 +268,10 @@ class AuditResult(Drawable):
             f"≥ {self.epsilon:.6g}, delta({few(self.point.epsilon)}) ≥ {few(self.delta, 4)}"
             + ("" if self.mu is None else f", mu ≥ {self.mu:.6g}"),
             f"  {self.advice}",
-            *(f"  note: {note}" for note in self.notes),
+            *(
+                f"  note: {note}" + f"; seed {self.seed} splits them so again" * (note == GIVEN)
+                for note in self.notes
+            ),
         ]
         return "\n".join(lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -159,3 +160,10 @@ def test_what_is_no_integer_is_named() -> None:
         ReportNoisyMax("DiscreteLaplace", 1, 2, sensitivity="1/2")
     with pytest.raises(NotApplicableError):
         ReportNoisyMax("DiscreteLaplace", 1, 2, returns="gap").release([1, 2])
+
+
+@pytest.mark.parametrize("scale", ["1e-3", "1e-60", "1e-400"])
+def test_hardly_any_noise_gives_the_answer_away(scale: str) -> None:
+    # two scores that differ by 1 either way: the wrong one wins with chance below e^{-2/scale}
+    found = profile.delta(ReportNoisyMax("DiscreteLaplace", scale, 2), 1)
+    assert Decimal("0.999999") < found.lower <= found.upper <= 1

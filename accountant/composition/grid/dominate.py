@@ -51,10 +51,9 @@ _SLIVER = 1e-6
 """Share of a cell: an atom so near to the right of a grid point counts as being on it."""
 _MOST_MENDED = 0.5
 """A profile that misses its values by more than this share is given up: nothing is known."""
-_POOLED = 1 << 23
-"""Values in all rounds of pooling: they take as long as loading SciPy, which pools one by one.
-
-Most profiles take fewer than ten rounds; an atom between points takes as many as it joins."""
+_ROUNDS, _FEW = 16, 64
+"""Rounds of pooling all values, at most, and values in the wrong order that are pooled one by one:
+an atom between points joins a neighbour a round, some thousand in all."""
 
 
 @final
@@ -216,13 +215,13 @@ def _increasing(values: Array, weights: Array) -> Array:
 
     Two neighbours in the wrong order, or equal ones, have one value in the regression, so all runs
     are pooled at once: of many equal ones each would take a round to join a lower one behind them.
-    Where so many rounds do not do, SciPy pools what is left.
+    What is left after some rounds is pooled one by one.
     """
-    sizes = np.ones(len(values), dtype=int)
-    for _ in range(_POOLED // len(values)):
+    values, sizes = values.copy(), np.ones(len(values), dtype=int)
+    for _ in range(_ROUNDS):
         rises = np.append(True, np.diff(values) > 0)
-        if rises.all():
-            return np.repeat(values, sizes)
+        if np.count_nonzero(~rises) < _FEW:
+            break
         starts, inside = np.flatnonzero(rises), ~rises
         inside[:-1] |= ~rises[1:]
         members = np.flatnonzero(inside)  # of runs of several: most have one
@@ -232,6 +231,16 @@ def _increasing(values: Array, weights: Array) -> Array:
         counts = np.add.reduceat(sizes[members], firsts)
         values, weights, sizes = values[starts], weights[starts], sizes[starts]
         values[pooled], weights[pooled], sizes[pooled] = means, sums, counts
-    from scipy.optimize import isotonic_regression
-
-    return np.repeat(isotonic_regression(values, weights=weights).x, sizes)
+    for at in np.flatnonzero(np.diff(values) <= 0):
+        first, last, mean, mass = at, at, values[at], weights[at]
+        while True:
+            if last + 1 < len(values) and values[last + 1] <= mean:
+                last = joined = last + 1
+            elif first > 0 and values[first - 1] >= mean:
+                first = joined = first - 1
+            else:
+                break
+            mass += weights[joined]
+            mean += (values[joined] - mean) * (weights[joined] / mass)
+        values[first : last + 1] = mean
+    return np.repeat(values, sizes)

@@ -18,8 +18,9 @@ last value becomes m_∞.
 *Below.* P(A) − zQ(A) ≤ H(z) for every event A. Each cell (z_n, z_{n+1}) has such a line, of the
 event A_n = {L > l_n + step/2}; at a grid point take the lower one of the lines on both sides. The
 chords lie below the lines, so does the greatest convex function below these values. Up to the
-lowest loss on the grid, and in cells before any mass, the line is that of all losses on the grid;
-cells beyond all of them have the level P(L = ∞).
+lowest loss on the grid, in cells before any mass, and in the next one unless an atom is on its
+left, the line is that of all losses on the grid: what H lacks there, it lacks at all smaller
+losses. Cells beyond all of them have the level P(L = ∞).
 
 Where the loss has a density both err by O(step²) per release; an atom between grid points is
 merged with what surrounds it, by the convex function below the values.
@@ -43,8 +44,8 @@ import numpy as np
 from accountant.composition.grid.survival import UNIT, Array, Survival
 
 _LONG = float(np.finfo(np.longdouble).eps)
-_NEARLY_ALL = 1 - 4e-15
-"""A share that floats hardly tell from 1: no mass is between the grid's start and there."""
+_HARDLY_ANY = 4e-15
+"""A mass that floats hardly tell from 0: no more is between the grid's start and there."""
 _MARGIN = 32 * UNIT
 """Relative rounding errors of z_n, of its differences and of a mass, together."""
 _SLIVER = 1e-6
@@ -155,10 +156,11 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     right = event_p - event_q * np.exp(l[1:] - middle) - error
     flat = right < infinity
     left, right = np.where(flat, infinity, left), np.where(flat, infinity, right)
-    share = _NEARLY_ALL * float(first.above_p[0])
-    before = int(np.count_nonzero(tail.above_p >= share))  # cells, nearly: it only chooses
+    lost = float(first.above_p[0]) - tail.above_p  # by the events: they only choose
+    before = int(np.count_nonzero(lost <= _HARDLY_ANY))
     if before < len(gaps):
-        before += int(survival((l[:-1] + _SLIVER * gaps)[before : before + 1]).above_p[0] >= share)
+        sliver = survival((l[:-1] + _SLIVER * gaps)[before : before + 1]).above_p[0]
+        before += float(first.above_p[0] - sliver) < lost[before] / 2
     start = np.arange(len(gaps)) < before
     lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
     start &= lines[1:] >= infinity

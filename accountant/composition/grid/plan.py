@@ -306,26 +306,28 @@ class Plan:
     def frame(self, points: int) -> Frame:
         """Return the window with so many points.
 
-        The step divides the range of the most frequent release that is bounded on both sides, and
-        nearly those of others: their least losses, atoms often, are hardly below a grid point.
+        The step divides the range of the releases that are bounded on both sides and have the most
+        mass at their least losses in all, and nearly those of others: an atom there is hardly below
+        a grid point.
         """
         step = (self.high - self.low) / (points - 8)
         known = (ends(release, self.log_mass) for release, _ in self.releases)
         farthest = max(map(abs, itertools.chain((self.low, self.high), *known)))
         step = max(step, _FINEST * farthest, _LEAST_STEP)
-        spans = [
-            (count, release.top - release.bottom)
+        atoms = [
+            (count * (1 - float(release.survival(near).above_p[0])), count, release.top - low)
             for release, count in self.releases
-            if release.top is not None
-            and release.bottom is not None
-            and ends(release, self.log_mass) == (release.bottom, release.top)
+            if (low := release.bottom) is not None
+            and release.top is not None
+            and ends(release, self.log_mass) == (low, release.top)
+            for near in [np.array([low + step / 64])]
         ]
-        divided = max((each for each in spans if each[1] >= _FEWEST * step), default=None)
-        if divided is not None:
-            most = math.floor(divided[1] / step)
-            steps = divided[1] / np.arange(most, max(int(most * _LEAST_CELLS), most - _TRIED), -1)
-            over = sum(count * ((span / steps + _ON_POINT) % 1) for count, span in spans)
-            step = float(steps[np.argmin(np.round(over, 3))])
+        *_, span = max((each for each in atoms if each[2] >= _FEWEST * step), default=(0.0,))
+        if span:
+            most = math.floor(span / step)
+            steps = span / np.arange(most, max(int(most * _LEAST_CELLS), most - _TRIED), -1)
+            over = sum(mass * ((each / steps + _ON_POINT) % 1) for mass, _, each in atoms)
+            step = float(steps[np.argmin(np.round(over / sum(atom[0] for atom in atoms), 8))])
         return Frame(self.tilt, step, self.low, points, self.outward)
 
     def places(self, number: int, step: float) -> tuple[Place, Place]:

@@ -19,10 +19,10 @@ So a guarantee that holds for the product of envelopes holds, and one that fails
 fails; between the two nothing is said. The two ends meet where one pair is the worst at all ε that
 matter, which many releases bring about: they do not close at any precision in general.
 
-*Moments of tables.* Whatever was chosen before, E[e^{(a−1)L}] of the next release is at most the
-largest of the tables'. So D_a of all releases is at most the sum of the largest, which one choice
-throughout attains; and δ ≤ e^{(a−1)(D_a − ε)} (1 − 1/a)^{a−1}/a (Canonne, Kamath and Steinke 2020,
-Proposition 12).
+*Moments.* Whatever was chosen before, E[e^{(a−1)L}] of the next release is at most the largest of
+its pairs', where neighbours have no others. So the largest D_a of all releases is the sum of the
+largest of each, which one choice throughout attains; of tables it bounds
+δ ≤ e^{(a−1)(D_a − ε)} (1 − 1/a)^{a−1}/a (Canonne, Kamath and Steinke 2020, Proposition 12).
 
 *Releases whose worst neighbours depend on the question* (`enclosed`). Below: independent releases,
 each with one pair of neighbours, are attained, and each of them alone, where its losses have no
@@ -168,11 +168,14 @@ class Adaptive(Engine):
         return choose.product(best.factors)
 
 
-def adaptive(families: Sequence[tuple[Family, int]]) -> Product:
-    """Return the product of which every release may be any pair of its family."""
+def adaptive(families: Sequence[tuple[Family, int, bool]]) -> Product:
+    """Return the product of which every release may be any pair of its family.
+
+    The last entries say whether all neighbours are `EnvelopePair.listed`.
+    """
     found: dict[Pair, int] = {}
-    for family, count in families:
-        pair = envelope(family)
+    for family, count, listed in families:
+        pair = envelope(family, listed=listed)
         found[pair] = found.get(pair, 0) + count
     return Product(tuple(found.items()), Adaptive())
 

@@ -288,10 +288,11 @@ class Product(Pair):
         return _weighted([(pair.kullback_leibler(), count) for pair, count in self.factors])
 
     def closed_rho(self) -> arb | None:
-        """Return Σ k_i ρ_i where every D_a/a tends to its supremum ρ_i at large orders."""
+        """Return Σ k_i ρ_i where every D_a/a tends to its supremum ρ_i at large orders, or is ∞."""
         known = [(pair.closed_rho(), count) for pair, count in self.factors]
         found = [(rho, count) for rho, count in known if rho is not None]
-        return _weighted(found) if len(found) == len(known) else None
+        total = _weighted(found)
+        return total if len(found) == len(known) or total == arb.pos_inf() else None
 
     def rho_bound(self) -> arb:
         """Return Σ k_i times the bound of factor i."""

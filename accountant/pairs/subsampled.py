@@ -323,12 +323,15 @@ class EnvelopePair(ProfileOnly):
     """The pair whose profile is the largest of those of the pairs of a family."""
 
     family: Family
+    listed: bool = False
+    """Whether every neighbour is dominated by one of these pairs at all ε, not by their maximum."""
 
     usual_width: ClassVar = COMPOSED_WIDTH
     """That of compositions."""
     refusal = (
-        "Releases that choose among several worst pairs have no known Rényi or Kullback–Leibler "
-        "divergence. Ask for delta, epsilon or the trade-off function, which are enclosed."
+        "Releases whose neighbours are dominated only by the largest of several profiles have no "
+        "known Rényi or Kullback–Leibler divergence. Ask for delta, epsilon or the trade-off "
+        "function, which are enclosed."
     )
 
     @property
@@ -339,7 +342,8 @@ class EnvelopePair(ProfileOnly):
 
     def to_width(self, relative_width: Fraction | None) -> EnvelopePair:
         """Return the same of the pairs of the family to that width."""
-        return EnvelopePair(tuple(pair.to_width(relative_width) for pair in self.family))
+        asked = tuple(pair.to_width(relative_width) for pair in self.family)
+        return EnvelopePair(asked, self.listed)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return max H_i(ε)."""
@@ -365,6 +369,19 @@ class EnvelopePair(ProfileOnly):
         for other in tails[1:]:
             result = hull(result, other)
         return result
+
+    def renyi(self, order: arb) -> arb:
+        """Return the largest divergence of the neighbours; NotApplicableError if not listed."""
+        return most([pair.renyi(order) for pair in self._neighbours()])
+
+    def kullback_leibler(self) -> arb:
+        """Return the same of order 1."""
+        return most([pair.kullback_leibler() for pair in self._neighbours()])
+
+    def _neighbours(self) -> Family:
+        if not self.listed:
+            raise NotApplicableError(self.refusal)
+        return self.family
 
     def max_loss(self) -> arb:
         """Return the largest of all losses."""
@@ -398,16 +415,16 @@ class EnvelopePair(ProfileOnly):
 
     def reverse(self) -> EnvelopePair:
         """Return the envelope of the reversed pairs: H of (Q, P) is 1 − e^ε + e^ε H(−ε)."""
-        return EnvelopePair(tuple(pair.reverse() for pair in self.family))
+        return EnvelopePair(tuple(pair.reverse() for pair in self.family), self.listed)
 
     def law(self) -> dict[str, object]:
         """Return {"law": "envelope", "pairs"}, each pair's law as a JSON text."""
         return {"law": "envelope", "pairs": [json.dumps(pair.law()) for pair in self.family]}
 
 
-def envelope(family: Family) -> Pair:
+def envelope(family: Family, *, listed: bool = False) -> Pair:
     """Return the pair with the largest profile of a family, itself where there is one only."""
-    return family[0] if len(family) == 1 else EnvelopePair(family)
+    return family[0] if len(family) == 1 else EnvelopePair(family, listed)
 
 
 def two_directions(family: Family) -> tuple[SubsampledPair, SubsampledPair] | None:

@@ -18,8 +18,9 @@ last value becomes m_∞.
 *Below.* P(A) − zQ(A) ≤ H(z) for every event A. Each cell (z_n, z_{n+1}) has such a line, of the
 event A_n = {L > l_n + step/2}; at a grid point take the lower one of the lines on both sides. The
 chords lie below the lines, so does the greatest convex function below these values. Up to the
-lowest loss on the grid, and in cells before any mass, the line is that of all losses on the grid;
-cells beyond all of them have the level P(L = ∞).
+lowest loss on the grid, in cells before any mass, and in the next one unless an atom is on its
+left, the line is that of all losses on the grid: what H lacks there, it lacks at all smaller
+losses. Cells beyond all of them have the level P(L = ∞).
 
 Where the loss has a density both err by O(step²) per release; an atom between grid points is
 merged with what surrounds it, by the convex function below the values.
@@ -43,16 +44,17 @@ import numpy as np
 from accountant.composition.grid.survival import UNIT, Array, Survival
 
 _LONG = float(np.finfo(np.longdouble).eps)
-_NEARLY_ALL = 1 - 4e-15
-"""A share that floats hardly tell from 1: no mass is between the grid's start and there."""
+_HARDLY_ANY = 4e-15
+"""A mass that floats hardly tell from 0: no more is between the grid's start and there."""
 _MARGIN = 32 * UNIT
 """Relative rounding errors of z_n, of its differences and of a mass, together."""
 _SLIVER = 1e-6
 """Share of a cell: an atom so near to the right of a grid point counts as being on it."""
 _MOST_MENDED = 0.5
 """A profile that misses its values by more than this share is given up: nothing is known."""
-_ROUNDS = 100
-"""Rounds of pooling: each pools all runs at once, and most profiles take fewer than ten."""
+_ROUNDS, _FEW = 16, 64
+"""Rounds of pooling all values, at most, and values in the wrong order that are pooled one by one:
+an atom between points joins a neighbour a round, some thousand in all."""
 
 
 @final
@@ -154,10 +156,11 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     right = event_p - event_q * np.exp(l[1:] - middle) - error
     flat = right < infinity
     left, right = np.where(flat, infinity, left), np.where(flat, infinity, right)
-    share = _NEARLY_ALL * float(first.above_p[0])
-    before = int(np.count_nonzero(tail.above_p >= share))  # cells, nearly: it only chooses
+    lost = float(first.above_p[0]) - tail.above_p  # by the events: they only choose
+    before = int(np.count_nonzero(lost <= _HARDLY_ANY))
     if before < len(gaps):
-        before += int(survival((l[:-1] + _SLIVER * gaps)[before : before + 1]).above_p[0] >= share)
+        sliver = survival((l[:-1] + _SLIVER * gaps)[before : before + 1]).above_p[0]
+        before += float(first.above_p[0] - sliver) < lost[before] / 2
     start = np.arange(len(gaps)) < before
     lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
     start &= lines[1:] >= infinity
@@ -214,12 +217,12 @@ def _increasing(values: Array, weights: Array) -> Array:
 
     Two neighbours in the wrong order, or equal ones, have one value in the regression, so all runs
     are pooled at once: of many equal ones each would take a round to join a lower one behind them.
-    Where many rounds do not do, what is left is raised to the largest value before it.
+    What is left after some rounds is pooled one by one.
     """
-    sizes = np.ones(len(values), dtype=int)
+    values, sizes = values.copy(), np.ones(len(values), dtype=int)
     for _ in range(_ROUNDS):
         rises = np.append(True, np.diff(values) > 0)
-        if rises.all():
+        if np.count_nonzero(~rises) < _FEW:
             break
         starts, inside = np.flatnonzero(rises), ~rises
         inside[:-1] |= ~rises[1:]
@@ -230,4 +233,16 @@ def _increasing(values: Array, weights: Array) -> Array:
         counts = np.add.reduceat(sizes[members], firsts)
         values, weights, sizes = values[starts], weights[starts], sizes[starts]
         values[pooled], weights[pooled], sizes[pooled] = means, sums, counts
-    return np.repeat(np.maximum.accumulate(values), sizes)
+    for at in np.flatnonzero(np.diff(values) <= 0):
+        first, last, mean, mass = at, at, values[at], weights[at]
+        while True:
+            if last + 1 < len(values) and values[last + 1] <= mean:
+                last = joined = last + 1
+            elif first > 0 and values[first - 1] >= mean:
+                first = joined = first - 1
+            else:
+                break
+            mass += weights[joined]
+            mean += (values[joined] - mean) * (weights[joined] / mass)
+        values[first : last + 1] = mean
+    return np.repeat(values, sizes)

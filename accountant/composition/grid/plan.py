@@ -75,6 +75,11 @@ _NEARBY = 0.03
 """Share of ε by which other questions of one plan may lie above it."""
 _FINEST, _LEAST_STEP = 2.0**-44, 1e-200
 """Steps, relative to losses and absolute, that floats tell apart."""
+_ON_POINT = 1e-6
+"""Share of a step by which a loss that counts as a grid point may be below it."""
+_LEAST_CELLS, _TRIED = 0.95, 1024
+"""Share of the cells that may be given up for ranges that others divide, and numbers of cells that
+are tried for it: fewer leave more below a point."""
 _NUDGE = 512 * 2.0**-53
 """Relative shift of a grid's end from the largest loss: a rounding, or the atom there is missed."""
 _TILTS = 1.25
@@ -301,22 +306,28 @@ class Plan:
     def frame(self, points: int) -> Frame:
         """Return the window with so many points.
 
-        The step divides the range of the most frequent release that is bounded on both sides.
+        The step divides the range of the releases that are bounded on both sides and have the most
+        mass at their least losses in all, and nearly those of others: an atom there is hardly below
+        a grid point.
         """
         step = (self.high - self.low) / (points - 8)
         known = (ends(release, self.log_mass) for release, _ in self.releases)
         farthest = max(map(abs, itertools.chain((self.low, self.high), *known)))
         step = max(step, _FINEST * farthest, _LEAST_STEP)
-        best = 0
-        for release, count in self.releases:
-            if count > best and release.top is not None and release.bottom is not None:
-                span = release.top - release.bottom
-                if span > 0 and ends(release, self.log_mass) == (release.bottom, release.top):
-                    fitted = span / max(1, math.floor(span / step))
-                    if fitted < step * 1.25:
-                        best, chosen = count, fitted
-        if best:
-            step = chosen
+        atoms = [
+            (count * (1 - float(release.survival(near).above_p[0])), count, release.top - low)
+            for release, count in self.releases
+            if (low := release.bottom) is not None
+            and release.top is not None
+            and ends(release, self.log_mass) == (low, release.top)
+            for near in [np.array([low + step / 64])]
+        ]
+        *_, span = max((each for each in atoms if each[2] >= _FEWEST * step), default=(0.0,))
+        if span:
+            most = math.floor(span / step)
+            steps = span / np.arange(most, max(int(most * _LEAST_CELLS), most - _TRIED), -1)
+            over = sum(mass * ((each / steps + _ON_POINT) % 1) for mass, _, each in atoms)
+            step = float(steps[np.argmin(np.round(over / sum(atom[0] for atom in atoms), 8))])
         return Frame(self.tilt, step, self.low, points, self.outward)
 
     def places(self, number: int, step: float) -> tuple[Place, Place]:
@@ -332,7 +343,7 @@ class Plan:
         else:
             upper = lower = 0.0
             last = math.ceil(top / step)
-        cells = max(_FEWEST, last + math.ceil((upper - bottom) / step - 1e-6))
+        cells = max(_FEWEST, last + math.ceil((upper - bottom) / step - _ON_POINT))
         most = _MOST_SLOW_CELLS if release.slow else _MOST_CELLS
         stride = 1
         while cells > most * stride:

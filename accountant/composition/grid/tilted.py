@@ -13,13 +13,15 @@ Of other sums than those of losses Σ m(x)(x − ε)⁺ is asked: with w(y) = e^
 
 - The a_i differ from what they stand for by a relative error η_i(n). With τ_i = Σ a_i η_i the sum
   changes by at most W (Π (1 + τ_i)^{k_i} − 1) Π ‖a_i‖₁^{k_i}.
-- The transforms F_i are off by E_i with ‖E_i‖₂ ≤ φ ‖F_i‖₂, φ = FFT_ERROR · UNIT · log₂N (Higham,
-  Accuracy and Stability, Theorem 24.2: 4√2 + 1 units for a step of radix 2, to first order).
-  |F_i| and the computed |F_i + E_i| are at most b_i, so that by telescoping the product is off by
-  at most Σ k_i ‖E_i‖₂ Π b_j^{k_j} in the norm. By Parseval, ‖F_i‖₂ = √N ‖a_i‖₂.
+- Every component of a transform is a sum of the a_i(n), each times log₂N roots of unity: a step of
+  radix 2 is a product, wrong by √5 units and by one of the root, and a sum. So the transforms F_i
+  are off by at most e_i = φ ‖a_i‖₁ in every component, φ = FFT_ERROR · UNIT · log₂N, and with
+  c_i = e_i + the computed |F_i| by telescoping the product by Σ k_i e_i/c_i Π c_j^{k_j}. By
+  Parseval, ‖F‖₂ = √N ‖a‖₂.
 - K factors are multiplied, in any order, with a relative error of at most (1 + √5 u)^{K−1} − 1 in
   every component (Brent, Percival and Zimmermann 2007), or by underflow.
-- The inverse transform adds φ times the norm. If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D ‖w‖₂.
+- The inverse transform adds φ times the norm (Higham, Accuracy and Stability, Theorem 24.2: 4√2 + 1
+  units for a step of radix 2, to first order). If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D ‖w‖₂.
 - The transform is circular: masses outside the window of N points come back inside. They are
   at most T = Π ‖a_i‖^{k_i} P(outside), by Chernoff's inequality for the a_i themselves, and W T is
   what they add or what is missing of them.
@@ -164,16 +166,18 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     points, half = frame.points, frame.points // 2 + 1
     phi = FFT_ERROR * UNIT * math.log2(points)
     total = np.ones(half, dtype=complex)
-    spread, grown, powers = 0.0, 0.0, 0
+    wrong, grown, powers = np.zeros(half), np.zeros(half), 0
     with np.errstate(all="ignore"):
         for part in parts:
             transform = np.fft.rfft(part.folded(points))
-            spread += part.count * phi * part.norm
-            most = max(part.mass, float(np.max(np.abs(transform))))
-            grown += part.count * math.log(max(most * (1 + 8 * UNIT), 1.0))
+            error = phi * part.mass
+            most = error + np.abs(transform) * (1 + 8 * UNIT)
+            wrong += part.count * error / most
+            grown += part.count * np.log(most)
             total *= _power(transform, part.count)
             powers += part.count
-        spread *= math.exp(min(grown, _LARGEST))
+        wrong *= np.exp(grown)
+        spread = math.sqrt(2 * float((wrong**2).sum()) / points) * _ROOM
         norm = math.sqrt(2 * float((np.abs(total) ** 2).sum()) / points) * _ROOM
         rounded = math.expm1(min(_TIMES_ERROR * UNIT * 1.01 * powers, _LARGEST))
         spread += norm * (rounded + phi * (1 + rounded)) * _ROOM + _LOWEST * points

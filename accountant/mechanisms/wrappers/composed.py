@@ -93,11 +93,12 @@ class Composed(Mechanism):
             return enclosed(cases, dominating, adaptive=_kinds(self))
         families = {
             direction: [
-                (self._family(part, case, direction, adjacency), n) for part, n, case in cases
+                (self._family(part, case, direction, adjacency), n, not case.enveloped)
+                for part, n, case in cases
             ]
             for direction in Direction
         }
-        if any(len(family) > 1 for found in families.values() for family, _ in found):
+        if any(len(family) > 1 for found in families.values() for family, *_ in found):
             return self._adaptive(families)
         remove = self._product([(part, n, case.remove[0]) for part, n, case in cases], adjacency)
         if all(case.remove == case.add for _, _, case in cases):
@@ -129,7 +130,7 @@ class Composed(Mechanism):
 
     @staticmethod
     def _adaptive(
-        families: dict[Direction, list[tuple[tuple[Pair, ...], int]]],
+        families: dict[Direction, list[tuple[tuple[Pair, ...], int, bool]]],
     ) -> WorstCase:
         from accountant.composition.adaptive import adaptive
 

@@ -20,6 +20,7 @@ from accountant.core.pair import Pair
 from accountant.errors import AdjacencyError, NotApplicableError
 from accountant.mechanisms import (
     AdditiveNoise,
+    Channel,
     Composed,
     Gaussian,
     IntegerNoise,
@@ -28,7 +29,7 @@ from accountant.mechanisms import (
 from accountant.numbers.exact import exact
 from accountant.pairs.finite import FinitePair
 from accountant.pairs.subsampled import EnvelopePair, envelope
-from accountant.questions import profile, tradeoff
+from accountant.questions import guarantees, profile, tradeoff
 from tests.quick import quick
 
 SKEW = IntegerNoise(["1/16", "1/8", "5/16", "1/4", "3/16", "1/16"], lowest=-2)
@@ -110,6 +111,18 @@ def test_the_envelope_has_the_largest_profile_and_its_slope() -> None:
     assert (1 - factor + factor * back).overlaps(ahead)
     with pytest.raises(NotApplicableError, match="Ask for delta"):
         both.renyi(arb(2))
+
+
+@pytest.mark.parametrize("order", ["1", "3/2", "7"])
+def test_divergences_add_up_the_largest_of_every_release(order: str) -> None:
+    """Below: each release with its own worst pair. Above: E[e^{(a−1)L}] whatever came before."""
+    one = Channel([["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"], ["1/3", "1/3", "1/3"]])
+    other = Channel([["2/3", "1/3"], ["1/2", "1/2"], ["3/4", "1/4"]])
+    whole = guarantees.renyi(Composed([Composed(one, 3), other]), order, adjacency="replace-one")
+    apart = [guarantees.renyi(part, order, adjacency="replace-one") for part in (one, other)]
+    assert abs(whole.upper / (3 * apart[0].upper + apart[1].upper) - 1) < Decimal("1e-10")
+    three, two = (guarantees.rho(Composed(one, n), adjacency="replace-one") for n in (3, 2))
+    assert three.overlaps(two * 3 / 2)
 
 
 def test_the_relation_must_still_be_named() -> None:

@@ -124,6 +124,8 @@ def test_rho_of_tiny_losses_is_half_the_sum_of_their_squares(
 def test_rho_is_infinite_with_an_infinite_loss() -> None:
     rho = guarantees.rho(Tabulated(["1/2", "1/2"], [0, 1]))
     assert rho.lower == Decimal("Infinity")
+    noise = AdditiveNoise("exp(-abs(x)**3)", scale="0.8651")
+    assert guarantees.rho(Composed([noise, DiscreteLaplace(2)])).lower == Decimal("Infinity")
 
 
 def test_order_below_one_is_refused() -> None:

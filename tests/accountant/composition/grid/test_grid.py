@@ -24,10 +24,13 @@ from accountant.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    Logistic,
+    NormalizedSquareRoot,
     PoissonSubsampled,
     RandomizedResponse,
     Staircase,
     Tabulated,
+    TruncatedLaplace,
 )
 from accountant.numbers.exact import exact
 from accountant.numbers.precision import ctx
@@ -72,6 +75,22 @@ def test_both_engines_find_the_same_epsilon(mechanism: Mechanism) -> None:
         by_sum = profile.epsilon(mechanism, delta, method="exact")
         assert by_grid.lower <= by_sum.upper
         assert by_sum.lower <= by_grid.upper
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [
+        (Composed([Composed(Laplace(scale=11), 2), Composed(Logistic(scale=26), 20)]), "0.12"),
+        (NormalizedSquareRoot(steps=6, epsilon="0.6"), "0.2"),
+        (Composed(TruncatedLaplace(scale=291, bound=9400), 100_000), "0"),
+    ],
+)
+def test_widths_where_atoms_lie_between_points_or_releases_are_many(
+    mechanism: Mechanism, epsilon: str
+) -> None:
+    width = Fraction(1, 10**6)
+    found = profile.delta(mechanism, epsilon, method="grid", relative_width=width)
+    assert (found.relative_width or 1) <= width
 
 
 def test_composed_asks_the_grid_where_no_formula_is_known() -> None:

@@ -284,6 +284,7 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
     return Plan(Line(c, step, _rounded_up(count)), *place.ends)
 
 
+@functools.lru_cache(maxsize=64)
 def falls_soon(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> bool:
     """Whether M has fallen enough after `LONG` nodes: in floats, where nothing is cut off."""
     with contextlib.suppress(UndecidedError):

@@ -128,13 +128,12 @@ class _Question:
         the sum, and more where that is not enough.
         """
         asked, extra = self.bits, 0
-        found = saddle_value(measure, self.strip, float(self.epsilon), self.bits)
-        if expected is not None and found is not None:
-            above = math.ceil((found.log_value - expected) / _LOG_2)
-            asked = self.bits + (
-                min(max(above, 0), _MOST_EXTRA) if known.is_zero() else min(above, 0)
-            )
-            asked = max(asked, _FEWEST)
+        if expected is not None:
+            found = saddle_value(measure, self.strip, float(self.epsilon), self.bits)
+            if found is not None:
+                above = math.ceil((found.log_value - expected) / _LOG_2)
+                more = min(max(above, 0), _MOST_EXTRA) if known.is_zero() else min(above, 0)
+                asked = max(self.bits + more, _FEWEST)
         while True:
             value = integral(measure, self.kernel, self.strip, self.epsilon, asked + extra)
             missing = self.bits - (known + value).rel_accuracy_bits()

@@ -296,9 +296,7 @@ def phase_sums(
     return found
 
 
-def _factors(
-    weights: Reals, x: Reals, step: float, inner: int, outer: int
-) -> tuple[Reals, Reals]:
+def _factors(weights: Reals, x: Reals, step: float, inner: int, outer: int) -> tuple[Reals, Reals]:
     """Return v a and v, and 1 + b and b, in rows: the sums are sums of products of these."""
     near = turned(np.arange(inner) * step, x)
     far = turned(np.arange(outer) * (inner * step), x) * weights

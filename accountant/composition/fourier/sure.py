@@ -63,12 +63,14 @@ _WIDER, _FURTHER = 1.5, 0.1
 _GROWTH, _LEAP = 1.5, 16.0
 """Least and largest ratio of the tilts that are tried: Chernoff's bound is flat beside its least
 value, and far beyond it floats do not know it."""
+_TILT_BITS = 3
+"""Bits of a tilt: with more, fewer questions share its bounds."""
 _MOST_TILTS = 60
 """Tilts at most: 1.5^60 is beyond any that helps."""
 _FIRST_TILT = 2.0
 """First tilt above 1, in units of 1/(|ε| + least sum): smaller ones hardly bound anything."""
-_ROUGH = 64
-"""Bits of a bound, besides those of the count; masses take twice as many, as they cancel."""
+_ROUGH, _MASSES = 24, 128
+"""Bits of a bound, besides those of the count, and more bits of masses, which cancel."""
 _SPARE = 3.0
 """−ln of the share of the accuracy that undecided outcomes may take."""
 _LOG_2 = math.log(2)
@@ -169,7 +171,7 @@ def _tilts(
             wanted = tilt + (enough - value) / slope if slope < 0 else math.inf
         if high < _GROWTH * low:
             return
-        tilt = min(max(wanted, _GROWTH * low), _LEAP * low)
+        tilt = shortened(min(max(wanted, _GROWTH * low), _LEAP * low), _TILT_BITS, math.ceil)
         tilt = tilt if tilt < high else math.sqrt(low * high)
 
 
@@ -193,7 +195,7 @@ def beyond(  # noqa: PLR0917
     `loss` is the loss without cuts, `found` the integral of the other outcomes: where all that is
     taken is below 2^−bits of it, that is the bound.
     """
-    with ctx.workprec(ctx.prec + 2 * _ROUGH):
+    with ctx.workprec(ctx.prec + _MASSES):
         first, second = _masses(cut)
         growth = epsilon.ball().exp()
         above = first if kernel != Kernel.ABOVE_Q else second * growth

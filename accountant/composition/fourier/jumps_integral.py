@@ -205,6 +205,8 @@ _LEAST_PLACE = 1.0
 """Least x of a threshold: nearer the middle of the normal law no loss is rare."""
 _FEW_STEPS = 6
 """The same where ε is known, and only whether one loss explains it is asked."""
+_SETTLED = 1e-3
+"""Relative error of ε that ends such a search: thresholds are no finer."""
 _TILTED, _FURTHER = 1.3, 1.5
 """Factors between the tilts of a search, and beyond the one that is found."""
 _MOST_TILTS = 12
@@ -421,6 +423,8 @@ def single_at(loss: Loss, epsilon: float) -> Single | None:
     try:
         for _ in range(_FEW_STEPS):
             found = _single(loss, apart)
+            if abs(found.epsilon - epsilon) < _SETTLED * epsilon:
+                break
             apart = max(apart + epsilon - found.epsilon, 0.5 * apart)
     except (UndecidedError, ArithmeticError):
         return None

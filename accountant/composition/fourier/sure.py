@@ -65,8 +65,8 @@ _GROWTH, _LEAP = 1.5, 16.0
 value, and far beyond it floats do not know it."""
 _TILT_BITS = 3
 """Bits of a tilt: with more, fewer questions share its bounds."""
-_MOST_TILTS = 60
-"""Tilts at most: 1.5^60 is beyond any that helps."""
+_FARTHEST = 2.0**35
+"""Largest tilt: it is beyond any that helps."""
 _FIRST_TILT = 2.0
 """First tilt above 1, in units of 1/(|ε| + least sum): smaller ones hardly bound anything."""
 _ROUGH, _MASSES = 24, 128
@@ -159,7 +159,7 @@ def _tilts(
     taken = _taken(cut)
     first = shortened(_FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), _PLACE_BITS)
     low, high, tilt = 1.0, math.inf, 1 + first
-    for _ in range(_MOST_TILTS):
+    while high > _GROWTH * low and low < _FARTHEST:
         try:
             size, mean, _ = taken.cumulants(-tilt)
         except (ArithmeticError, UndecidedError):
@@ -169,8 +169,6 @@ def _tilts(
             yield tilt, value, slope
             low, high = (tilt, high) if slope < 0 else (low, tilt)
             wanted = tilt + (enough - value) / slope if slope < 0 else math.inf
-        if high < _GROWTH * low:
-            return
         tilt = shortened(min(max(wanted, _GROWTH * low), _LEAP * low), _TILT_BITS, math.ceil)
         tilt = tilt if tilt < high else math.sqrt(low * high)
 

@@ -204,15 +204,19 @@ def _beside_estimate(
     """Enclose ε(δ) beside its estimate, from the pair with the largest; None where that fails."""
     with ctx.workprec(_ROUGH):
         log_delta = float(target.ball().log().mid())
-    guess, most, known = -math.inf, 0, {}
+    guess, most, known = -math.inf, 0, dict[int, float]()
     ends = [float(pair.max_loss().upper()) for pair in pairs]
     for i in sorted(range(len(pairs)), key=lambda i: -ends[i]):
         if ends[i] < guess:
             break  # its ε is at most its largest loss
+        if math.isfinite(guess):
+            value = pairs[i].estimate_log_delta(guess)
+            if value is not None and value < log_delta:
+                known[i] = value
+                continue
         found = pairs[i].estimate_epsilon(log_delta)
         if found is None or not math.isfinite(found):
             return None
-        known[i] = found
         guess, most = max((guess, most), (found, i))
     alone = _excess([pairs[most]], target)
     interval = solve.beside(alone, Fraction(guess), relative_width=relative_width)
@@ -221,29 +225,14 @@ def _beside_estimate(
     upper = exact(interval.upper)
     with ctx.workprec(START_PRECISION):
         for i, pair in enumerate(pairs):
-            if i != most and not _surely_below(pair, known.get(i), guess, upper, target):
+            if i != most and not below(pair, upper, target.ball(), known.get(i)):
                 return None
     return interval
 
 
-def _surely_below(
-    pair: Pair, found: float | None, guess: float, epsilon: ExactReal, target: ExactReal
-) -> bool:
-    """Whether H(ε) < δ is proved, where ε is about `guess` and `found` is the ε of this pair.
-
-    A simple bound is tried first where ln H at `found` and at ε seem to differ enough.
-    """
-    limit = target.ball()
-    apart = abs(guess) if found is None else guess - found
-    falls = -float(limit.log().mid()) * apart > _LOOSE * abs(guess)
-    if falls and pair.bound(epsilon) < limit:
-        return True
-    return below(pair, epsilon, limit)
-
-
-def below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:
-    """Whether H(ε) < limit is proved, with no more accuracy than its estimate says it takes."""
-    estimate = pair.estimate_log_delta(float(epsilon))
+def below(pair: Pair, epsilon: ExactReal, limit: arb, estimate: float | None = None) -> bool:
+    """Whether H(ε) < limit is proved, with no more accuracy than an estimate says it takes."""
+    estimate = pair.estimate_log_delta(float(epsilon)) if estimate is None else estimate
     gap = 0.0
     if estimate is not None and limit > 0:
         gap = max(float(limit.lower().log()) - estimate, 0.0)
@@ -297,7 +286,7 @@ def _largest(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
     order = sorted(range(len(pairs)), key=lambda i: -known[i])
     value = pairs[order[0]].hockey_stick(epsilon)
     for i in order[1:]:
-        if not (known[i] < known[order[0]] and below(pairs[i], epsilon, value)):
+        if not (known[i] < known[order[0]] and below(pairs[i], epsilon, value, known[i])):
             value = value.max(pairs[i].hockey_stick(epsilon))
     return value
 

@@ -263,16 +263,19 @@ def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
 def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
     """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
     target = bits * _LOG_2
-    place = _place(loss, kernel, strip, epsilon, target)
+    place = placed(loss, kernel, strip, epsilon, target)
     c, step = place.c, place.step
     spread = loss.cumulants(float(c))[2]
     share = target + sum(math.log(abs(float(c) - pole)) for pole in kernel.poles)
     share += 0.5 * math.log(place.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
     with ctx.workprec(_precision(loss, float(c), bits)):  # as for the integral
-        while (fall := -loss.log_ratio(c, t)) < (
-            needed := max(target, share - _rest(kernel, t)) + _REST
-        ):
+        while True:
+            count = _rounded_up(math.ceil(t / float(step)) + 2)
+            fall = -loss.log_ratio(c, float(step) * count)
+            needed = max(target, share - _rest(kernel, t)) + _REST
+            if fall >= needed:
+                return Plan(Line(c, step, count), *place.ends)
             if t >= float(step) * MOST_NODES:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
@@ -280,16 +283,15 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
                 )
             t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
             t = min(t, float(step) * MOST_NODES)
-    count = math.ceil(t / float(step)) + 2
-    return Plan(Line(c, step, _rounded_up(count)), *place.ends)
 
 
+@functools.lru_cache(maxsize=64)
 def falls_soon(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> bool:
     """Whether M has fallen enough after `LONG` nodes: in floats, where nothing is cut off."""
     with contextlib.suppress(UndecidedError):
         if any(not part.is_whole for part, _ in loss.factors):
             return plan_contour(loss, kernel, strip, epsilon, bits).line.count <= LONG
-        place = _place(loss, kernel, strip, epsilon, bits * _LOG_2)
+        place = placed(loss, kernel, strip, epsilon, bits * _LOG_2)
         end = float(place.step) * LONG * np.array(_BEYOND)
         return bool(estimator(loss).log_ratio(float(place.c), end)[0].max() < -bits * _LOG_2)
     return False
@@ -297,7 +299,7 @@ def falls_soon(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: i
 
 @final
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where a contour is, its step, and the points of the aliasing bound; not its length."""
 
     c: Fraction
@@ -307,7 +309,8 @@ class _Place:
 
 
 @functools.lru_cache(maxsize=256)
-def _place(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
+def placed(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> Place:
+    """Return a place near the saddle; UndecidedError where there is none."""
     try:
         point = saddle(loss, strip, epsilon)
     except ArithmeticError as error:
@@ -323,7 +326,7 @@ def _place(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: 
     period = max(needed for needed, _ in sides)
     step = Fraction(shortened(2 * math.pi / period, 4, math.floor))
     left, right = (Fraction(s) if s in strip.poles else c + _shorter(s - here) for _, s in sides)
-    return _Place(c, step, (left, right), point.curvature)
+    return Place(c, step, (left, right), point.curvature)
 
 
 def _shorter(distance: float) -> Fraction:

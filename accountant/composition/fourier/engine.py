@@ -19,7 +19,6 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant.composition.fourier import certified
 from accountant.composition.fourier.certified import Kernel, accuracy, falls_soon, integral
 from accountant.composition.fourier.estimates import (
     ABOVE_P,
@@ -311,8 +310,7 @@ def _ways(
     whole, at, planned = FOURIER.loss(product), near(float(epsilon)), coarse(bits)
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
-    cut = chosen(whole, strip, at, planned)
-    if falls_soon(cut, kernel, strip, certified.near(float(epsilon)), bits):
+    if falls_soon(chosen(whole, strip, at, planned), kernel, strip, at, bits):
         return [_straight, _apart]
     return [_apart, _straight]
 

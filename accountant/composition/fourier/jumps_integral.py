@@ -18,7 +18,8 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.composition.fourier.certified import Kernel, integral
+from accountant.composition.fourier import certified
+from accountant.composition.fourier.certified import LONG, Kernel, integral
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.measure import (
     LOSS,
@@ -55,8 +56,8 @@ _FEWEST = 24
 _MOST_EXTRA = 400
 """Most bits by which small and large losses may cancel, and are computed finer for it."""
 _MANY = 64
-"""Losses from which on small ones mix with those that decide alone: of fewer, large ones are taken
-apart first, as none is sure to decide alone."""
+"""Losses from which on small ones mix with those that decide alone: of fewer, or where the line
+through all others is long, large ones are taken apart first, as none is sure to decide alone."""
 _SHARES = (1.0, 0.5, 0.25)
 """Shares of a tilt at which Chernoff's bound of small losses is tried: floats may overrate it."""
 
@@ -88,7 +89,17 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
         expected = None if single is None else single.log_delta
         return cut, jumps, _Question(kernel, strip, epsilon, bits).mostly_large(jumps, expected)
 
-    for way in (by_one, by_all) if loss.count > _MANY else (by_all, by_one):
+    def is_short() -> bool:
+        """Whether the line through all that does not decide alone seems short: as its cuts are."""
+        with contextlib.suppress(UndecidedError):
+            sure = decided_cut(loss, strip, float(epsilon), planned)
+            place = certified.placed(
+                sure, kernel, strip, certified.near(float(epsilon)), bits * _LOG_2
+            )
+            return _cut_slowness(sure, bits) <= LONG * float(place.step)
+        return False
+
+    for way in (by_one, by_all) if loss.count > _MANY and is_short() else (by_all, by_one):
         with contextlib.suppress(UndecidedError):
             ends, jumps, part = way()
             found = part + beyond(loss, ends, kernel, epsilon, part, bits)
@@ -128,13 +139,12 @@ class _Question:
         the sum, and more where that is not enough.
         """
         asked, extra = self.bits, 0
-        found = saddle_value(measure, self.strip, float(self.epsilon), self.bits)
-        if expected is not None and found is not None:
-            above = math.ceil((found.log_value - expected) / _LOG_2)
-            asked = self.bits + (
-                min(max(above, 0), _MOST_EXTRA) if known.is_zero() else min(above, 0)
-            )
-            asked = max(asked, _FEWEST)
+        if expected is not None:
+            found = saddle_value(measure, self.strip, float(self.epsilon), self.bits)
+            if found is not None:
+                above = math.ceil((found.log_value - expected) / _LOG_2)
+                more = min(max(above, 0), _MOST_EXTRA) if known.is_zero() else min(above, 0)
+                asked = max(self.bits + more, _FEWEST)
         while True:
             value = integral(measure, self.kernel, self.strip, self.epsilon, asked + extra)
             missing = self.bits - (known + value).rel_accuracy_bits()
@@ -195,6 +205,8 @@ _LEAST_PLACE = 1.0
 """Least x of a threshold: nearer the middle of the normal law no loss is rare."""
 _FEW_STEPS = 6
 """The same where ε is known, and only whether one loss explains it is asked."""
+_SETTLED = 1e-3
+"""Relative error of ε that ends such a search: thresholds are no finer."""
 _TILTED, _FURTHER = 1.3, 1.5
 """Factors between the tilts of a search, and beyond the one that is found."""
 _MOST_TILTS = 12
@@ -393,6 +405,17 @@ def _slowness(jump: MixtureTransform, bits: int) -> float:
     return reach / (floats.rise_width * floats.mu * float(floats.share(left)[0]))
 
 
+def _cut_slowness(loss: Loss, bits: int) -> float:
+    """Return about the t where what a cut leaves beside it is proved to be 2^−bits of its size."""
+    cuts = [part.floats() for part, _ in loss.factors if isinstance(part, MixtureTransform)]
+    slopes = [law.mu * float(law.share(np.array([law.cut]))[0]) * law.width for law in cuts]
+    return _PROVED * math.sqrt(2 * bits * _LOG_2) / min(slopes)
+
+
+_PROVED = 3.0
+"""How much further out than the transform itself its bounds are that small."""
+
+
 @functools.lru_cache(maxsize=64)
 def single_at(loss: Loss, epsilon: float) -> Single | None:
     """Return the point of the profile at ε if one release alone has a large loss."""
@@ -400,6 +423,8 @@ def single_at(loss: Loss, epsilon: float) -> Single | None:
     try:
         for _ in range(_FEW_STEPS):
             found = _single(loss, apart)
+            if abs(found.epsilon - epsilon) < _SETTLED * epsilon:
+                break
             apart = max(apart + epsilon - found.epsilon, 0.5 * apart)
     except (UndecidedError, ArithmeticError):
         return None

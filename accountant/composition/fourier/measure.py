@@ -40,7 +40,7 @@ from accountant.errors import UndecidedError
 from accountant.numbers.precision import cached_property, ctx
 from accountant.numbers.solve import shortened
 
-_GUARD = 24
+_GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
 _QUICK, _USUAL = 10, 16.0
 """Bits of the precision that floats may lose, and the length of a usual line in units of one over

@@ -60,16 +60,17 @@ _LEAST_SHARE = 1e-4
 """Least distance of a threshold from ε, as its share: nearer ones decide nothing sooner."""
 _WIDER, _FURTHER = 1.5, 0.1
 """Factor and share of ε by which a threshold is above the least one, so that cuts may be smooth."""
-_GROWTH = 1.5
-"""Ratio of the tilts that are tried: Chernoff's bound is flat beside its least value."""
-_MOST_TILTS = 60
-"""Tilts at most: 1.5^60 is beyond any that helps."""
-_WORSE = 3
-"""Rises of the bound after which no larger tilt is tried."""
+_GROWTH, _LEAP = 1.5, 16.0
+"""Least and largest ratio of the tilts that are tried: Chernoff's bound is flat beside its least
+value, and far beyond it floats do not know it."""
+_TILT_BITS = 3
+"""Bits of a tilt: with more, fewer questions share its bounds."""
+_FARTHEST = 2.0**35
+"""Largest tilt: it is beyond any that helps."""
 _FIRST_TILT = 2.0
 """First tilt above 1, in units of 1/(|ε| + least sum): smaller ones hardly bound anything."""
-_ROUGH = 64
-"""Bits of a bound, besides those of the count; masses take twice as many, as they cancel."""
+_ROUGH, _MASSES = 24, 128
+"""Bits of a bound, besides those of the count, and more bits of masses, which cancel."""
 _SPARE = 3.0
 """−ln of the share of the accuracy that undecided outcomes may take."""
 _LOG_2 = math.log(2)
@@ -141,25 +142,35 @@ def _cut(loss: Loss, threshold: float, width: Fraction) -> Loss:
 
 
 def _decides(loss: Loss, cut: Loss, epsilon: float, log_error: float) -> bool:
-    """Whether G is below e^log_error at some tilt."""
-    return any(value < log_error for _, value in _tilts(loss, cut, epsilon))
+    """Whether G is below e^log_error at some tilt: no step passes the first of them by much."""
+    for _, value, slope in _tilts(loss, cut, epsilon, log_error):
+        if value < log_error or slope >= 0:
+            return value < log_error
+    return False
 
 
-def _tilts(loss: Loss, cut: Loss, epsilon: float) -> Iterator[tuple[float, float]]:
-    """Yield tilts a > 1 and about ln F(−a) e^{aε}, while it may still fall."""
+def _tilts(
+    loss: Loss, cut: Loss, epsilon: float, enough: float
+) -> Iterator[tuple[float, float, float]]:
+    """Yield tilts a > 1, about ln F(−a) e^{aε} and its slope, up to the least value.
+
+    It is convex in a, so that Newton's steps do not pass the first a at which it is `enough`.
+    """
     taken = _taken(cut)
     first = shortened(_FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), _PLACE_BITS)
-    best, tilt, worse = math.inf, 1 + first, 0
-    for _ in range(_MOST_TILTS):
+    low, high, tilt = 1.0, math.inf, 1 + first
+    while high > _GROWTH * low and low < _FARTHEST:
         try:
-            value = taken.cumulants(-tilt)[0] + tilt * epsilon
+            size, mean, _ = taken.cumulants(-tilt)
         except (ArithmeticError, UndecidedError):
-            return
-        yield tilt, value
-        worse = worse + 1 if value > best else 0
-        if worse > _WORSE:
-            return
-        best, tilt = min(best, value), tilt * _GROWTH
+            high, wanted = tilt, math.inf
+        else:
+            value, slope = size + tilt * epsilon, epsilon - mean
+            yield tilt, value, slope
+            low, high = (tilt, high) if slope < 0 else (low, tilt)
+            wanted = tilt + (enough - value) / slope if slope < 0 else math.inf
+        tilt = shortened(min(max(wanted, _GROWTH * low), _LEAP * low), _TILT_BITS, math.ceil)
+        tilt = tilt if tilt < high else math.sqrt(low * high)
 
 
 @functools.lru_cache(maxsize=64)
@@ -182,7 +193,7 @@ def beyond(  # noqa: PLR0917
     `loss` is the loss without cuts, `found` the integral of the other outcomes: where all that is
     taken is below 2^−bits of it, that is the bound.
     """
-    with ctx.workprec(ctx.prec + 2 * _ROUGH):
+    with ctx.workprec(ctx.prec + _MASSES):
         first, second = _masses(cut)
         growth = epsilon.ball().exp()
         above = first if kernel != Kernel.ABOVE_Q else second * growth
@@ -235,7 +246,7 @@ def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
     For all kernels it is E(c) at any c ≤ −1: e^{−cu} is above (e^u − 1)⁺, e^u 1{u ≥ 0}, 1{u ≥ 0}.
     """
     best, c = math.inf, Fraction(-2)
-    for tilt, value in _tilts(loss, cut, float(epsilon)):
+    for tilt, value, _ in _tilts(loss, cut, float(epsilon), enough):
         if value < best:
             best, c = value, -Fraction(tilt)
         if best < enough:

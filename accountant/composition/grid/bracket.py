@@ -129,10 +129,12 @@ def estimate(product: Product, log_delta: float) -> float:
     """Return an ε nearer to that root, from the upper law on a coarse grid, which fails last."""
     at, delta = start(product, log_delta), arb(log_delta).exp()
     for points in POINTS[:2]:
-        low, high = engine.inverse(_releases(product), delta, points, at, settled=_NEARLY)
-        at = at if high is None else float(high)
-        if low is not None and high is not None and high - low < _AGREE * abs(high):
-            break
+        found = engine.bracket(plan(_releases(product), engine.near(at)), points)
+        high = engine.crossing(found, delta, at, above=True, settled=_NEARLY)
+        if high is not None:
+            at = float(high)
+            if found.bound(arb(at - _AGREE * abs(at)), above=False) > delta:
+                break
     return at
 
 

@@ -171,18 +171,25 @@ class Bounds(Protocol):
 
 
 def crossing(
-    found: Bounds, target: arb, start: float, *, above: bool, near_by: float, settled: float
+    found: Bounds,
+    target: arb,
+    start: float,
+    *,
+    above: bool,
+    near_by: float = _NEAR_BY,
+    settled: float,
 ) -> Fraction | None:
     """Return a float near the root of one bound at which it is certainly on its side of δ.
 
-    The first step from the start, and the last bracket, are these shares of the root.
+    The first step from the start, and the last bracket, are these shares of the root. It is sought
+    by the Illinois method: what an end that stays has is halved.
     """
 
     def excess(at: float) -> float:
         value = found.bound(arb(at), above=above)
         with ctx.workprec(_PRECISION):
             if not value > 0:
-                return -1e4
+                return -math.inf
             ratio = (value / target).log()
             return float((ratio.upper() if above else ratio.lower()).mid())
 
@@ -203,20 +210,20 @@ def crossing(
     if not at_low > 0 >= at_high:
         return None
     side = 0
-    for turn in range(_STEPS):
-        if high - low <= settled * max(abs(low), abs(high)):
+    for _ in range(_STEPS):
+        size = max(abs(low), abs(high))
+        if high - low <= settled * size:
             break
-        share = at_low / (at_low - at_high) if turn % 4 < 3 else 0.5
-        middle = low + (high - low) * share
-        if turn % 4 < 3:  # past the root, seen from the last end, for a bracket that is narrow
-            middle += side * settled / 4 * max(abs(low), abs(high))
+        share = at_low / (at_low - at_high) if math.isfinite(at_high) else 0.5
+        # Past the root, seen from the last end, for a bracket that is narrow.
+        middle = low + (high - low) * share + side * settled / 4 * size
         if not low < middle < high:
             middle = (low + high) / 2
         value = excess(middle)
         if value > 0:
-            low, at_low, side = middle, value, 1
+            low, at_low, at_high, side = middle, value, at_high / (2 if side > 0 else 1), 1
         else:
-            high, at_high, side = middle, value, -1
+            high, at_high, at_low, side = middle, value, at_low / (2 if side < 0 else 1), -1
     return Fraction(high if above else low)
 
 

@@ -152,11 +152,8 @@ class Mixture:
 
     def at_angle(self, x: Floats, angle: Floats | float) -> tuple[Floats, Floats]:
         """Return ln|w| and arg w where q e^l is turned by an angle in [0, π/2]."""
-        shifted = self._log_shifted(x)
-        top = np.maximum(shifted, self.log_rest)
-        still, turned = np.exp(self.log_rest - top), np.exp(shifted - top)
-        real, imaginary = still + turned * np.cos(angle), turned * np.sin(angle)
-        return top + 0.5 * np.log(real * real + imaginary * imaginary), np.arctan2(imaginary, real)
+        terms = Terms.of(self, x)
+        return terms.log_size(np.cos(angle)), terms.angle(np.sin(angle), np.cos(angle))
 
     def _log_shifted(self, x: Floats) -> Floats:
         return self.log_share + self.mu * x - 0.5 * self.mu * self.mu
@@ -250,6 +247,8 @@ class Mixture:
         return x
 
     def _integrand(self, x: Floats, s: float, tau: float, height: float) -> Floats:
+        if height == 0:
+            return self.bell(x) + s * self.log_density(x)
         size, angle = self.at_angle(x, self.mu * height)
         value: Floats = self.bell(x) + s * size + tau * angle
         return value
@@ -343,9 +342,10 @@ class Mixture:
         """
         low, high = self.reach(s, -t, 0.0, FALL)
         x = np.linspace(low, high, _FINE + 1)
-        kernel = self.stein_kernel(x, s, t)
+        loss = self.log_density(x)
+        mass = self.bell(x) + s * loss
+        kernel = stein_kernel(loss, mass, t) * (x[1] - x[0])
         height = np.clip(np.maximum.accumulate(t * kernel), 0.0, self.largest_shift)
-        mass = self.bell(x) + s * self.log_density(x)
         first = int(np.argmax(height > 0))
         height[:first] = np.minimum(height[first], np.sqrt(0.5 * (mass.max() - mass[:first])))
         rough, x = x, self.refined(x)
@@ -365,69 +365,108 @@ class Mixture:
                 found = np.minimum(found, width / ROOT_HALF * np.sqrt(0.5 * u * u + spare))
         return found
 
-    def stein_kernel(self, x: Floats, s: float, t: float) -> Floats:
-        """Return the Stein kernel of the loss under density ∝ φ w^s, of its small values."""
-        loss = self.log_density(x)
-        log_mass = self.bell(x) + s * loss
-        mass = np.exp(log_mass - log_mass.max())
-        median = loss[np.searchsorted(np.cumsum(mass), 0.5 * mass.sum())]
-        near = np.where(t * (loss - median) <= _CUT, mass, 0.0)
-        mean = float(np.dot(near, loss) / near.sum())
-        moment = near * (loss - mean)
-        above = np.cumsum(moment[::-1])[::-1]
-        kernel = np.where(loss > mean, above, -np.cumsum(moment)) * (x[1] - x[0])
-        positive = near > 1e-12 * near.max()
-        return np.where(positive, kernel / np.where(positive, near, 1.0), 0.0)
-
     def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> tuple[Floats, Floats]:
         """Bound the integral over the contour through the points x + iy, cell by cell.
 
         On a cell each factor is taken at the corner where it is largest. The last two are those
         outside. Returns the logarithms, and the least height on every cell.
         """
-        left, right = (x[:-1], y[:-1]), (x[1:], y[1:])
         lower, higher = np.minimum(y[:-1], y[1:]), np.maximum(y[:-1], y[1:])
         flattest, turned = self.mu * lower, self.mu * higher
-        if s * self.mu * float(np.diff(x).max()) > _STEEP:  # w^s is log-convex at every angle
-            growth = [s * self.at_angle(end[0], flattest)[0] for end in (left, right)]
+        terms, wide = Terms.of(self, x), np.diff(x)
+        left, right, cosine = (
+            terms.part(slice(None, -1)),
+            terms.part(slice(1, None)),
+            np.cos(flattest),
+        )
+        if s * self.mu * float(wide.max()) > _STEEP:  # w^s is log-convex at every angle
+            growth = [s * end.log_size(cosine) for end in (left, right)]
             tilt = s * self.mu * self.share(0.5 * (x[:-1] + x[1:]))
             base, size = log_tilted(x, tilt, growth), np.abs(growth) + np.abs(tilt * x[1:])
         else:
-            size = s * self.at_angle(*((right[0], flattest) if s >= 0 else (left[0], turned)))[0]
+            size = s * (right.log_size(cosine) if s >= 0 else left.log_size(np.cos(turned)))
             base = log_near(x) + size
-        _, angle = self.at_angle(*((right[0], turned) if tau >= 0 else (left[0], flattest)))
-        wide = np.diff(x)
+        if tau >= 0:
+            angle = right.angle(np.sin(turned), np.cos(turned))
+        else:
+            angle = left.angle(np.sin(flattest), cosine)
         length = np.hypot(wide, np.diff(y)) / wide
         rise = 0.5 * higher * higher
-        terms = base + self.log_kept_on(x, higher) + rise + tau * angle
+        logs = base + self.log_kept_on(x, higher) + rise + tau * angle + np.log(length)
         rates = self.rates(float(x[0]), float(x[-1]), s, tau, float(max(y[0], y[-1])))
-        outside = [
-            self.log_integrand(float(point), s, tau, float(height)) - math.log(rate)
-            for point, height, rate in zip(x[[0, -1]], y[[0, -1]], rates, strict=True)
-        ]
-        logs = np.concatenate([terms + np.log(length), np.array(outside) - HALF_LOG_2PI])
+        outside = self.log_integrand(x[[0, -1]], s, tau, y[[0, -1]]) - np.log(rates) - HALF_LOG_2PI
         size_of_terms = 1 + 2 * float(np.abs(size).max()) + float(np.abs(tau * angle).max())
         size_of_terms += float((x * x).max() + rise.max())
         slack = SLACK * size_of_terms + LOSS_ERROR * (abs(s) + abs(tau))
-        return logs + slack, np.concatenate([lower, y[[0, -1]]])
+        return np.concatenate([logs, outside]) + slack, np.concatenate([lower, y[[0, -1]]])
 
-    def log_integrand(self, x: float, s: float, tau: float, height: float) -> float:
+    def log_integrand(self, x: Floats, s: float, tau: float, height: Floats) -> Floats:
         """Return ln(√(2π) φ e^{y²/2} |w|^s e^{τ arg w}) at x + iy, y = height ≥ 0."""
-        point = np.array([x])
-        value = self._integrand(point, s, tau, height) - self.log_kept(point, np.zeros(1))
-        value += self.log_kept(point, np.array([height])) + 0.5 * height * height
-        return float(value[0])
+        size, angle = self.at_angle(x, self.mu * height)
+        return self.log_kept(x, height) + 0.5 * (height * height - x * x) + s * size + tau * angle
 
     def log_kept_on(self, x: Floats, height: Floats) -> Floats:
         """Return upper bounds of ln|χ| on cells.
 
         The bound of each factor falls away from its cut, or falls to both sides of it.
         """
+        total = np.zeros(len(x) - 1)
+        if not self.is_cut:
+            return total
         left, right, y = (each.copy() for each in np.broadcast_arrays(x[:-1], x[1:], height))
-        total = np.zeros(left.shape)
         for place, side in ((self.cut, self._log_below), (self.rise, self._log_above)):
             if math.isfinite(place):
                 peak = np.clip(place, left, right)
                 ends = [side(at, y) for at in (left, right, peak)]
                 total += np.maximum(np.maximum(*ends[:2]), ends[2])
         return total
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The two terms 1 − q and q e^l of w at real points, divided by the larger one."""
+
+    log_top: Floats
+    smaller: Floats
+    is_shifted: NDArray[np.bool_]
+    """Whether q e^l is the larger one."""
+
+    @staticmethod
+    def of(law: Mixture, x: Floats) -> Terms:
+        """Return those of a mixture."""
+        shifted = law.log_share + law.mu * x - 0.5 * law.mu * law.mu
+        above = shifted - law.log_rest
+        return Terms(np.maximum(shifted, law.log_rest), np.exp(-np.abs(above)), above > 0)
+
+    def part(self, kept: slice) -> Terms:
+        """Return those at some of the points."""
+        return Terms(self.log_top[kept], self.smaller[kept], self.is_shifted[kept])
+
+    def log_size(self, cosine: Floats | float) -> Floats:
+        """Return ln|w| where q e^l is turned by an angle of this cosine, which is not negative."""
+        found: Floats = self.log_top + 0.5 * np.log1p(self.smaller * (self.smaller + 2 * cosine))
+        return found
+
+    def angle(self, sine: Floats | float, cosine: Floats | float) -> Floats:
+        """Return arg w where q e^l is turned by an angle."""
+        still = np.where(self.is_shifted, self.smaller, 1.0)
+        turned = np.where(self.is_shifted, 1.0, self.smaller)
+        found: Floats = np.arctan2(turned * sine, still + turned * cosine)
+        return found
+
+
+def stein_kernel(loss: Floats, log_mass: Floats, t: float) -> Floats:
+    """Return the Stein kernel of the small values of a loss, by the step between its points.
+
+    `log_mass` are the logarithms of its density ∝ φ w^s at these points.
+    """
+    mass = np.exp(log_mass - log_mass.max())
+    median = loss[np.searchsorted(np.cumsum(mass), 0.5 * mass.sum())]
+    near = np.where(t * (loss - median) <= _CUT, mass, 0.0)
+    mean = float(np.dot(near, loss) / near.sum())
+    moment = near * (loss - mean)
+    above = np.cumsum(moment[::-1])[::-1]
+    kernel = np.where(loss > mean, above, -np.cumsum(moment))
+    positive = near > 1e-12 * near.max()
+    return np.where(positive, kernel / np.where(positive, near, 1.0), 0.0)

@@ -18,8 +18,10 @@ _LEAP = 2.0
 """Ratio of the t at which bounds are made first."""
 _MOST_ANCHORS = 60
 """Such t at most: 2^60 deviations are beyond every line."""
-_NEAR = 0.1
-"""t in deviations below which no bound is made there: multiples of it have better ones."""
+_NEAR = 1 / 3
+"""Share of the best of these t below which no bound is made: multiples of it have better ones."""
+_ENOUGH = 0.75
+"""Share of the fall of a normal law that is bound enough: more takes another bound."""
 _GRID = 1.3
 """Ratio of the t at which bounds are made when asked for: neighbours share them, within 30 %."""
 
@@ -84,10 +86,13 @@ class MixtureDecay(Decay):
         self._floats, self._s, self._size, self._deviation = floats, s, size, deviation
         self._known: dict[float, float] = {}
         t, best = _NEAREST / self._deviation, 0.0
+        self._best = t
         for _ in range(_MOST_ANCHORS):
-            best = max(best, -math.expm1(2 * self._direct(t)) / t**2)
-            t *= _LEAP
-            if best * t**2 > 1:  # (1 − r²)/t² is never as large again
+            found = -math.expm1(2 * self._direct(t)) / t**2
+            if found < best:  # it rises as far as the width of cells counts, and falls then
+                break
+            best, self._best, t = found, t, _LEAP * t
+            if best > _ENOUGH * deviation**2 or best * t**2 > 1:  # it is at most V, and 1/t²
                 break
 
     def _direct(self, t: float) -> float:
@@ -97,9 +102,13 @@ class MixtureDecay(Decay):
 
     def log_ratio(self, t: float) -> float:
         """Return the best bound, from points below t and from multiples of t."""
-        if t * self._deviation > _NEAR:
-            grid = math.floor(math.log(t) / math.log(_GRID))
-            self._direct(_GRID**grid)
+        best = self._of_known(t)
+        if t > _NEAR * self._best and best > -_ENOUGH * (t * self._deviation) ** 2 / 2:
+            self._direct(_GRID ** math.floor(math.log(t) / math.log(_GRID)))
+            best = self._of_known(t)
+        return best
+
+    def _of_known(self, t: float) -> float:
         best = 0.0
         for point, level in self._known.items():
             if point <= t:

@@ -30,6 +30,7 @@ gh Σ v_n|x_n| for v b: it adds Mu(bG + g)h Σ v_n|x_n|, rounded factors include
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -63,6 +64,8 @@ _CHUNK = 1 << 19
 """Entries of a block of phases: 8 MB, which caches hold."""
 _IN_CACHE = 1 << 14
 """Entries of a block of angles: four times as fast as all at once."""
+_PHASES = 1 << 10
+"""Phases whose matrices are formed at once: of all of them they fill megabytes."""
 _FEW = 32
 """Points t up to which no product of matrices is formed."""
 ROOT_2PI = math.sqrt(2 * math.pi)
@@ -280,11 +283,12 @@ def phase_sums(
     """
     inner = blocks(count)
     outer = -(-count // inner)
-    near = turned(np.arange(inner) * step, x)
-    far = turned(np.arange(outer) * (inner * step), x) * weights
-    whole = np.vstack([(near + 1.0).real, near.imag, near.real])
-    left = np.vstack([far.real, far.imag, weights[None, :]])
-    product = _product_by_heads(left, whole) if heads else left @ whole.T
+    if heads:
+        product = _product_by_heads(*_factors(weights, x, step, inner, outer))
+    else:
+        parts = [slice(n, n + _PHASES) for n in range(0, len(x), _PHASES)]
+        factors = (_factors(weights[part], x[part], step, inner, outer) for part in parts)
+        product = functools.reduce(np.add, (left @ whole.T for left, whole in factors))
     one, two, rest = (slice(k * inner, (k + 1) * inner) for k in range(3))
     real = product[:outer, one] - product[outer:-1, two] + product[-1, rest]
     imaginary = product[:outer, two] + product[outer:-1, one] + product[-1, two]
@@ -292,10 +296,20 @@ def phase_sums(
     return found
 
 
+def _factors(weights: Reals, x: Reals, step: float, inner: int, outer: int) -> tuple[Reals, Reals]:
+    """Return v a and v, and 1 + b and b, in rows: the sums are sums of products of these."""
+    near = turned(np.arange(inner) * step, x)
+    far = turned(np.arange(outer) * (inner * step), x) * weights
+    left = np.vstack([far.real, far.imag, weights[None, :]])
+    return left, np.vstack([near.real + 1.0, near.imag, near.real])
+
+
 def turned(t: Reals, x: Reals) -> Complexes:
     """Return e^{it_j x_n} − 1, one row for every t, in blocks that fit the cache."""
-    rows = max(1, _IN_CACHE // len(x))
-    return np.vstack([_turned(t[i : i + rows], x) for i in range(0, len(t), rows)])
+    found, rows = np.empty((len(t), len(x)), dtype=np.complex128), max(1, _IN_CACHE // len(x))
+    for i in range(0, len(t), rows):
+        found[i : i + rows] = _turned(t[i : i + rows], x)
+    return found
 
 
 def _turned(t: Reals, x: Reals) -> Complexes:
@@ -308,11 +322,9 @@ def _turned(t: Reals, x: Reals) -> Complexes:
     small += rest
     large = _without_constant(_COSINE, square)
     large += 1.0
-    quarter = turns.astype(np.int64) & 3
-    odd = (quarter & 1) == 1
-    sine = np.where(odd, large, small) * (1 - (quarter & 2))
-    cosine = np.where(odd, -small, large) * (1 - (quarter & 2))
-    found: Complexes = 2.0 * sine * (-sine + 1j * cosine)
+    odd = (turns.astype(np.int64) & 1) == 1  # there the sine is ±large, the cosine ∓small
+    sine, found = np.where(odd, large, small), np.empty(half.shape, dtype=np.complex128)
+    found.real, found.imag = -2.0 * sine * sine, 2.0 * small * np.where(odd, -large, large)
     return found
 
 

@@ -203,8 +203,9 @@ class MixtureTransform(Transform):
         if count < _FEW:
             return None
         s = c + 1 if self.mixed_first else -c
-        with ctx.workprec(max(_ROUGH, ctx.prec - _SPARE)):
-            nodes = self._quadrature(s, float(step * count))
+        bits = ctx.prec - _SPARE
+        with ctx.workprec(max(_ROUGH, bits)):
+            nodes = _quadrature(self, s, float(step * count), ctx.prec, bits)
         found = nodes.quick_line(step, count, rate)
         if found is None or self.mixed_first:
             return found
@@ -227,7 +228,12 @@ class MixtureTransform(Transform):
         return float_mixture(self.floats(), self.mixed_first)
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return that of the value, or where it has too many nodes the bound of `bounds`."""
+        """Return that of the value, or where it has too many nodes the bound of `bounds`.
+
+        Λ(0) and Λ(1) are the masses of the two laws.
+        """
+        if self.rise is None and c in (0, -1):
+            return arb(0)
         with contextlib.suppress(UndecidedError):
             if (found := self.value(c).log().upper()).is_finite():
                 return found
@@ -261,7 +267,7 @@ class MixtureTransform(Transform):
         return (mixed, plain) if self.mixed_first else (plain, mixed)
 
     def _quadrature(self, s: Fraction, t: float) -> Quadrature:
-        return _quadrature(self, s, t, ctx.prec)
+        return _quadrature(self, s, t, ctx.prec, ctx.prec)
 
 
 @functools.lru_cache(maxsize=64)
@@ -365,10 +371,14 @@ def _turn(angle: arb) -> acb:
 
 
 @functools.lru_cache(maxsize=64)
-def _quadrature(of: MixtureTransform, s: Fraction, t: float, precision: int) -> Quadrature:
+def _quadrature(
+    of: MixtureTransform, s: Fraction, t: float, precision: int, bits: int
+) -> Quadrature:
+    """Return a rule of about so many bits; its nodes have flint's current precision."""
+    assert ctx.prec == precision
     floats = of.floats()
     real = float(s)
-    fall = (precision + 4) * _LOG_2
+    fall = (bits + 4) * _LOG_2
     tolerance = of.estimate().cumulants(real - 1 if of.mixed_first else -real)[0] - fall
     step, log_error = Fraction(0), 0.0
     tallest = min(floats.largest_shift, math.sqrt(2 * fall))

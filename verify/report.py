@@ -74,7 +74,8 @@ class Comparison:
         wide = self.true.digits < _FEW_DIGITS
         ends = (self.true.lower, self.true.upper) if wide else (middle(self.true),)
         with suppress(InvalidOperation, ZeroDivisionError):
-            return f"{' to '.join(reading.ratio(end / middle(self.other)) for end in ends)} times"
+            times = [reading.ratio(end / middle(self.other)) for end in ends]
+            return f"{' to '.join(times)} times" if all(times) else ""
         return ""
 
 

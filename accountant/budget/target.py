@@ -107,9 +107,14 @@ class EpsilonDelta(Target):
     direction: Direction | None = None
 
     def objection(self) -> str:
-        """Object to δ = 1, and to δ ≤ 1 − e^ε, which the event of all outcomes exceeds."""
+        """Object to δ = 1, to ε = δ = 0, and to δ ≤ 1 − e^ε, which the certain event exceeds."""
         if self.delta.rational == 1:
             return "Expected delta < 1. Every mechanism has delta = 1; there is no least noise."
+        if self.epsilon.sign == self.delta.sign == 0:
+            return (
+                "Expected epsilon=0 > 0 with delta = 0: only what does not depend on the data at "
+                "all is (0, 0)-DP. Give a larger epsilon or delta."
+            )
         if self.epsilon.sign < 0:
             room = sign(lambda: self.delta.ball() + self.epsilon.ball().expm1())
             if room is not None and room <= 0:

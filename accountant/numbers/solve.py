@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 
 from flint import arb
@@ -24,6 +25,8 @@ _SLOW_STEPS = 3
 _GUESSES = 3
 """Times that the chord through two ends of one sign is followed."""
 _WIDE = Fraction(1, 64)
+_FEW = Context(prec=6, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""Digits of a number in a message."""
 HALF = Fraction(9, 20)
 """Half a width, less what outward rounding takes."""
 _NEAR = Fraction(1, 1000)
@@ -71,6 +74,12 @@ def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None
     raise UndecidedError(f"No change of sign was found within 2^{_MAX_DOUBLINGS} of {origin}.")
 
 
+def _about(value: Fraction) -> str:
+    """Return a few digits of a number that may be beyond the range of floats."""
+    found = _FEW.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{found.normalize(_FEW):g}"
+
+
 def root(function: Function, between: Bracket, *, relative_width: Fraction) -> Interval:
     """Enclose the point where a non-increasing function passes from ≥ 0 to ≤ 0.
 
@@ -95,7 +104,7 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
             return _hull(lower, upper, bits)
         if (lower, upper) == between:
             raise UndecidedError(
-                f"No root is proved to lie in [{float(low):.6g}, {float(high):.6g}]: the values at "
+                f"No root is proved to lie in [{_about(low)}, {_about(high)}]: the values at "
                 "the ends are known too little."
             )
         return None
@@ -116,7 +125,7 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
     while (found := around(guess, slack)) is None:
         slack *= 4
     raise UndecidedError(
-        f"The root near {float(guess):.6g} could not be proved to relative width "
+        f"The root near {_about(guess)} could not be proved to relative width "
         f"{float(relative_width):.1e}; reached [{found.lower:.12g}, {found.upper:.12g}]. "
         "Ask for a larger relative_width.",
         reached=float(found.relative_width or math.inf),

@@ -90,7 +90,7 @@ class Loop:
     def steps_in_words(self) -> str:
         """Where the number of steps comes from."""
         if self.epochs is None:
-            return f"The run has {self.steps} steps."
+            return f"The run has {self.steps} step{'s' if self.steps > 1 else ''}."
         said = "One epoch is" if self.epochs == 1 else f"{self.epochs} epochs are"
         return f"{said} {self.steps} step{'s' * (self.steps > 1)} (rounded up)."
 

@@ -67,7 +67,8 @@ class Training(Drawable):
             f"epsilon = {self.epsilon} at delta = {in_short(self.delta)}, "
             f"with noise_multiplier = {in_short(self.noise_multiplier)}\n"
             f"neighbours: {self.neighbours}; sampling: {self.sampling}, "
-            f"{float(self.sampling_prob):.6g} of the records in each of {self.steps} steps"
+            f"{float(self.sampling_prob):.6g} of the records in "
+            f"{'one step' if self.steps == 1 else f'each of {self.steps} steps'}"
         )
         lines = [head, self.ends] if self.ends else [head]
         lines += ["It holds if", *(f"  - {text}" for text in self.assumptions)]

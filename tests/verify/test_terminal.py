@@ -153,6 +153,9 @@ class TestRemedies:
             ("Gaussian(5.0001) is 0.02-zCDP", "(0.02 claimed): 0.999960 times"),
             ("Gaussian(5.0001) is 0.02-zCDP", "The true rho is 0.999960 of the claimed one."),
             ("Gaussian(3) is 1/3-GDP", "The true mu is the claimed one, to 18 digits."),
+            ("Gaussian(3) is 1-DP", "Infinity (1 claimed, at delta 0)\n"),
+            ("Gaussian(3) is 1-DP", "The privacy loss has no bound."),
+            ("Laplace(1) is 0-DP", "true at ε ≥ 1 (δ = 0)"),
         ],
     )
     def test_how_far_a_claim_is_from_tight(

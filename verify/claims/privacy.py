@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -47,6 +47,7 @@ _LAST_PRECISION = 512
 EXCEEDS = {True: "does not exceed", False: "exceeds", None: "could not be told apart from"}
 """What a true number does to the claimed one, by whether the claim holds."""
 _WIDE = Context(prec=28, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_DOWN = Context(prec=4, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _SAME_DIGITS = 4
 """Digits from which on a true number that cannot be told from the claimed one is said to be it."""
 
@@ -313,8 +314,8 @@ def describe_factor(factor: Interval | None, what: str) -> str:
         return f" The true {what} is the claimed one, to {int(factor.digits)} digits."
     if high < Decimal("1e-3"):
         loose = Interval.of_ball(1 / factor.ball(), 12) if low > 0 else None
-        least = _WIDE.divide(Decimal(1), high)
-        size = _short(loose) if loose is not None else f"more than {least:.3g}"
+        least = reading.ratio(_DOWN.divide(Decimal(1), high))
+        size = _short(loose) if loose is not None else f"more than {least}"
         return f" The claim is true but loose: it exceeds the true {what} by a factor of {size}."
     return f" The true {what} is {_short(factor)} of the claimed one."
 
@@ -323,7 +324,8 @@ def _short(value: Interval) -> str:
     if value.upper.is_finite() and _WIDE.compare(
         value.upper, _WIDE.multiply(value.lower, Decimal("1.01"))
     ) == Decimal(1):
-        return f"between {value.lower:.4g} and {value.upper:.4g}"
+        ends = (f"{end:.4g}".replace("e+", "e") for end in (value.lower, value.upper))
+        return f"between {' and '.join(ends)}"
     middle = _WIDE.divide(_WIDE.add(value.lower, value.upper), Decimal(2))
     return reading.ratio(middle) if middle.is_finite() else "∞"
 

@@ -104,4 +104,6 @@ def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
         return "The largest privacy loss and the claimed epsilon could not be told apart."
     if truth:
         return f"The privacy loss never exceeds {value}."
+    if not value.upper.is_finite():
+        return "The privacy loss has no bound."
     return f"The privacy loss reaches {value}."

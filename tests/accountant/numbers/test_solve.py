@@ -177,3 +177,9 @@ def test_two_wide_values_on_both_sides_are_centred() -> None:
     found = solve.beside(function, 1 + slack * Fraction(2, 5), relative_width=width)
     assert found is not None  # of the first two values one is not told from 0
     assert Fraction(found.lower) < 1 < Fraction(found.upper)
+
+
+def test_a_refusal_beyond_the_range_of_floats_is_one() -> None:
+    between = Fraction(10**400), Fraction(2 * 10**400)
+    with pytest.raises(UndecidedError, match=r"\[1e\+400, 2e\+400\]"):
+        solve.root(lambda _: arb(0, 1), between, relative_width=Fraction(1, 10**6))

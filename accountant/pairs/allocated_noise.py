@@ -43,6 +43,7 @@ from accountant.core.pair import Pair, ProfileOnly, Tails, WorstCase
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.halving import halved
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
@@ -219,13 +220,7 @@ class AllocatedNoise(ProfileOnly):
         low, high = 0.0, float(most.upper()) if most.is_finite() else 1.0
         while not most.is_finite() and self._log_delta(high) > log_delta:
             low, high = high, 2 * high
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            if self._log_delta(middle) > log_delta:
-                low = middle
-            else:
-                high = middle
-        return middle
+        return halved(lambda at: self._log_delta(at) > log_delta, low, high, _STEPS)[0]
 
     @property
     def refusal(self) -> str:

@@ -29,6 +29,7 @@ from flint import acb, arb
 
 from accountant.core.pair import ReflectedPair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers.crossing import crossing
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, ball
 from accountant.numbers.precision import ctx
@@ -37,8 +38,10 @@ _SPARE_BITS = 64
 """Bits that differences of roots of large numbers lose, and the integral does not reach."""
 _WIDTHS = range(4, 40)
 """The size of the noise is followed to 2^n standard deviations from its mean."""
-_DOUBLINGS = 4096
-"""Most steps of a search for a place: exponents of balls have no end."""
+_FARTHEST = 1 << 4096
+"""Where a place is no longer looked for: exponents of balls have no end."""
+_LOST_BITS = 8
+"""Bits of a place that the rounding of two roots loses."""
 
 _LOOKED = 24
 """Distances from both ends at which the size of an integral is estimated: a small one decides."""
@@ -208,34 +211,17 @@ class RadialPair(LevelsPair):
 
         apart = root(epsilon) < t
 
-        def before(x: arb) -> bool | None:
-            """Whether x lies before that place."""
-            gap = root(x + epsilon) + (root(x) if apart else -root(x)) - t
-            if not apart:
-                gap = -gap
-            return True if gap < 0 else False if gap > 0 else None
+        def rise(place: Fraction) -> arb:
+            x = ball(place)
+            return root(x + epsilon) + root(x) - t if apart else t - root(x + epsilon) + root(x)
 
-        low, high = arb(0), arb(1)
-        if before(low) is None:
-            return low, arb(2) ** -ctx.prec, apart
-        for _ in range(_DOUBLINGS):
-            if before(high) is not True:
-                break
-            low, high = high, 2 * high
-        for _ in range(_DOUBLINGS):
-            middle = ((low + high) / 2).mid()
-            side = before(middle)
-            if side is None:  # the place itself, perhaps: come near it from both sides
-                near = ((low + 3 * middle) / 4).mid(), ((high + 3 * middle) / 4).mid()
-                known = before(near[0]) is True, before(near[1]) is False
-                if not any(known):
-                    break
-                low, high = near[0] if known[0] else low, near[1] if known[1] else high
-            elif low < middle < high:
-                low, high = (middle, high) if side else (low, middle)
-            else:
-                break
-        return low, high, apart
+        if not rise(Fraction(0)) < 0:
+            return arb(0), arb(2) ** -ctx.prec, apart
+        most = Fraction(2)
+        while not rise(most) > 0 and most < _FARTHEST:
+            most *= 2
+        low, high = crossing(rise, Fraction(0), most, ctx.prec - _LOST_BITS)
+        return ball(low), ball(high), apart
 
 
 @final

@@ -206,14 +206,14 @@ class RadialPair(LevelsPair):
         """Enclose the x where r′ − r = t, or else where r′ + r = t, and say whether it is that."""
         p, t = ball(1 / self.power), self.distance.ball()
 
-        def root(x: arb) -> arb:
+        def radius(x: arb) -> arb:
             return (p * x.log()).exp() if x > 0 else arb(0)
 
-        apart = root(epsilon) < t
+        apart = radius(epsilon) < t
 
         def rise(place: Fraction) -> arb:
-            x = ball(place)
-            return root(x + epsilon) + root(x) - t if apart else t - root(x + epsilon) + root(x)
+            near, far = radius(ball(place)), radius(ball(place) + epsilon)
+            return far + near - t if apart else t - far + near
 
         if not rise(Fraction(0)) < 0:
             return arb(0), arb(2) ** -ctx.prec, apart
@@ -233,7 +233,7 @@ class RadialNoisePair(RadialPair):
     slope_share: ClassVar = _HALF
     table_points: ClassVar = 64
 
-    def _roots(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:
+    def _radii(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:
         """Return r and s/r."""
         p = ball(1 / self.power)
         log, other = x.log(analytic=analytic), (1 + epsilon / x).log(analytic=analytic)
@@ -242,12 +242,12 @@ class RadialNoisePair(RadialPair):
 
     def _excess(self, epsilon: arb, x: acb, analytic: bool) -> acb:
         """Return e^{−x} x^{d/p} (1 − (s/r)^d)/Γ."""
-        _, share = self._roots(x, epsilon, analytic)
+        _, share = self._radii(x, epsilon, analytic)
         return self._weight(x, analytic) * (1 - power_of(share, self.dimension, analytic))
 
     def _slope(self, epsilon: arb, x: acb, analytic: bool) -> acb:
         """Return e^{−x} d s^{d−1} (x + ε)^{1/p − 1}/(2pΓ)."""
-        r, share = self._roots(x, epsilon, analytic)
+        r, share = self._radii(x, epsilon, analytic)
         p = ball(self.power)
         fall = ((1 / p - 1) * (x + epsilon).log(analytic=analytic)).exp()
         size = self._weight(x, analytic) * power_of(share, self.dimension - 1, analytic)

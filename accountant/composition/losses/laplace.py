@@ -284,7 +284,7 @@ class SampledLaplaceTransform(Transform):
 
 
 @functools.lru_cache(maxsize=64)
-def _roots(number: int, precision: int) -> list[tuple[arb, arb]]:
+def _legendre(number: int, precision: int) -> list[tuple[arb, arb]]:
     with ctx.workprec(precision):
         return [arb.legendre_p_root(number, i, weight=True) for i in range(number)]
 
@@ -324,7 +324,7 @@ def _rule(
     number, size, fall = best
     if number > _MOST_NODES:
         raise UndecidedError(f"The moments of sampled Laplace noise need {number} nodes.")
-    for root, weight in _roots(number, precision):
+    for root, weight in _legendre(number, precision):
         loss = log_density(tau * root)
         ends.append(loss)
         weights.append(tau * weight * (tilt * loss - tau * (root + 1) / 2).exp() / 4)
@@ -408,7 +408,7 @@ class FloatSampledLaplace:
     def _nodes(self) -> tuple[Floats, Floats]:
         """Return the losses and their masses under B."""
         tau, q = float(self.transform.distance), float(self.transform.sampling_prob)
-        roots = [(float(x.mid()), float(w.mid())) for x, w in _roots(_FLOAT_NODES, _PRECISION)]
+        roots = [(float(x.mid()), float(w.mid())) for x, w in _legendre(_FLOAT_NODES, _PRECISION)]
         x, weights = np.array(roots).T
         l = np.concatenate([[-tau, tau], tau * x])  # noqa: E741
         inner = tau / 4 * weights * np.exp(-tau * (x + 1) / 2)

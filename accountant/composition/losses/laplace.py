@@ -45,7 +45,7 @@ from accountant.composition.fourier.estimates import FloatTransform
 from accountant.composition.losses.decay import Decay, up
 from accountant.composition.losses.kernels import excess_of_exp
 from accountant.composition.losses.lists import FloatList
-from accountant.composition.losses.transform import Quadrature, Transform
+from accountant.composition.losses.transform import MixedTransform, Quadrature, Transform
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
@@ -246,7 +246,7 @@ _FLOAT_NODES = 64
 
 @final
 @dataclass(frozen=True)
-class SampledLaplaceTransform(Transform):
+class SampledLaplaceTransform(MixedTransform):
     """M(z) = Λ(z + 1) for the mixture as the first law, else Λ(−z)."""
 
     is_closed = True
@@ -255,25 +255,13 @@ class SampledLaplaceTransform(Transform):
     sampling_prob: ExactReal
     mixed_first: bool
 
-    def _tilt(self, c: Fraction) -> Fraction:
-        return c + 1 if self.mixed_first else -c
-
     def rule(self, s: Fraction, t: float) -> Quadrature:
         """Return the sum for Λ(s + iu), |u| ≤ t, at flint's precision."""
         return _rule(self.distance, self.sampling_prob, s, t, ctx.prec)
 
-    def value(self, c: Fraction) -> arb:
-        """Return the sum at a real point."""
-        return self.rule(self._tilt(c), 0.0).total()
-
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the ratios on the line."""
-        found = self.rule(self._tilt(c), up(float(step * count))).line(step, count)
-        return found if self.mixed_first else [value.conjugate() for value in found]
-
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds at the head of this file."""
-        return SampledLaplaceDecay(self, self._tilt(c))
+        return SampledLaplaceDecay(self, self.tilt(c))
 
     def estimate(self) -> FloatTransform:
         """Return sums over the nodes of a rule in floats, L = ln w or −ln w."""

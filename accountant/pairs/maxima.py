@@ -451,10 +451,6 @@ class UnequalMaximaPair(MirroredPair):
         """Return that of the noise of one score."""
         return self._noise.rho_bound()
 
-    def max_loss(self) -> arb:
-        """Return t."""
-        return self.distance.ball()
-
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
         return self.distance

@@ -91,15 +91,16 @@ def most_releases(
     near = _estimated_count(mechanism, target, relation)
     if near and fits(near.count, near.width) and not fits(near.count + 1, near.width):
         return near.count
-    if not fits(1):
-        raise NotApplicableError(f"Not even one release meets {target}.")
 
     def is_too_much(count: int) -> bool:
         if count > MOST_RELEASES:
             raise NotApplicableError(f"{MOST_RELEASES} releases still meet {target}.")
-        return not fits(count)
+        return count > 0 and not fits(count)
 
-    return first(is_too_much, 1) - 1
+    found = first(is_too_much, 1) - 1
+    if not found:
+        raise NotApplicableError(f"Not even one release meets {target}.")
+    return found
 
 
 def _sign(target: Target, whole: Mechanism, relation: Adjacency | None, width: Width) -> int | None:

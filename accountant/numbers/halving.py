@@ -37,12 +37,13 @@ def first(holds: Callable[[int], bool], start: int = 0) -> int:
 
     Steps that double lead away from `start`; bisection follows.
     """
-    low = high = start
     step = 1
     if holds(start):
+        low, high = start - step, start
         while holds(low):
-            low, high, step = low - step, low, 2 * step
+            low, high, step = low - 2 * step, low, 2 * step
     else:
+        low, high = start, start + step
         while not holds(high):
-            low, high, step = high, high + step, 2 * step
+            low, high, step = high, high + 2 * step, 2 * step
     return low + 1 + bisect_left(range(low + 1, high), True, key=holds)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,6 +31,7 @@ from accountant.mechanisms.wrappers.randomized_response import RandomizedRespons
 from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.halving import first
 from accountant.numbers.interval import START_PRECISION, Interval, sign
 from accountant.numbers.precision import ctx
 from accountant.questions.estimate import estimate_log_delta
@@ -91,14 +91,16 @@ def most_releases(
     near = _estimated_count(mechanism, target, relation)
     if near and fits(near.count, near.width) and not fits(near.count + 1, near.width):
         return near.count
-    if not fits(1):
-        raise NotApplicableError(f"Not even one release meets {target}.")
-    low, high = 1, 2
-    while fits(high):
-        low, high = high, 2 * high
-        if high > MOST_RELEASES:
+
+    def is_too_much(count: int) -> bool:
+        if count > MOST_RELEASES:
             raise NotApplicableError(f"{MOST_RELEASES} releases still meet {target}.")
-    return low + bisect_left(range(low + 1, high), True, key=lambda count: not fits(count))
+        return count > 0 and not fits(count)
+
+    found = first(is_too_much, 1) - 1
+    if not found:
+        raise NotApplicableError(f"Not even one release meets {target}.")
+    return found
 
 
 def _sign(target: Target, whole: Mechanism, relation: Adjacency | None, width: Width) -> int | None:

@@ -107,11 +107,6 @@ def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
     return _on_lines(factors) if _is_smooth(factors) else Product(factors, FOURIER)
 
 
-def is_numerical(pair: Pair) -> bool:
-    """Whether an engine answers to a width that it reaches, not to any width."""
-    return isinstance(pair, Product) and pair.is_numerical
-
-
 def smooth(pair: Pair) -> Product | None:
     """Return a product of smooth losses for contour integrals; None for any other pair."""
     if not (isinstance(pair, Product) and isinstance(pair.engine, Ladder)):
@@ -294,15 +289,11 @@ class Ladder(Engine):
     quick: Product | None = None
     """What is asked before all rungs for widths down to `QUICK_WIDTH`."""
 
-    on_contours = True
+    on_contours = numerical = True
 
     def width(self, product: Product) -> Fraction:
         """Return what comes within about a second."""
         return super().width(product) if self.quick is None else GRID_WIDTH
-
-    def is_numerical(self, product: Product) -> bool:
-        """Return True: the last rung is one that reaches a width."""
-        return True
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε). Raises UndecidedError where every engine does."""

@@ -27,6 +27,7 @@ from accountant.composition.product import (
     ends,
     exact_sum,
     hockey_stick_at,
+    is_numerical,
     tails_at,
 )
 from accountant.core.pair import Pair, Tails
@@ -54,8 +55,7 @@ class Conditional(Engine):
 
     def is_numerical(self, product: Product) -> bool:
         """Whether the engine of the first pair is."""
-        first = product.pairs[0]
-        return isinstance(first, Product) and first.is_numerical
+        return is_numerical(product.pairs[0])
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the sum over the values of the other losses, terms with the largest masses first.

@@ -98,6 +98,9 @@ class Engine(ABC):
     on_contours: ClassVar[bool] = False
     """Whether H is a contour integral, which takes less the fewer digits are asked for."""
 
+    numerical: ClassVar[bool] = False
+    """Whether it answers to a width that it reaches, not to any width."""
+
     @abstractmethod
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε), where some finite loss may exceed ε."""
@@ -146,8 +149,8 @@ class Engine(ABC):
         return COMPOSED_WIDTH
 
     def is_numerical(self, product: Product) -> bool:
-        """Whether it answers to a width that it reaches, not to any width."""
-        return False
+        """Whether it is `numerical` for a product."""
+        return self.numerical
 
     def attained(self, product: Product, epsilon: ExactReal) -> Pair:
         """Return a pair of two datasets that shows H at ε, where the product only bounds them."""
@@ -223,11 +226,6 @@ class Product(Pair):
     def is_product(self) -> bool:
         """Whether H is that of the product of the factors."""
         return not self.engine.of_choices
-
-    @property
-    def is_numerical(self) -> bool:
-        """Whether the engine answers to a width that it reaches, not to any width."""
-        return self.engine.is_numerical(self)
 
     @property
     def usual_width(self) -> Fraction:
@@ -372,6 +370,11 @@ class Product(Pair):
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""
         return self.engine.describe_event(self, epsilon)
+
+
+def is_numerical(pair: Pair) -> bool:
+    """Whether an engine answers to a width that it reaches, not to any width."""
+    return isinstance(pair, Product) and pair.engine.is_numerical(pair)
 
 
 def tails_by_slopes(pair: Pair, epsilon: ExactReal) -> Tails:

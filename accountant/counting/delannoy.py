@@ -28,6 +28,7 @@ from fractions import Fraction
 from typing import TypeAlias, final
 
 from accountant.errors import expected
+from accountant.numbers.halving import first
 
 Word: TypeAlias = tuple[int, ...]
 
@@ -71,16 +72,7 @@ class Chains:
     @property
     def reach(self) -> int:
         """T, the least reach with room for n steps: the most measured sums in an output."""
-        high = 1
-        while prefixes(self.levels, high) < self.steps:
-            high *= 2
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (
-                (low, middle) if prefixes(self.levels, middle) >= self.steps else (middle, high)
-            )
-        return high
+        return first(lambda n: n > 0 and prefixes(self.levels, n) >= self.steps)
 
     @property
     def outermost(self) -> int:

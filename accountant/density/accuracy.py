@@ -10,13 +10,13 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.density.crossing import crossing
 from accountant.density.integers import IntegerLaw, integer_law_of
 from accountant.density.law import Law, goal, law_of
 from accountant.density.pieces import Piece
 from accountant.density.sweep import Break
 from accountant.density.tree import ZERO, X, branch, mirrored, mul, power
 from accountant.errors import InvalidInputError, UndecidedError
+from accountant.numbers.crossing import crossing
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 

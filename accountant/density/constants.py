@@ -187,14 +187,14 @@ def _value(node: Node) -> tuple[Sum, Sum]:
             if node.number < 0:
                 above, below = below, above
             if node.number.denominator == 2:
-                above, below = _root(_number("", above, below))
+                above, below = _square_root(_number("", above, below))
             n = abs(node.number.numerator)
             raised = [functools.reduce(_times, [part] * n) for part in (above, below)]
             return raised[0], raised[1]
     raise ArithmeticError(node.op)
 
 
-def _root(square: Known) -> tuple[Sum, Sum]:
+def _square_root(square: Known) -> tuple[Sum, Sum]:
     """Return √square of a rational square ≥ 0."""
     if isinstance(square, ClosedForm) or square < 0:
         raise ArithmeticError

@@ -20,13 +20,13 @@ import numpy as np
 from flint import arb
 
 from accountant.density.balls import real
-from accountant.density.crossing import crossing, power_of_two
 from accountant.density.law import Law, goal
 from accountant.density.pieces import Piece
 from accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
 from accountant.density.sweep import Break, sweep
 from accountant.density.tail import nearer
 from accountant.errors import UndecidedError
+from accountant.numbers.crossing import crossing, power_of_two
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import cached_property, ctx
 

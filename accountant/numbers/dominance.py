@@ -51,7 +51,7 @@ def largest_ratio(value: Profile, limit: Profile, stop: Fraction, *, enough: int
     precision = ctx.prec
     with ctx.workprec(2 * precision):
         stretch = 1 + arb(2) ** (-precision // 2)
-        found = _Pieces(value, limit).search(stop, stretch, enough)
+        found = _Pieces(value, limit).largest(stop, stretch, enough)
         return found if found > enough or not found.is_finite() else found.union(found * stretch)
 
 
@@ -67,7 +67,7 @@ class _Pieces:
         self._value = functools.cache(lambda at: value(ExactReal.of_rational(at)))
         self._limit = functools.cache(lambda at: limit(ExactReal.of_rational(at)))
 
-    def search(self, stop: Fraction, stretch: arb, enough: int) -> arb:
+    def largest(self, stop: Fraction, stretch: arb, enough: int) -> arb:
         """Return the largest ratio met, once no piece can exceed `stretch` times it."""
         best = self._ratio(Fraction(0))
         pieces = [(Fraction(0), stop)]

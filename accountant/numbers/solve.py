@@ -11,7 +11,7 @@ from flint import arb
 
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import MAX_PRECISION, START_PRECISION, Interval, within
+from accountant.numbers.interval import MAX_PRECISION, START_PRECISION, Interval, ball, within
 from accountant.numbers.precision import ctx
 
 Function = Callable[[ExactReal], arb]
@@ -24,9 +24,12 @@ _SLOW_STEPS = 3
 """Chords that hardly help before a bisection."""
 _GUESSES = 3
 """Times that the chord through two ends of one sign is followed."""
-_WIDE = Fraction(1, 64)
 _FEW = Context(prec=6, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Digits of a number in a message."""
+_SPARE_BITS = 8
+"""Bits of the precision that keep points from the ends of a bracket."""
+_WIDE = arb(1) / 64
+"""Share of a bracket, next to an end, into which no chord leads from far away."""
 HALF = Fraction(9, 20)
 """Half a width, less what outward rounding takes."""
 _NEAR = Fraction(1, 1000)
@@ -181,24 +184,26 @@ def _sign(function: Function, point: Fraction) -> int | None:
         precision *= 2
 
 
-def approximate(function: Function, low: Fraction, high: Fraction, bits: int) -> Fraction:
+def approximate(function: Function, start: Fraction, stop: Fraction, bits: int) -> Fraction:
     """Return a point near the root, without proof: the Illinois method, guarded by bisection.
 
     No point is nearer to an end of the bracket than the tolerance, so that an end next to the
-    root soon meets one on the other side.
+    root soon meets one on the other side. It is of so many bits, or of flint's precision.
     """
-    at_low, at_high = _value(function, low), _value(function, high)
+    at_low, at_high = (_value(function, ExactReal.of_rational(end)) for end in (start, stop))
+    low, high = ball(start).mid(), ball(stop).mid()
+    least_share = arb(2) ** -(min(bits, ctx.prec - _SPARE_BITS) + 3)
     side = slow = 0
     for _ in range(16 * bits):
-        least = abs(high + low) / (1 << (bits + 3))
+        least = (abs(high + low) * least_share).mid()
         if high - low <= 4 * least:
             break
         chord = secant(low, high, at_low, at_high, bits) if slow < _SLOW_STEPS else None
         point = _halfway(low, high) if chord is None else chord
-        point = min(max(point, low + least), high - least)
-        width, value = high - low, _value(function, point)
+        point = min(max(point, low + least), high - least).mid()
+        width, value = high - low, _value(function, ExactReal.of_rational(fraction(point)))
         if value is not None and value.is_zero():
-            return point
+            return fraction(point)
         if value is None or value < 0:
             high, at_high = point, value
             at_low = at_low / 2 if at_low is not None and side < 0 else at_low
@@ -209,49 +214,48 @@ def approximate(function: Function, low: Fraction, high: Fraction, bits: int) ->
             side = 1
         halved = 2 * (high - low) <= width
         slow = 0 if halved or chord is None else slow + 1
-    return (low + high) / 2
+    return fraction(((low + high) / 2).mid())
 
 
-def secant(
-    low: Fraction, high: Fraction, at_low: arb | None, at_high: arb | None, bits: int
-) -> Fraction | None:
+def secant(low: arb, high: arb, at_low: arb | None, at_high: arb | None, bits: int) -> arb | None:
     """Where the chord crosses zero, rounded and kept inside; None where there is no chord."""
     if at_low is None or at_high is None or not at_low > at_high:
         return None
-    share = fraction((at_low / (at_low - at_high)).mid())
-    if high - low > _WIDE * abs(high + low) and not _WIDE < share < 1 - _WIDE:
+    share, width = (at_low / (at_low - at_high)).mid(), (high - low).mid()
+    if width > _WIDE * abs(high + low) and not _WIDE < share < 1 - _WIDE:
         return None  # far from the root values of so unequal sizes say little
-    margin = Fraction(1, 1 << (bits + 4))
+    margin = arb(2) ** -(bits + 4)
     share = min(max(share, margin), 1 - margin)
-    grid = Fraction(2) ** (_exponent(high - low) - bits - 8)
-    point = (low + (high - low) * share) // grid * grid
+    grid = arb(2) ** (_exponent(width) - bits - 8)
+    point = (((low + width * share) / grid).mid().floor() * grid).mid()
     return point if low < point < high else None
 
 
-def _halfway(low: Fraction, high: Fraction) -> Fraction:
+def _halfway(low: arb, high: arb) -> arb:
     """Return the middle: of the exponents, where the ends are on one side of 0 and far apart."""
     if low > 0 and high > 16 * low:
-        return low * (1 << ((_exponent(high) - _exponent(low)) // 2))
+        return low * arb(2) ** ((_exponent(high) - _exponent(low)) // 2)
     if high < 0 and low < 16 * high:
-        return high * (1 << ((_exponent(-low) - _exponent(-high)) // 2))
+        return high * arb(2) ** ((_exponent(low) - _exponent(high)) // 2)
     return (low + high) / 2
 
 
-def _value(function: Function, point: Fraction) -> arb | None:
+def _value(function: Function, point: ExactReal) -> arb | None:
     """Midpoint of the value; None where it is infinite (the logarithm of 0)."""
-    ball = function(ExactReal.of_rational(point))
-    middle: arb = ball.mid()
-    return middle if ball.is_finite() else None
+    value = function(point)
+    middle: arb = value.mid()
+    return middle if value.is_finite() else None
 
 
-def _exponent(value: Fraction) -> int:
-    return value.numerator.bit_length() - value.denominator.bit_length()
+def _exponent(value: arb) -> int:
+    mantissa, exponent = value.man_exp()
+    return int(exponent) + int(mantissa).bit_length()
 
 
 def fraction(value: arb) -> Fraction:
     """Return a ball without a radius as the dyadic rational that it is."""
     mantissa, exponent = (int(part) for part in value.man_exp())
-    return Fraction(mantissa) * Fraction(2) ** exponent
+    return Fraction(mantissa << exponent) if exponent > 0 else Fraction(mantissa, 1 << -exponent)
 
 
 def shortened(value: float, bits: int, to: Callable[[float], int] = round) -> float:

@@ -165,7 +165,7 @@ class AboveThresholdPair(MirroredPair):
     @property
     def usual_width(self) -> Fraction:
         """Relative width of answers: that of a search."""
-        return RELATIVE_WIDTH if self._search is None else _WIDTH
+        return RELATIVE_WIDTH if self._first_above is None else _WIDTH
 
     def exact_max_loss(self) -> ExactReal | None:
         """Return the supremum of the losses where it is finite."""
@@ -238,7 +238,7 @@ class AboveThresholdPair(MirroredPair):
             yield from self._of_streams(c, times)
 
     @property
-    def _search(self) -> FirstAbove | None:
+    def _first_above(self) -> FirstAbove | None:
         """What finds the worst event of the first answer above, where floats have the digits."""
         move, ratio = 1 / self.query, self.threshold / self.query
         least, most, far = _FLOATS
@@ -248,7 +248,7 @@ class AboveThresholdPair(MirroredPair):
 
     def _event(self, epsilon: ExactReal) -> str | None:
         """Return the best event of a first answer above that is found; at ε < 0 a complement."""
-        search, largest = self._search, self.exact_max_loss()
+        search, largest = self._first_above, self.exact_max_loss()
         if search is None or largest is None or not -largest < epsilon < largest:
             return None
         assert self.steps is not None
@@ -323,7 +323,7 @@ class AboveThresholdPair(MirroredPair):
         if largest is None:
             return low.union(arb(1))
         with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
-            return low.union(self._most(epsilon).min(self._searched(epsilon, low)))
+            return low.union(self._most(epsilon).min(self._most_found(epsilon, low)))
 
     def at_most(self, epsilon: ExactReal) -> arb:
         """Return the larger end: a ball around both has a radius of 30 bits."""
@@ -331,11 +331,11 @@ class AboveThresholdPair(MirroredPair):
         if largest is None or not -largest < epsilon < largest:
             return self.hockey_stick(epsilon).upper()
         with ctx.workprec(START_PRECISION):
-            return self._most(epsilon).min(self._searched(epsilon, self._lower(epsilon))).upper()
+            return self._most(epsilon).min(self._most_found(epsilon, self._lower(epsilon))).upper()
 
-    def _searched(self, epsilon: ExactReal, known: arb) -> arb:
+    def _most_found(self, epsilon: ExactReal, known: arb) -> arb:
         """Return what no stream exceeds by a search that ends, in floats; 1 where none is known."""
-        search = self._search
+        search = self._first_above
         if search is None or self.steps is None or self.steps > MOST_STEPS or self.count > 1:
             return arb(1)
         e, known = epsilon.ball(), known.mid()
@@ -408,7 +408,7 @@ class AboveThresholdPair(MirroredPair):
         An event shows δ up to ln((P − δ)/Q), where another one shows more.
         """
         low, found = Fraction(0), None
-        for _ in range(_STEPS if self._search is not None else 0):
+        for _ in range(_STEPS if self._first_above is not None else 0):
             p, q, _ = self._best(ExactReal.of_rational(low))
             with ctx.workprec(START_PRECISION):
                 share = (p - delta.ball()) / q

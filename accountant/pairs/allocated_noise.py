@@ -24,10 +24,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar, TypeVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from flint import arb
@@ -43,14 +43,13 @@ from accountant.core.pair import Pair, ProfileOnly, Tails, WorstCase
 from accountant.errors import UndecidedError
 from accountant.numbers import ledger
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.halving import halved
 from accountant.numbers.interval import Interval
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
 from accountant.pairs.allocated_values import allocated_values
 from accountant.pairs.finite_losses import finite
 from accountant.pairs.two_ends import narrow_enough
-
-T = TypeVar("T")
 
 _LEAST, _MOST = 1 << 16, 1 << 20
 """Points of the sum at first and at most: the last take about a second."""
@@ -132,9 +131,9 @@ class AllocatedNoise(ProfileOnly):
         def bounds(points: int) -> tuple[float, tuple[_Grid, tuple[arb, arb]]]:
             grid = _grid(self, near, points)
             low, high = (grid.bound(at, above=above) for above in (False, True))
-            return (float((high - low) / low) if low > 0 else math.inf), (grid, (low, high))
+            return engine.relative_width(low, high), (grid, (low, high))
 
-        return _finer(bounds, wanted)
+        return engine.refined(bounds, wanted, _MOST, _LEAST)[0]
 
     @_in_floats()
     def tails(self, epsilon: ExactReal) -> Tails:
@@ -173,7 +172,7 @@ class AllocatedNoise(ProfileOnly):
             found = low.hull(high)
             return float(found.relative_width or math.inf), found
 
-        found = _finer(between, float(relative_width))
+        found, _, _ = engine.refined(between, float(relative_width), _MOST, _LEAST)
         if found is None:
             raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
         return narrow_enough(found, relative_width, "sums on grids are not finer")
@@ -219,13 +218,7 @@ class AllocatedNoise(ProfileOnly):
         low, high = 0.0, float(most.upper()) if most.is_finite() else 1.0
         while not most.is_finite() and self._log_delta(high) > log_delta:
             low, high = high, 2 * high
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            if self._log_delta(middle) > log_delta:
-                low = middle
-            else:
-                high = middle
-        return middle
+        return halved(lambda at: self._log_delta(at) > log_delta, low, high, _STEPS)[0]
 
     @property
     def refusal(self) -> str:
@@ -246,17 +239,6 @@ class AllocatedNoise(ProfileOnly):
     def to_width(self, relative_width: Fraction | None) -> AllocatedNoise:
         """Return the same pair, whose grid is as fine as a relative width asks for."""
         return replace(self, relative_width=relative_width)
-
-
-def _finer(bounds: Callable[[int], tuple[float, T]], wanted: float) -> T:
-    """Return what is found on the first grid that is fine enough, or on the finest one."""
-    points: int | None = _LEAST
-    widths: list[float] = []
-    while points is not None:
-        width, found = bounds(points)
-        widths.append(width)
-        points = engine.next_points(points, widths, wanted, _MOST) if width > wanted else None
-    return found
 
 
 def _threshold(pair: AllocatedNoise, epsilon: float) -> float:

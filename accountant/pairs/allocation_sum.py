@@ -35,6 +35,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -43,6 +44,7 @@ from flint import acb, acb_mat, arb
 
 from accountant.core.pair import Tails
 from accountant.errors import UndecidedError
+from accountant.numbers import solve
 from accountant.numbers.chernoff import rough_log_peak
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import (
@@ -75,10 +77,9 @@ _POWERS = tuple(2.0 ** (i / 4) for i in range(-4, 60))
 """The r that are tried: others have higher bounds by a few per cent."""
 _TINY = 1e-30
 """What is less is only bounded in an estimate."""
-_MOST_SECANTS = 60
-"""Steps of an estimate: twenty are usual."""
-_SETTLED = 1e-11
-"""What ln H may be off by at an estimate: proofs beside it fail if it is more than their width."""
+_ESTIMATE_BITS = 40
+"""Bits of an estimate of ε: proofs beside it fail if it is off by more than their width."""
+_ZERO = ExactReal.of_rational(0)
 _FAR_BELOW, _LEAST_LOG = 6.0, -600.0
 """How far below ln δ ln H is not followed, and the least number whose exponential floats hold."""
 
@@ -185,12 +186,24 @@ class AllocationSum:
         return float(log.mid()) if log.is_finite() else None
 
     def estimate_epsilon(self, log_delta: float, *, mixed_first: bool) -> float | None:
-        """Return the ε with ln H(ε) = log_delta; None where it is not found soon."""
+        """Return the ε with ln H(ε) = log_delta < 0, from few bits; None where they are lost.
 
-        def value(at: ExactReal, floor: float) -> arb:
-            return self.hockey_stick(at, mixed_first=mixed_first, floor=floor)
+        H(ε) ≥ 1 − e^ε says from where on, the moments say up to where.
+        """
+        if not log_delta < 0:
+            return None
+        floor = math.exp(max(log_delta - _FAR_BELOW, _LEAST_LOG))
+        least = Fraction(math.log(-math.expm1(log_delta)))
 
-        return root_of_log(value, log_delta, self.largest_epsilon(log_delta))
+        def excess(at: ExactReal) -> arb:
+            found = self.hockey_stick(at, mixed_first=mixed_first, floor=floor)
+            return found.mid().max(arb(floor)).log() - log_delta
+
+        with ctx.workprec(_ROUGH), within(), suppress(UndecidedError):
+            most = Fraction(self.largest_epsilon(log_delta))
+            low, high = (Fraction(0), most) if excess(_ZERO) > 0 else (least, Fraction(0))
+            return float(solve.approximate(excess, low, high, _ESTIMATE_BITS))
+        return None
 
     def largest_epsilon(self, log_delta: float) -> float:
         """Return a bound of the ε with ln H(ε) = log_delta, from the moments."""
@@ -247,47 +260,6 @@ class AllocationSum:
         bits = max(bits, LEAST_BITS)
         block = max(_BLOCK, 1 << bits.bit_length() - _STEPS)
         return line(self, reach, -(-bits // block) * block)
-
-
-def root_of_log(
-    function: Callable[[ExactReal, float], arb], log_delta: float, largest: float
-) -> float | None:
-    """Return the ε with ln H(ε) = log_delta, from few bits; None where it is not found soon.
-
-    By secants that halve the end that stays, from 0 and from the largest ε that is possible. H is
-    a function of ε and of a floor below which it need not be known.
-    """
-    floor = math.exp(max(log_delta - _FAR_BELOW, _LEAST_LOG))
-
-    def excess(at: float) -> float:
-        found = function(ExactReal.of_rational(Fraction(at)), floor)
-        return math.log(max(float(found.mid()), floor)) - log_delta
-
-    with ctx.workprec(_ROUGH), within():
-        low, high = 0.0, largest
-        try:
-            at_low = excess(low)
-            if at_low < 0:  # and H(ε) ≥ 1 − e^ε
-                if log_delta >= 0:
-                    return None
-                low, high = math.log(-math.expm1(log_delta)), 0.0
-                at_low, at_high = excess(low), at_low
-            else:
-                at_high = excess(high)
-            for _ in range(_MOST_SECANTS):
-                if not at_low > 0 > at_high:
-                    return None
-                at = low + (high - low) * at_low / (at_low - at_high)
-                value = excess(at)
-                if abs(value) <= _SETTLED:
-                    return at
-                if value > 0:
-                    low, at_low, at_high = at, value, at_high / 2
-                else:
-                    high, at_high, at_low = at, value, at_low / 2
-        except UndecidedError:
-            return None
-    return None
 
 
 def _wanted() -> int:

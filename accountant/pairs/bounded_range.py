@@ -43,6 +43,7 @@ from accountant.core.pair import ReflectedPair, Tails
 from accountant.errors import UndecidedError
 from accountant.mechanisms.selection.exponential import BoundedRangePair
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.halving import halved
 from accountant.numbers.interval import Interval, enclose
 from accountant.pairs.two_ends import narrow_enough
 
@@ -60,8 +61,6 @@ _ASIDE = 2.0**-49
 """Share of kt by which a place, and kT, may be wrong in floats."""
 _DIFFERENCE = 2.0**-10
 """Absolute error of probabilities, in parts of the relative one of a step."""
-_HALVINGS = 60
-"""Of a bracket of ε."""
 
 
 @final
@@ -266,14 +265,13 @@ class BoundedRangeProduct(Selections):
 
     def _passed(self, bound: Callable[[float], float], level: float) -> tuple[float, float]:
         """Return two ε next to each other, at one of which a bound is above δ."""
-        high = self.count * float(self.length) * (1 + _ASIDE)
-        low = -high
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            value = bound(abs(middle))
-            if middle < 0:
-                value = -math.expm1(middle) + math.exp(middle) * value
-            low, high = (middle, high) if value > level else (low, middle)
+
+        def is_above(at: float) -> bool:
+            value = bound(abs(at))
+            return (value if at >= 0 else -math.expm1(at) + math.exp(at) * value) > level
+
+        most = self.count * float(self.length) * (1 + _ASIDE)
+        low, high = halved(is_above, -most, most)
         return low - self._aside, high + self._aside
 
     def tails(self, epsilon: ExactReal) -> Tails:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 from flint import arb
@@ -17,6 +18,9 @@ from accountant.numbers.theta import log_theta_ratio, upper_tail
 
 class HalfLinePair(MirroredPair, ABC):
     """U₀ + D against U₀ for a symmetric U₀ on the integers, where {L > ε} is {U ≥ m}."""
+
+    parameter: ExactReal | Fraction
+    """v of a coordinate: far in the tail consecutive losses differ by s/v."""
 
     @property
     @abstractmethod
@@ -32,8 +36,20 @@ class HalfLinePair(MirroredPair, ABC):
         """Return P(U₀ ≥ start)."""
 
     @abstractmethod
+    def exact_closed_rho(self) -> ExactReal:
+        """Return ρ: D_a ≤ aρ, with equality at integers a, as at a = 2."""
+
+    def closed_rho(self) -> arb:
+        """Return ρ."""
+        return self.exact_closed_rho().ball()
+
+    def kullback_leibler(self) -> arb:
+        """Return ρ: the noise has mean 0."""
+        return self.closed_rho()
+
     def lost_bits(self) -> int:
-        """Return the bits by which H may be smaller than its two terms, at ε = 0."""
+        """Return the bits by which H may be smaller than its two terms, at ε = 0: those of v."""
+        return 2 * math.floor(self.parameter).bit_length() + 8
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m), with guard bits for the difference."""
@@ -77,27 +93,16 @@ class DiscreteGaussianPair(HalfLinePair):
         """Return P(Z ≥ start)."""
         return upper_tail(self.parameter, start)
 
-    def lost_bits(self) -> int:
-        """Return those of v: far in the tail consecutive losses differ by s/v."""
-        return 2 * math.floor(self.parameter).bit_length() + 8
-
     def renyi(self, order: arb) -> arb:
         """Return a·s²/2v + ln(θ(as)/θ(0))/(a − 1), where θ(c) = Σ e^{−(z−c)²/2v}.
 
         Completing the square in Σ p(z − s)^a p(z)^{1−a}; θ(c) ≤ θ(0), with equality at integers.
         """
         ratio = log_theta_ratio(self.parameter, order * self.shift)
-        return order * self.kullback_leibler() + ratio / (order - 1)
+        return order * self.closed_rho() + ratio / (order - 1)
 
-    def kullback_leibler(self) -> arb:
-        """Return s²/2v: E_P[2Zs − s²]/2v with E_P[Z] = s."""
-        return self._rho().ball()
-
-    def closed_rho(self) -> arb:
-        """Return s²/2v: D_a ≤ a·s²/2v, with equality where a·s is an integer, as at a = 2."""
-        return self._rho().ball()
-
-    def _rho(self) -> ExactReal:
+    def exact_closed_rho(self) -> ExactReal:
+        """Return s²/2v, which is E_P[2Zs − s²]/2v too, as E_P[Z] = s."""
         return ExactReal.of_rational(self.shift**2) / (ExactReal.of_rational(2) * self.parameter)
 
     def describe_event(self, epsilon: ExactReal) -> str:

@@ -74,28 +74,16 @@ class DiscreteGaussianProductPair(HalfLinePair):
                     total += law.sums[s + law.reach] * law.last_tails[max(j, -law.last_reach)]
         return total + law.left_out
 
-    def lost_bits(self) -> int:
-        """Return those of v."""
-        return 2 * math.floor(self.parameter).bit_length() + 8
-
     def renyi(self, order: arb) -> arb:
         """Return a·ρ plus ln(θ(a·shift)/θ(0))/(a − 1) of every coordinate."""
         v, w = self._parameters()
         ratio = self.count * log_theta_ratio(v, order * self.shift)
         if self.last_shift:
             ratio += log_theta_ratio(w, order * self.last_shift)
-        return order * self.kullback_leibler() + ratio / (order - 1)
-
-    def kullback_leibler(self) -> arb:
-        """Return D/(2q²v)."""
-        return self.exact_closed_rho().ball()
-
-    def closed_rho(self) -> arb:
-        """Return D/(2q²v): D_a ≤ a·D/(2q²v), with equality at integers a."""
-        return self.exact_closed_rho().ball()
+        return order * self.closed_rho() + ratio / (order - 1)
 
     def exact_closed_rho(self) -> ExactReal:
-        """Return the same as an exact number."""
+        """Return D/(2q²v)."""
         return ExactReal.of_rational(self.distance / (2 * self.scale**2 * self.parameter))
 
     def _parameters(self) -> tuple[ExactReal, ExactReal]:

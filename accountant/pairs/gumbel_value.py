@@ -231,10 +231,6 @@ class GumbelValuePair(MirroredPair):
         """Return ∞."""
         return arb.pos_inf()
 
-    def max_loss(self) -> arb:
-        """Return ∞."""
-        return arb.pos_inf()
-
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidates that rise."""
         return (

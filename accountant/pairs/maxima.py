@@ -56,6 +56,7 @@ from flint import arb
 from accountant.core.pair import MirroredPair, Pair, Tails
 from accountant.mechanisms.additive.laplace import LaplacePair
 from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.halving import first, halved
 from accountant.numbers.interval import START_PRECISION, Interval, enclose
 from accountant.numbers.precision import ctx
 from accountant.pairs.finite import Balls, FiniteLaws, FinitePair, largest_divergence
@@ -223,20 +224,16 @@ class MaximaPair(Pair):
         with ctx.workprec(_ROUGH + max(0, math.ceil(float(size)))):
 
             def rises(a: Fraction) -> bool:
+                if abs(a) >= _FARTHEST:
+                    return a < 0
                 level = int(a) if self.shift is not None else arb(float(a))
                 return bool(self._rises(epsilon, level).mid() >= 0)
 
-            low, high = Fraction(-1), Fraction(1)
-            while not rises(low) and low > -_FARTHEST:
-                low *= 2
-            while rises(high) and high < _FARTHEST:
-                high *= 2
-            least = 1 if self.shift is not None else _FINE if self.equal else _ROUGHLY
-            while high - low > least:
-                middle = (low + high) / 2
-                middle = middle if self.shift is None else Fraction(math.floor(middle))
-                low, high = (middle, high) if rises(middle) else (low, middle)
-            return low
+            last = Fraction(first(lambda a: not rises(Fraction(a))) - 1)
+            if self.shift is not None:
+                return last
+            steps = (_FINE if self.equal else _ROUGHLY).denominator.bit_length() - 1
+            return halved(rises, last, last + 1, steps)[0]
 
     def _levels(self, epsilon: ExactReal) -> list[arb | int]:
         """Return levels at and between which the best one surely is; none where that is not known.
@@ -454,10 +451,6 @@ class UnequalMaximaPair(MirroredPair):
     def rho_bound(self) -> arb:
         """Return that of the noise of one score."""
         return self._noise.rho_bound()
-
-    def max_loss(self) -> arb:
-        """Return t."""
-        return self.distance.ball()
 
     def exact_max_loss(self) -> ExactReal:
         """Return t."""

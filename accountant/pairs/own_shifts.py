@@ -17,11 +17,10 @@ from flint import arb
 from accountant.core.pair import ProfileOnly
 from accountant.density.shifts import Worst, worst
 from accountant.errors import UndecidedError
-from accountant.numbers import solve
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import Interval, within
 from accountant.pairs.own_density import OfDensity, OwnDensityPair
-from accountant.pairs.two_ends import narrow_enough
+from accountant.pairs.two_ends import narrow_enough, passes
 
 _ANSWERS = 64
 """Sweeps that are kept: each takes about half a second."""
@@ -81,7 +80,8 @@ class OwnShiftsPair(OfDensity, ProfileOnly):
         shift, grown, lower = self.distance, relative_width / 4, Decimal("-Infinity")
         for _ in range(_TRIES):
             with within():  # the enclosure of one shift is not that of the worst
-                low = _root(self.at(shift), delta, relative_width / 4)
+                one = self.at(shift).hockey_stick
+                low = passes(one, delta, Fraction(1), relative_width / 4)
             lower = max(lower, low.lower)
             size = max(abs(Fraction(low.upper)), Fraction(_LEAST))
             high = Fraction(max(low.upper, lower)) + grown * size
@@ -130,13 +130,3 @@ def _swept(pair: OwnShiftsPair, epsilon: ExactReal) -> Worst:
         return pair.at(shift).hockey_stick(epsilon)
 
     return worst(pair._law(), float(epsilon), pair.distance, value)
-
-
-def _root(pair: OwnDensityPair, delta: ExactReal, width: Fraction) -> Interval:
-    """Enclose ε(δ) of one shift; −∞ is answered by ln(1 − δ), below which none is."""
-
-    def excess(epsilon: ExactReal) -> arb:
-        value = pair.hockey_stick(epsilon)
-        return arb.neg_inf() if value.is_zero() else (value / delta.ball()).log()
-
-    return solve.root(excess, solve.bracket(excess, Fraction(1)), relative_width=width)

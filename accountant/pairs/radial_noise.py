@@ -29,6 +29,7 @@ from flint import acb, arb
 
 from accountant.core.pair import ReflectedPair, Tails
 from accountant.errors import NotApplicableError, UndecidedError
+from accountant.numbers.crossing import crossing
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import START_PRECISION, ball
 from accountant.numbers.precision import ctx
@@ -37,8 +38,10 @@ _SPARE_BITS = 64
 """Bits that differences of roots of large numbers lose, and the integral does not reach."""
 _WIDTHS = range(4, 40)
 """The size of the noise is followed to 2^n standard deviations from its mean."""
-_DOUBLINGS = 4096
-"""Most steps of a search for a place: exponents of balls have no end."""
+_FARTHEST = 1 << 4096
+"""Where a place is no longer looked for: exponents of balls have no end."""
+_LOST_BITS = 8
+"""Bits of a place that the rounding of two roots loses."""
 
 _LOOKED = 24
 """Distances from both ends at which the size of an integral is estimated: a small one decides."""
@@ -203,39 +206,22 @@ class RadialPair(LevelsPair):
         """Enclose the x where r′ − r = t, or else where r′ + r = t, and say whether it is that."""
         p, t = ball(1 / self.power), self.distance.ball()
 
-        def root(x: arb) -> arb:
+        def radius(x: arb) -> arb:
             return (p * x.log()).exp() if x > 0 else arb(0)
 
-        apart = root(epsilon) < t
+        apart = radius(epsilon) < t
 
-        def before(x: arb) -> bool | None:
-            """Whether x lies before that place."""
-            gap = root(x + epsilon) + (root(x) if apart else -root(x)) - t
-            if not apart:
-                gap = -gap
-            return True if gap < 0 else False if gap > 0 else None
+        def rise(place: Fraction) -> arb:
+            near, far = radius(ball(place)), radius(ball(place) + epsilon)
+            return far + near - t if apart else t - far + near
 
-        low, high = arb(0), arb(1)
-        if before(low) is None:
-            return low, arb(2) ** -ctx.prec, apart
-        for _ in range(_DOUBLINGS):
-            if before(high) is not True:
-                break
-            low, high = high, 2 * high
-        for _ in range(_DOUBLINGS):
-            middle = ((low + high) / 2).mid()
-            side = before(middle)
-            if side is None:  # the place itself, perhaps: come near it from both sides
-                near = ((low + 3 * middle) / 4).mid(), ((high + 3 * middle) / 4).mid()
-                known = before(near[0]) is True, before(near[1]) is False
-                if not any(known):
-                    break
-                low, high = near[0] if known[0] else low, near[1] if known[1] else high
-            elif low < middle < high:
-                low, high = (middle, high) if side else (low, middle)
-            else:
-                break
-        return low, high, apart
+        if not rise(Fraction(0)) < 0:
+            return arb(0), arb(2) ** -ctx.prec, apart
+        most = Fraction(2)
+        while not rise(most) > 0 and most < _FARTHEST:
+            most *= 2
+        low, high = crossing(rise, Fraction(0), most, ctx.prec - _LOST_BITS)
+        return ball(low), ball(high), apart
 
 
 @final
@@ -247,7 +233,7 @@ class RadialNoisePair(RadialPair):
     slope_share: ClassVar = _HALF
     table_points: ClassVar = 64
 
-    def _roots(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:
+    def _radii(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:
         """Return r and s/r."""
         p = ball(1 / self.power)
         log, other = x.log(analytic=analytic), (1 + epsilon / x).log(analytic=analytic)
@@ -256,12 +242,12 @@ class RadialNoisePair(RadialPair):
 
     def _excess(self, epsilon: arb, x: acb, analytic: bool) -> acb:
         """Return e^{−x} x^{d/p} (1 − (s/r)^d)/Γ."""
-        _, share = self._roots(x, epsilon, analytic)
+        _, share = self._radii(x, epsilon, analytic)
         return self._weight(x, analytic) * (1 - power_of(share, self.dimension, analytic))
 
     def _slope(self, epsilon: arb, x: acb, analytic: bool) -> acb:
         """Return e^{−x} d s^{d−1} (x + ε)^{1/p − 1}/(2pΓ)."""
-        r, share = self._roots(x, epsilon, analytic)
+        r, share = self._radii(x, epsilon, analytic)
         p = ball(self.power)
         fall = ((1 / p - 1) * (x + epsilon).log(analytic=analytic)).exp()
         size = self._weight(x, analytic) * power_of(share, self.dimension - 1, analytic)

@@ -37,15 +37,19 @@ def inverse_between(
     return narrow_enough(one.hull(other), relative_width, why)
 
 
-def passes(bound: Bound, delta: ExactReal, step: Fraction) -> Interval:
+def passes(
+    bound: Bound, delta: ExactReal, step: Fraction, relative_width: Fraction = _ENDS
+) -> Interval:
     """Enclose where a bound passes δ, looked for in steps from 0."""
 
     def excess(epsilon: ExactReal) -> arb:
-        return bound(epsilon) - delta.ball()
+        value = bound(epsilon)
+        nothing = value.is_zero() or value < 0
+        return arb.neg_inf() if nothing else (value / delta.ball()).log()
 
     between = solve.bracket(excess, step)
     try:
-        return solve.root(excess, between, relative_width=_ENDS)
+        return solve.root(excess, between, relative_width=relative_width)
     except UndecidedError as refusal:  # it says where this end is, which is no answer
         if refusal.interval is None:
             raise

@@ -254,14 +254,14 @@ def _rho(pair: Pair, relative_width: Fraction) -> Interval:
             known = _divergence(_apart(pair)[1])(Fraction(2))
             accurate = known.rel_accuracy_bits() >= bits or 2 * precision > MAX_PRECISION
             if known.is_finite() and accurate:
-                return _search(pair, relative_width)
+                return _supremum(pair, relative_width)
             if known.lower() == arb.pos_inf():
                 return Interval.of_ball(arb.pos_inf())
         precision *= 2  # the digits of a loss of 1e150 or 1e-100, say
     raise UndecidedError("The Rényi divergence of order 2, which rho needs, was not enclosed.")
 
 
-def _search(pair: Pair, relative_width: Fraction) -> Interval:
+def _supremum(pair: Pair, relative_width: Fraction) -> Interval:
     steady, rest = _apart(pair)
     divergence = _divergence(rest)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from accountant.composition.choose import FOR, METHODS, RENAMED, engine, is_numerical
-from accountant.composition.product import apart
+from accountant.composition.choose import FOR, METHODS, RENAMED, engine
+from accountant.composition.product import apart, is_numerical
 from accountant.core.adjacency import Adjacency, Direction
 from accountant.core.mechanism import Mechanism
 from accountant.core.pair import Pair

@@ -23,9 +23,11 @@ from accountant.core.validate import probability
 from accountant.errors import expected
 from accountant.mechanisms.additive.gaussian import Gaussian
 from accountant.numbers import solve
+from accountant.numbers.crossing import crossing
 from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose, sign
+from accountant.numbers.interval import Interval, ball, enclose, sign
 from accountant.numbers.precision import ctx
+from accountant.numbers.solve import fraction
 from accountant.questions import profile, tradeoff
 
 _ONE = ExactReal.of_rational(1)
@@ -36,6 +38,8 @@ _MOST_SQUARINGS = 15
 """Squarings of a first δ: below 2^−16384 no budget is asked for."""
 _MOST_EPSILON = ExactReal.of_rational(10**6)
 _SMALLEST, _LARGEST = 1e-200, 1e200
+_FARTHEST = 1 << 40
+"""−ln q up to which the least divergence is looked for."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -186,27 +190,18 @@ def _least_divergence(a: arb, epsilon: arb, delta: arb) -> arb:
     """Return the same where the sum has its least value between p = δ and p = 1."""
     factor = epsilon.exp()
     top = (1 - delta) / factor
-    low, high = (-top.abs_lower().log()).mid(), None  # −ln q: the derivative is < 0 far out
-    step = arb(1)
-    while high is None:
-        if _slope(a, factor, delta, (-(low + step)).exp()) < 0:
-            high = (low + step).mid()
-        else:
-            low, step = (low + step).mid(), 2 * step
-        if step > arb(2) ** 40:
+
+    def fall(x: Fraction) -> arb:
+        """Return that the derivative is < 0 far out, at x = −ln q."""
+        return -_slope(a, factor, delta, (-ball(x)).exp())
+
+    low, step = fraction((-top.abs_lower().log()).mid()), 1
+    while not fall(low + step) > 0:
+        low, step = low + step, 2 * step
+        if step > _FARTHEST:
             return arb("nan")
-    for _ in range(2 * ctx.prec):
-        middle = ((low + high) / 2).mid()
-        slope = _slope(a, factor, delta, (-middle).exp())
-        if slope < 0:
-            high = middle
-        elif slope > 0:
-            low = middle
-        else:
-            break
-        if high - low < arb(2) ** (-ctx.prec + 8) * high:
-            break
-    return _divergence_at(a, factor, delta, (-low.union(high)).exp())
+    low, high = crossing(fall, low, low + step, ctx.prec - 8)
+    return _divergence_at(a, factor, delta, (-ball(low).union(ball(high))).exp())
 
 
 def _slope(a: arb, factor: arb, delta: arb, q: arb) -> arb:

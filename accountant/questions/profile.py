@@ -21,6 +21,7 @@ from accountant.core.pair import Pair
 from accountant.core.validate import probability
 from accountant.errors import NotApplicableError, UndecidedError
 from accountant.numbers.exact import ExactReal, Number, exact
+from accountant.numbers.halving import halved
 from accountant.numbers.interval import Interval, ball, enclose
 from accountant.questions.answer import answer, enclosed, share, usual
 
@@ -114,11 +115,7 @@ def _reaches(pairs: Sequence[Pair], delta: ExactReal) -> arb:
     if place == len(powers):
         return arb.pos_inf()
     high = Fraction(2) ** powers[place]
-    low = high / 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if serves(middle) else (middle, high)
-    return ball(high)
+    return ball(halved(lambda at: not serves(at), high / 2, high, _HALVINGS)[1])
 
 
 def _by_divergences(pairs: Sequence[Pair], delta: ExactReal) -> arb:

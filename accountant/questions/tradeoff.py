@@ -357,8 +357,9 @@ class _Curve:
         if turn % 5 == 0 and stuck:
             return (low + high) / 2
         scores = (_finite(self._above.score), _finite(self._below.score))
-        root = solve.secant(low, high, *scores, ctx.prec)
-        return (low + high) / 2 if root is None else root
+        with ctx.workprec(2 * ctx.prec):
+            root = solve.secant(ball(low).mid(), ball(high).mid(), *scores, ctx.prec // 2)
+            return (low + high) / 2 if root is None else solve.fraction(root)
 
     def _test(self, epsilon: Fraction) -> _Test:
         tails = self._pair.tails(ExactReal.of_rational(epsilon))

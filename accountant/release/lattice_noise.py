@@ -69,10 +69,10 @@ def combined(rows: Sequence[Sequence[Fraction]], scale: Callable[[], arb], law: 
 
 def coloured(covariance: Covariance) -> LinearNoise:
     """Return N(0, Σ)."""
-    return LinearNoise(lambda: root(covariance), covariance.dimension)
+    return LinearNoise(lambda: square_root(covariance), covariance.dimension)
 
 
-def root(covariance: Covariance) -> list[Row]:
+def square_root(covariance: Covariance) -> list[Row]:
     """Return the rows of a matrix A with A A' = Σ, at flint's current precision.
 
     A is diagonal where Σ is; across·(I − J) + along·J with the roots of the eigenvalues where

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -20,6 +19,7 @@ from flint import arb
 
 from accountant.core.arrays import Array, np
 from accountant.core.randomness import Randomness
+from accountant.numbers.halving import first
 from accountant.numbers.precision import ctx
 
 _WORD = 64
@@ -121,13 +121,7 @@ def integers_by_inversion(cumulative: Callable[[int], arb], size: int, *, rng: R
                 value = value << _WORD | int(rng.integers(0, 1 << _WORD, dtype=np.uint64))
                 bits += _WORD
 
-        low, high, step = -1, 0, 1
-        while exceeds(low):
-            low, step = low - step, 2 * step
-        step = 1
-        while not exceeds(high):
-            high, step = high + step, 2 * step
-        return low + 1 + bisect_left(range(low + 1, high), True, key=exceeds)
+        return first(exceeds)
 
     return _narrow(np.array([draw() for _ in range(size)], dtype=object))
 

@@ -46,6 +46,7 @@ from accountant.mechanisms.wrappers.composed import Composed
 from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
 from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.halving import first, halved
 from accountant.numbers.interval import Interval, ball
 from accountant.numbers.precision import ctx
 from accountant.pairs.gaussian import gaussian_tails
@@ -135,13 +136,9 @@ def shuffled(
                 total += weight * (tails.p_above - at.ball().exp() * tails.q_above)
             return bool(total <= delta.ball())
 
-    low, high = Fraction(0), Fraction(1)
-    while not enough(high):
-        low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return Interval.of_exact(high).upper
+    whole = Fraction(first(lambda n: n > 0 and enough(Fraction(n))))
+    _, least = halved(lambda at: not enough(at), whole - 1, whole, _HALVINGS)
+    return Interval.of_exact(least).upper
 
 
 def drawn(

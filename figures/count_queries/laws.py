@@ -14,6 +14,7 @@ from accountant.mechanisms import BoundedCountNoise, DiscreteGaussian, DiscreteL
 from accountant.mechanisms.additive.integer_noise import IntegerNoise
 from accountant.mechanisms.counting.count_noise_law import CountNoise
 from accountant.numbers.exact import exact
+from accountant.numbers.halving import halved
 from accountant.numbers.interval import Interval
 from accountant.questions import profile
 from figures import quantities, style
@@ -82,13 +83,11 @@ def same_variance(target: float) -> DiscreteGaussian:
     low, high = target / 2, 4 * target + 1
     while variance(DiscreteGaussian(parameter=f"{low:.17g}")) > target:
         low /= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        if variance(DiscreteGaussian(parameter=f"{middle:.17g}")) < target:
-            low = middle
-        else:
-            high = middle
-    return DiscreteGaussian(parameter=f"{(low + high) / 2:.17g}")
+
+    def is_less(parameter: float) -> bool:
+        return variance(DiscreteGaussian(parameter=f"{parameter:.17g}")) < target
+
+    return DiscreteGaussian(parameter=f"{halved(is_less, low, high)[0]:.17g}")
 
 
 def parameter(value: float) -> DiscreteGaussian:

@@ -13,6 +13,7 @@ from accountant.core.pair import Pair
 from accountant.core.validate import rational
 from accountant.errors import BetweenError, InvalidInputError
 from accountant.numbers.exact import ExactReal, exact
+from accountant.numbers.halving import first, halved
 from accountant.numbers.interval import Interval, ball, enclose
 from accountant.questions import tradeoff
 from verify.claim import Decision, Scope, verdict_of
@@ -29,8 +30,8 @@ from verify.claims.sweep import Bound, Swept, prove_below
 from verify.expression import Expression
 from verify.verdict import Verdict
 
-_CHORD = Fraction(1, 1 << 24)
-"""How far apart, in ε, the two tests of a refuted trade-off bound are."""
+_HALVINGS = 24
+"""The two tests of a refuted trade-off bound are 2^-24 apart, in ε."""
 
 
 class CurveClaim(PrivacyClaim, frozen=True, kw_only=True):
@@ -183,14 +184,12 @@ def _chord(pair: Pair, level: ExactReal) -> tuple[dict[str, Any], dict[str, Any]
     The chord between two points of the trade-off function lies above it, by at most the square
     of their distance.
     """
-    low, high = Fraction(-1), Fraction(1)
-    while _level(pair, low) <= level.ball():
-        low *= 2
-    while _level(pair, high) >= level.ball():
-        high *= 2
-    while high - low > _CHORD:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _level(pair, middle) > level.ball() else (low, middle)
+
+    def is_wider(epsilon: Fraction) -> bool:
+        return bool(_level(pair, epsilon) > level.ball())
+
+    above = Fraction(first(lambda n: not is_wider(Fraction(n))))
+    low, high = halved(is_wider, above - 1, above, _HALVINGS)
     narrow, wide = (event(pair, ExactReal.of_rational(end)) for end in (high, low))
     return narrow, wide
 

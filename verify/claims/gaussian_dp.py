@@ -10,8 +10,8 @@ from typing import Any, ClassVar, final
 
 from flint import arb
 
-from accountant.composition.choose import is_numerical
 from accountant.composition.invert import hockey_stick, most, to_width
+from accountant.composition.product import is_numerical
 from accountant.core.pair import Pair
 from accountant.errors import NotApplicableError, UndecidedError, expected
 from accountant.mechanisms.additive.gaussian import Gaussian

@@ -29,7 +29,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -383,12 +383,14 @@ def _parts(distances: Sequence[tuple[float, int]], c: float, bits: int) -> int:
         shares.append((flat / (1 + flat), count))
         coordinates += count
     mean = math.fsum(count * share for share, count in shares)
-    low, high = math.ceil(mean), coordinates + 1
-    while low < high:
-        middle = (low + high) // 2
-        v = max(middle / mean, 1.0)
-        tail = math.fsum(n * math.log1p(p * (v - 1)) for p, n in shares) - middle * math.log(v)
-        low, high = (low, middle) if tail < -bits * math.log(2) else (middle + 1, high)
+
+    def negligible(m: int) -> bool:
+        v = max(m / mean, 1.0)
+        tail = math.fsum(n * math.log1p(p * (v - 1)) for p, n in shares) - m * math.log(v)
+        return tail < -bits * math.log(2)
+
+    low = math.ceil(mean)
+    low += bisect_left(range(low, coordinates + 1), True, key=negligible)
     step = _PARTS_STEP if low > _PARTS_STEP else 1
     return max(2, min(-(-low // step) * step, coordinates + 1))
 

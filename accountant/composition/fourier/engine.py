@@ -104,7 +104,7 @@ def applies(pairs: Sequence[Pair]) -> bool:
 class Contour(Engine):
     """Profile and tails by integrals of M(z) = E_P[e^{zL}; L finite]."""
 
-    on_contours = True
+    on_contours = numerical = True
 
     @abstractmethod
     def loss(self, product: Product) -> Loss:
@@ -113,10 +113,6 @@ class Contour(Engine):
     @abstractmethod
     def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
         """Return the function G(ε) of a kernel and a strip."""
-
-    def is_numerical(self, product: Product) -> bool:
-        """Return True: contours have so many nodes at most."""
-        return True
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε), from whichever of H, 1 − H and H − 1 + e^ε is computed best.

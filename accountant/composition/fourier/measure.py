@@ -368,7 +368,7 @@ def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
     ):
         if isinstance(part, MixtureTransform) and isinstance(shorter, MixtureTransform):
             assert shorter.cut is not None
-            s = max(tilt + 1 if part.mixed_first else -tilt, 0.0)
+            s = max(part.tilt(tilt), 0.0)
             edge = float(shorter.cut.at) - _EDGE * float(shorter.cut.width)
             x = np.linspace(-_REACH, max(edge, s * part.floats().mu) + _REACH, _POINTS)
             size = part.floats().bell(x) + s * part.floats().log_density(x)
@@ -418,7 +418,7 @@ def cut_off(loss: Loss, log_mass: float, tilt: float | None = None) -> Loss:
     for part, count in loss.factors:
         if isinstance(part, MixtureTransform):
             needed = max(log_mass, 0.0) + math.log(count) + math.log(len(loss.factors)) + _MARGIN
-            s = None if tilt is None else tilt + 1 if part.mixed_first else -tilt
+            s = None if tilt is None else part.tilt(tilt)
             factors.append((replace(part, cut=_cut(part, needed, s)), count))
         else:
             factors.append((part, count))

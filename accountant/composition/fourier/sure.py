@@ -42,6 +42,7 @@ from accountant.composition.losses.bounds import Mixture
 from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.halving import halved
 from accountant.numbers.interval import ball
 from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
@@ -97,12 +98,11 @@ def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
     """
     least = least_sum(loss)
     low, high = math.log(_LEAST_SHARE * (epsilon or least)), math.log(least + 8 * epsilon)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if _decides(loss, _cut(loss, epsilon + math.exp(middle), _SHARP), epsilon, log_error):
-            high = middle
-        else:
-            low = middle
+
+    def leaves_open(log: float) -> bool:
+        return not _decides(loss, _cut(loss, epsilon + math.exp(log), _SHARP), epsilon, log_error)
+
+    _, high = halved(leaves_open, low, high, _HALVINGS)
     threshold = epsilon + _WIDER * math.exp(high) + _FURTHER * epsilon
     for width in _WIDTHS:
         cut = _cut(loss, threshold, width)

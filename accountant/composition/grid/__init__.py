@@ -27,13 +27,11 @@ class Grid(Engine):
     most: int | None = None
     """Grid points at most, if that is said."""
 
+    numerical = True
+
     def width(self, product: Product) -> Fraction:
         """Return the relative width that grids reach within about a second."""
         return GRID_WIDTH
-
-    def is_numerical(self, product: Product) -> bool:
-        """Return True: a grid has so many points at most."""
-        return True
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around the two bounds."""

@@ -62,8 +62,8 @@ def profile(product: Product, epsilon: ExactReal, most: int | None) -> arb:
 
     def width(points: int) -> tuple[float, tuple[arb, arb]]:
         lower, upper = bounds(product, epsilon, points)
-        found = float((upper - lower) / lower) if lower > 0 else math.inf
-        return (0.0 if upper.is_zero() else found), (lower, upper)
+        reached = 0.0 if upper.is_zero() else engine.relative_width(lower, upper)
+        return reached, (lower, upper)
 
     lower, upper = _refined(width, float(wanted) * _ROOM, "delta", _ends, most or _most(product))
     return lower.union(upper)
@@ -169,20 +169,17 @@ def values_near(
     ledger.note("grid")
     place = engine.near(_above(product, epsilon, _ABOVE))
     chosen = plan(_releases(product), place, engine.near(epsilon - abs(epsilon) * _ABOVE))
-    points, widths = engine.LEAST, list[float]()
+
+    def width(points: int) -> tuple[float, Bracket]:
+        known = engine.bracket(chosen, points)
+        return engine.relative_width(*known.bounds(arb(epsilon))), known
+
+    known, _, _ = engine.refined(width, relative, most or _most(product))
 
     def value(at: float) -> arb:
-        lower, upper = engine.bracket(chosen, points).bounds(arb(at))
+        lower, upper = known.bounds(arb(at))
         return lower.union(upper)
 
-    following: int | None = points
-    while following is not None:
-        points = following
-        lower, upper = engine.bracket(chosen, points).bounds(arb(epsilon))
-        widths.append(float((upper - lower) / lower) if lower > 0 else math.inf)
-        if widths[-1] <= relative:
-            break
-        following = engine.next_points(points, widths, relative, most or _most(product))
     return value
 
 
@@ -235,7 +232,7 @@ def refuse_seldom(product: Product, epsilon: ExactReal) -> None:
             f"Reached delta in [{shown.lower:.8g}, {shown.upper:.8g}] on a grid of "
             f"{POINTS[0]} points, and no contour was short enough. Ask for a larger "
             "relative_width.",
-            reached=float((upper - lower) / lower) if lower > 0 else math.inf,
+            reached=engine.relative_width(lower, upper),
         )
 
 
@@ -250,24 +247,17 @@ def _refined(
 
     Raises UndecidedError where no grid in reach has them.
     """
-    points, widths = engine.LEAST, list[float]()
-    while True:
-        reached, found = width(points)
-        widths.append(reached)
-        if reached <= wanted:
-            return found
-        following = engine.next_points(points, widths, wanted, most)
-        if following is None:
-            known = enclosed(found)
-            shown = f"[{known.lower:.8g}, {known.upper:.8g}]" if known else "no range"
-            raise UndecidedError(
-                f"Reached {name} in {shown}, of relative width {reached:.1e}, on a grid of "
-                f"{points} points, and {most} points are the most. Ask for a larger "
-                "relative_width.",
-                reached=reached,
-                interval=known,
-            )
-        points = following
+    found, reached, points = engine.refined(width, wanted, most)
+    if reached <= wanted:
+        return found
+    known = enclosed(found)
+    shown = f"[{known.lower:.8g}, {known.upper:.8g}]" if known else "no range"
+    raise UndecidedError(
+        f"Reached {name} in {shown}, of relative width {reached:.1e}, on a grid of {points} "
+        f"points, and {most} points are the most. Ask for a larger relative_width.",
+        reached=reached,
+        interval=known,
+    )
 
 
 def _ends(bounds: tuple[arb, arb]) -> Interval:

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, final
+from typing import Protocol, TypeVar, final
 
 from flint import arb
 
@@ -35,6 +36,7 @@ from accountant.numbers.precision import ctx
 from accountant.numbers.solve import shortened
 
 Releases = tuple[tuple[Release, int], ...]
+T = TypeVar("T")
 
 LEAST, MOST, ALONE = 1 << 12, 1 << 21, 1 << 22
 """Grid points at first, at most, and at most of one kind of release: 2^21 take about a second per
@@ -250,11 +252,31 @@ def inverse(
     )
 
 
-def next_points(
-    points: int, widths: list[float], wanted: float, most: int | None = None
-) -> int | None:
+def refined(
+    on_grid: Callable[[int], tuple[float, T]], wanted: float, limit: int, points: int = LEAST
+) -> tuple[T, float, int]:
+    """Return what is found on the first grid that is fine enough, or else on the last one tried.
+
+    `on_grid` returns a width, and what is found, on so many points; the width that was reached and
+    the points follow.
+    """
+    widths: list[float] = []
+    while True:
+        width, found = on_grid(points)
+        widths.append(width)
+        following = None if width <= wanted else _next_points(points, widths, wanted, limit)
+        if following is None:
+            return found, width, points
+        points = following
+
+
+def relative_width(lower: arb, upper: arb) -> float:
+    """Return that of H between two bounds."""
+    return float((upper - lower) / lower) if lower > 0 else math.inf
+
+
+def _next_points(points: int, widths: list[float], wanted: float, limit: int) -> int | None:
     """Return the number of points to try next, None where no number in reach will do."""
-    limit = MOST if most is None else most
     if points >= limit:
         return None
     order = 2.0

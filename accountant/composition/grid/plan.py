@@ -165,12 +165,13 @@ class Sketch:
 
     def _root(self, slope: Callable[[float, float], float]) -> float:
         """Return the s at which an increasing function of s and K'(s) passes 0, a round number."""
+
+        def is_past(power: int) -> bool:
+            s = _TILTS**power
+            return slope(s, self.cumulants(s)[1]) > 0
+
         low, high = -60, 60  # of ln s, in units of the rounding
-        while high - low > 1:
-            middle = (low + high) // 2
-            s = _TILTS**middle
-            low, high = (low, middle) if slope(s, self.cumulants(s)[1]) > 0 else (middle, high)
-        return float(_TILTS**low)
+        return float(_TILTS ** (low + bisect.bisect_left(range(low + 1, high), True, key=is_past)))
 
     def guess(self, log_delta: float) -> float:
         """Return an ε with ln H(ε) near log_delta, by the saddle of K(s) − sε − ln s(1 + s)."""

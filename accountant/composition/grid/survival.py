@@ -77,10 +77,10 @@ class NormalMixtures:
         self,
         p: list[tuple[float, float]],
         q: list[tuple[float, float]],
-        root: Callable[[Array], tuple[Array, Array, Array]] | None = None,
+        place: Callable[[Array], tuple[Array, Array, Array]] | None = None,
     ) -> None:
         self._p, self._q = p, q
-        self._root = root or self._searched
+        self._place = place or self._tabled
         means = [mean for _, mean in p + q]
         self._ends = min(means) - _EDGE, max(means) + _EDGE
         self._range = max(means) - min(means) + 2 * max(map(abs, means)) * UNIT
@@ -89,7 +89,7 @@ class NormalMixtures:
 
     def __call__(self, l: Array) -> Tail:  # noqa: E741 (the loss)
         """Return the probabilities of {X > x} with L(x) = l, nearly."""
-        x, off, slope = self._root(l)
+        x, off, slope = self._place(l)
         x = np.clip(x, *self._ends)
         known = {mean: _normal_above(mean, x) for mean in {mean for _, mean in self._p + self._q}}
         above_p, error_p = _mixed(self._p, known)
@@ -103,7 +103,7 @@ class NormalMixtures:
         error_p += np.where(above < _TINY, 2 * above_p + _TINY, 0.0)
         return Tail(above_p, growth * above, error_p, error_q)
 
-    def _searched(self, l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
+    def _tabled(self, l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
         """Invert L by a table and Newton's steps; return x, what L(x) may be off by, and L'(x)."""
         if self._table is None:
             x = np.linspace(*self._ends, _TABLE)
@@ -164,11 +164,11 @@ def _mixed(
 def gaussian(mu: float) -> NormalMixtures:
     """Return the laws N(μ, 1), N(0, 1)."""
 
-    def root(l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
+    def place(l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
         x = l / mu + mu / 2
         return x, 8 * UNIT * (np.abs(l) + mu * mu + mu * np.abs(x)), np.full_like(l, 0.9 * mu)
 
-    return NormalMixtures([(1.0, mu)], [(1.0, 0.0)], root)
+    return NormalMixtures([(1.0, mu)], [(1.0, 0.0)], place)
 
 
 def sampled_gaussian(mu: float, q: float, rest: float, *, mixed_first: bool) -> NormalMixtures:
@@ -178,7 +178,7 @@ def sampled_gaussian(mu: float, q: float, rest: float, *, mixed_first: bool) -> 
     """
     sign = 1.0 if mixed_first else -1.0
 
-    def root(l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
+    def place(l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
         rise = np.expm1(sign * l)
         inside = rise + q > 0
         c = sign * np.log1p(np.where(inside, rise / q, 0.0).clip(-1 + 1e-16))
@@ -194,8 +194,8 @@ def sampled_gaussian(mu: float, q: float, rest: float, *, mixed_first: bool) -> 
 
     mixture = [(rest, 0.0), (q, mu)] if mixed_first else [(rest, mu), (q, 0.0)]
     if mixed_first:
-        return NormalMixtures(mixture, [(1.0, 0.0)], root)
-    return NormalMixtures([(1.0, mu)], mixture, root)
+        return NormalMixtures(mixture, [(1.0, 0.0)], place)
+    return NormalMixtures([(1.0, mu)], mixture, place)
 
 
 def laplace(distance: float) -> Survival:

@@ -12,24 +12,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from flint import acb, arb
 
 from accountant.composition.losses.decay import Decay, up
+from accountant.composition.losses.lists import FloatList
 from accountant.composition.losses.transform import Transform
 from accountant.geometry.ball_loss import moment, shape, terms
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from accountant.composition.fourier.estimates import FloatTransform
-
-    Floats: TypeAlias = NDArray[np.float64]
 
 _HALF = Fraction(1, 2)
 _CELLS = 512
@@ -69,8 +66,15 @@ class BallNoiseTransform(Transform):
         return BallNoiseDecay(self, c)
 
     def estimate(self) -> FloatTransform:
-        """Return sums over nodes in floats."""
-        return FloatBallNoise(self.distance, self.dimension)
+        """Return sums over angles φ in floats, at which the loss is t sin φ."""
+        d, z = self.dimension, float(self.distance) / 2
+        second = float(shape(self.distance, d)[0])
+        reach = min(np.pi / 2, _WIDE / np.sqrt(d) + _WIDE * z / d)
+        phi = reach * (2 * np.arange(_NODES) + 1 - _NODES) / _NODES
+        cosine, losses = np.cos(phi), 2 * z * np.sin(phi)
+        logs = (d - 2) * np.log(cosine) + np.log(cosine**2 + second) + losses / 2
+        logs -= np.logaddexp.reduce(logs)
+        return FloatList(losses, logs, np.exp(logs))
 
 
 @final
@@ -115,44 +119,3 @@ class BallNoiseDecay(Decay):
     def log_scale(self) -> float | None:
         """Return ln 2g."""
         return self._log_scale
-
-
-@final
-@dataclass(frozen=True)
-class FloatBallNoise:
-    """Sums over angles φ, at which the loss is t sin φ."""
-
-    distance: ExactReal
-    dimension: int
-
-    @cached_property
-    def _nodes(self) -> tuple[Floats, Floats]:
-        """Return losses and the logarithms of their weights under the even density w."""
-        d, z = self.dimension, float(self.distance) / 2
-        second = float(shape(self.distance, d)[0])
-        reach = min(np.pi / 2, _WIDE / np.sqrt(d) + _WIDE * z / d)
-        phi = reach * (2 * np.arange(_NODES) + 1 - _NODES) / _NODES
-        cosine = np.cos(phi)
-        logs = (d - 2) * np.log(cosine) + np.log(cosine**2 + second)
-        return 2 * z * np.sin(phi), logs
-
-    def _tilted(self, c: float) -> tuple[float, Floats]:
-        losses, logs = self._nodes
-        shown = logs + (c + 0.5) * losses
-        most = float(shown.max())
-        weights: Floats = np.exp(shown - most)
-        whole = float(weights.sum())
-        return most + float(np.log(whole)), weights / whole
-
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c) and its first two derivatives."""
-        (size, weights), losses = self._tilted(c), self._nodes[0]
-        mean = float(weights @ losses)
-        return size - self._tilted(0.0)[0], mean, float(weights @ (losses - mean) ** 2)
-
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln M(c + it) − ln M(c) − it (ln M)'(c), up to turns."""
-        weights, losses = self._tilted(c)[1], self._nodes[0]
-        centred = losses - float(weights @ losses)
-        found = np.exp(1j * np.multiply.outer(t, centred)) @ weights
-        return np.log(np.maximum(np.abs(found), np.finfo(float).tiny)), np.angle(found)

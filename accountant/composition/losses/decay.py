@@ -45,9 +45,9 @@ class Decay(ABC):
         """Return an upper bound of ln|M(c + iu)|/M(c) for t ≤ u ≤ end."""
         return self.log_ratio(t)
 
-    @abstractmethod
     def log_scale(self) -> float | None:
-        """Return ln C with r(t) ≤ C/t for all t, None where there is none."""
+        """Return ln C with r(t) ≤ C/t for all t, None where there is none, as with atoms."""
+        return None
 
     def split(self) -> tuple[arb, arb] | None:
         """Return A and C with |M(c + it) − a(c + it)|/M(c) ≤ C/t, a the atoms, A = a(c)/M(c).

@@ -44,11 +44,12 @@ from flint import acb, arb
 from accountant.composition.fourier.estimates import FloatTransform
 from accountant.composition.losses.decay import Decay, up
 from accountant.composition.losses.kernels import excess_of_exp
-from accountant.composition.losses.transform import Quadrature, Transform
+from accountant.composition.losses.lists import FloatList
+from accountant.composition.losses.transform import MixedTransform, Quadrature, Transform
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
+from accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,10 +145,6 @@ class LaplaceDecay(Decay):
 
     def _far(self, v: arb) -> arb:
         return (self._x_coth / (self._x * self._x + v * v).sqrt()).min(arb(1))
-
-    def log_scale(self) -> float | None:
-        """Return None: the atoms stay."""
-        return None
 
     def split(self) -> tuple[arb, arb]:
         """Return A, and C with W b(t) ≤ C/t for the bound b of the density."""
@@ -249,7 +246,7 @@ _FLOAT_NODES = 64
 
 @final
 @dataclass(frozen=True)
-class SampledLaplaceTransform(Transform):
+class SampledLaplaceTransform(MixedTransform):
     """M(z) = Λ(z + 1) for the mixture as the first law, else Λ(−z)."""
 
     is_closed = True
@@ -258,33 +255,30 @@ class SampledLaplaceTransform(Transform):
     sampling_prob: ExactReal
     mixed_first: bool
 
-    def _tilt(self, c: Fraction) -> Fraction:
-        return c + 1 if self.mixed_first else -c
-
     def rule(self, s: Fraction, t: float) -> Quadrature:
         """Return the sum for Λ(s + iu), |u| ≤ t, at flint's precision."""
         return _rule(self.distance, self.sampling_prob, s, t, ctx.prec)
 
-    def value(self, c: Fraction) -> arb:
-        """Return the sum at a real point."""
-        return self.rule(self._tilt(c), 0.0).total()
-
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the ratios on the line."""
-        found = self.rule(self._tilt(c), up(float(step * count))).line(step, count)
-        return found if self.mixed_first else [value.conjugate() for value in found]
-
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds at the head of this file."""
-        return SampledLaplaceDecay(self, self._tilt(c))
+        return SampledLaplaceDecay(self, self.tilt(c))
 
     def estimate(self) -> FloatTransform:
-        """Return sums over the nodes of a rule in floats."""
-        return FloatSampledLaplace(self)
+        """Return sums over the nodes of a rule in floats, L = ln w or −ln w."""
+        tau, q = float(self.distance), float(self.sampling_prob)
+        nodes = [(float(x.mid()), float(w.mid())) for x, w in _legendre(_FLOAT_NODES, _PRECISION)]
+        x, weights = np.array(nodes).T
+        rise = q * np.expm1(np.concatenate([[-tau, tau], tau * x]))  # w − 1
+        inner = tau / 4 * weights * np.exp(-tau * (x + 1) / 2)
+        masses = np.concatenate([[0.5, 0.5 * math.exp(-tau)], inner])
+        if self.mixed_first:
+            return FloatList.of(np.log1p(rise), masses * (1 + rise))
+        return FloatList.of(-np.log1p(rise), masses)
 
 
 @functools.lru_cache(maxsize=64)
-def _roots(number: int, precision: int) -> list[tuple[arb, arb]]:
+def _legendre(number: int, precision: int) -> list[tuple[arb, arb]]:
+    """Return the nodes of the rule of Gauss and Legendre on [−1, 1], and their weights."""
     with ctx.workprec(precision):
         return [arb.legendre_p_root(number, i, weight=True) for i in range(number)]
 
@@ -324,7 +318,7 @@ def _rule(
     number, size, fall = best
     if number > _MOST_NODES:
         raise UndecidedError(f"The moments of sampled Laplace noise need {number} nodes.")
-    for root, weight in _roots(number, precision):
+    for root, weight in _legendre(number, precision):
         loss = log_density(tau * root)
         ends.append(loss)
         weights.append(tau * weight * (tilt * loss - tau * (root + 1) / 2).exp() / 4)
@@ -388,55 +382,6 @@ class SampledLaplaceDecay(Decay):
                 size = size.max((1 - 4 * self._product * half.sin() ** 2).sqrt())
             return min(up(float(size.log().upper())), 0.0)
 
-    def log_scale(self) -> float | None:
-        """Return None: the atoms stay."""
-        return None
-
     def split(self) -> tuple[arb, arb] | None:
         """Return A and C."""
         return self.atoms, self.scale
-
-
-@final
-@dataclass(frozen=True)
-class FloatSampledLaplace:
-    """The same sums in floats."""
-
-    transform: SampledLaplaceTransform
-
-    @cached_property
-    def _nodes(self) -> tuple[Floats, Floats]:
-        """Return the losses and their masses under B."""
-        tau, q = float(self.transform.distance), float(self.transform.sampling_prob)
-        roots = [(float(x.mid()), float(w.mid())) for x, w in _roots(_FLOAT_NODES, _PRECISION)]
-        x, weights = np.array(roots).T
-        l = np.concatenate([[-tau, tau], tau * x])  # noqa: E741
-        inner = tau / 4 * weights * np.exp(-tau * (x + 1) / 2)
-        return np.log1p(q * np.expm1(l)), np.concatenate([[0.5, 0.5 * math.exp(-tau)], inner])
-
-    def _tilted(self, c: float) -> tuple[float, Floats]:
-        losses, masses = self._nodes
-        s = c + 1 if self.transform.mixed_first else -c
-        power = s * losses
-        top = float(power.max())
-        weights: Floats = masses * np.exp(power - top)
-        whole = float(weights.sum())
-        size = top + math.log(whole)
-        if abs(size) < 0.5:  # nothing cancels, as the masses add up to 1
-            size = math.log1p(float(masses @ np.expm1(power)))
-        return size, weights / whole
-
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c) and its first two derivatives."""
-        (size, weights), losses = self._tilted(c), self._nodes[0]
-        mean = float(weights @ losses)
-        side = 1 if self.transform.mixed_first else -1
-        return size, side * mean, float(weights @ (losses - mean) ** 2)
-
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln M(c + it) − ln M(c) − it (ln M)'(c), up to turns."""
-        weights, losses = self._tilted(c)[1], self._nodes[0]
-        away = losses - float(weights @ losses)
-        side = 1 if self.transform.mixed_first else -1
-        found = np.exp(1j * side * np.multiply.outer(t, away)) @ weights
-        return np.log(np.maximum(np.abs(found), np.finfo(float).tiny)), np.angle(found)

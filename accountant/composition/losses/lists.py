@@ -34,7 +34,7 @@ from accountant.composition.losses.transform import Quadrature, Transform
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from accountant.numbers.precision import cached_property, ctx
 from accountant.numbers.theta import theta
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.finite import FinitePair
@@ -53,6 +53,8 @@ _NEXT = 1.6
 """Ratio of two frequencies between which the first bound, concave in u², is least at an end."""
 _WHOLE = 1e-12
 """Error of a sum of masses up to which it is 1, and M − 1 is summed without cancellation."""
+_NEAR, _LARGEST = 0.5, 700.0
+"""|ln M| from which on it needs no such sum, and the exponents that floats have in it."""
 _DEVIATIONS = 10
 """Deviations at which a discrete Gaussian law ends for floats: e^−50 of its peak."""
 _FARTHEST = 2.0**50
@@ -132,7 +134,7 @@ class ListTransform(Listed):
         """Return the sums in floats."""
         with ctx.workprec(_PRECISION):
             losses, p = _values(self.pair, ctx.prec)
-            return FloatList(*(tuple(float(x.mid()) for x in row) for row in (losses, p)))
+            return FloatList.of(*(np.array([float(x.mid()) for x in row]) for row in (losses, p)))
 
 
 @final
@@ -229,10 +231,6 @@ class ListDecay(Decay):
     def _near(self, u: arb) -> arb:
         return self._variance * u**2 - self._fourth * u**4 / 24
 
-    def log_scale(self) -> float | None:
-        """Return None."""
-        return None
-
     def split(self) -> tuple[arb, arb]:
         """Return 1 and 0: there is no density."""
         return arb(1), arb(0)
@@ -259,24 +257,34 @@ class _FloatSums(ABC):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FloatList(_FloatSums):
-    """A list."""
+    """A list of losses, or the nodes of a rule."""
 
-    losses: tuple[float, ...]
-    p: tuple[float, ...]
+    losses: Floats
+    logs: Floats
+    """ln p, where p may be too small for floats."""
+    p: Floats
+
+    @staticmethod
+    def of(losses: Floats, p: Floats) -> FloatList:
+        """Return the list of losses and their masses."""
+        return FloatList(losses, np.log(p), p)
 
     def tilted(self, c: float) -> tuple[Floats, Floats, float]:
         """Return the whole list."""
-        losses, p = np.array(self.losses), np.array(self.p)
-        logs = np.log(p) + c * losses
+        power = c * self.losses
+        logs = self.logs + power
         top = float(logs.max())
         shares = np.exp(logs - top)
         size = top + math.log(float(shares.sum()))
-        total = math.fsum(p)
-        if abs(total - 1) < _WHOLE and float(np.abs(c * losses).max()) < 1:
-            size = math.log1p(math.fsum(p * np.expm1(c * losses)))
-        return losses, shares / shares.sum(), size
+        if abs(size) < _NEAR and float(power.max()) < _LARGEST and self._is_whole:
+            size = math.log1p(math.fsum(self.p * np.expm1(power)))  # nothing cancels
+        return self.losses, shares / shares.sum(), size
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        return abs(math.fsum(self.p) - 1) < _WHOLE
 
 
 @final

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import ClassVar, TypeVar, final
 
 import numpy as np
 from flint import acb, acb_mat, arb
@@ -26,6 +26,7 @@ from accountant.composition.losses.decay import (
     Decay,
     GaussianDecay,
     MixtureDecay,
+    up,
 )
 from accountant.composition.losses.float_mixture import FloatMixture
 from accountant.composition.losses.kernels import (
@@ -64,6 +65,8 @@ _SPARE = 16
 precise."""
 _MOST_CELLS = 24_000
 """Cells of a bound of a moment where floats and balls have no sum."""
+
+Real = TypeVar("Real", float, Fraction)
 
 
 class Transform(ABC):
@@ -159,14 +162,39 @@ class Cut:
         return [kept[0].union(arb(0))] * (begin - 1) + kept if begin > 1 else kept
 
 
+class MixedTransform(Transform):
+    """The transform of a mixture and B, w its density against B, from Λ(s) = E_B[w^s].
+
+    It is Λ(z + 1) with the mixture as the first law, and Λ(−z) as the second.
+    """
+
+    mixed_first: bool
+
+    @abstractmethod
+    def rule(self, s: Fraction, t: float) -> Quadrature:
+        """Return a sum for Λ(s + iu), |u| ≤ t, at flint's precision."""
+
+    def tilt(self, c: Real) -> Real:
+        """Return the s with M(c) = Λ(s)."""
+        return c + 1 if self.mixed_first else -c
+
+    def turned(self, ratios: list[acb]) -> list[acb]:
+        """Return the ratios of M on a line from those of Λ upwards."""
+        return ratios if self.mixed_first else [value.conjugate() for value in ratios]
+
+    def value(self, c: Fraction) -> arb:
+        """Return Λ at a real point."""
+        return self.rule(self.tilt(c), 0.0).total()
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the ratios of Λ on the line."""
+        return self.turned(self.rule(self.tilt(c), up(float(step * count))).line(step, count))
+
+
 @final
 @dataclass(frozen=True)
-class MixtureTransform(Transform):
-    """The transform of ((1 − q)B + qA, B) or (B, (1 − q)B + qA), A = N(μ, 1) and B = N(0, 1).
-
-    With w the density of the mixture against B and Λ(s) = E_B[w^s], it is Λ(z + 1) for the first
-    and Λ(−z) for the second.
-    """
+class MixtureTransform(MixedTransform):
+    """The transform of ((1 − q)B + qA, B) or (B, (1 − q)B + qA), A = N(μ, 1) and B = N(0, 1)."""
 
     pair: Pair
     sampling_prob: ExactReal
@@ -187,40 +215,26 @@ class MixtureTransform(Transform):
     def _hash(self) -> int:
         return hash((self.pair, self.sampling_prob, self.mixed_first, self.cut, self.rise))
 
-    def value(self, c: Fraction) -> arb:
-        """Return Λ at a real point."""
-        s = c + 1 if self.mixed_first else -c
-        return self._quadrature(s, 0.0).total()
-
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the ratios of Λ on the line."""
-        s = c + 1 if self.mixed_first else -c
-        found = self._quadrature(s, float(step * count)).line(step, count)
-        return found if self.mixed_first else [value.conjugate() for value in found]
-
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
         """Return the ratios with moments in floats (`accountant.composition.losses.kernels`)."""
         if count < _FEW:
             return None
-        s = c + 1 if self.mixed_first else -c
         bits = ctx.prec - _SPARE
         with ctx.workprec(max(_ROUGH, bits)):
-            nodes = _quadrature(self, s, float(step * count), ctx.prec, bits)
+            nodes = _quadrature(self, self.tilt(c), up(float(step * count)), ctx.prec, bits)
         found = nodes.quick_line(step, count, rate)
-        if found is None or self.mixed_first:
-            return found
-        return [value.conjugate() for value in found]
+        return None if found is None else self.turned(found)
 
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `losses.bounds`."""
-        s = c + 1 if self.mixed_first else -c
+        s = self.tilt(c)
         deviation = math.sqrt(self.estimate().cumulants(float(c))[2])
         return MixtureDecay(self.floats(), float(s), self._log_lower(s), deviation)
 
     def _log_lower(self, s: Fraction) -> float:
         """Return a lower bound of ln Λ(s)."""
         with ctx.workprec(max(_ROUGH, ctx.prec)):
-            size = self._quadrature(s, 0.0).total().log()
+            size = self.rule(s, 0.0).total().log()
         return float(size.mid()) - 2 * float(size.rad())
 
     def estimate(self) -> FloatTransform:
@@ -237,7 +251,7 @@ class MixtureTransform(Transform):
         with contextlib.suppress(UndecidedError):
             if (found := self.value(c).log().upper()).is_finite():
                 return found
-        s = float(c + 1 if self.mixed_first else -c)
+        s = self.tilt(float(c))
         return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
 
     def floats(self) -> Mixture:
@@ -266,7 +280,8 @@ class MixtureTransform(Transform):
         mixed = (1 - q) * plain + q * shifted
         return (mixed, plain) if self.mixed_first else (plain, mixed)
 
-    def _quadrature(self, s: Fraction, t: float) -> Quadrature:
+    def rule(self, s: Fraction, t: float) -> Quadrature:
+        """Return the trapezoidal rule."""
         return _quadrature(self, s, t, ctx.prec, ctx.prec)
 
 

@@ -16,6 +16,7 @@ from accountant.core.pair import Pair, WorstCase
 from accountant.core.randomness import Randomness
 from accountant.core.validate import Integer
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.halving import first
 from accountant.numbers.interval import ball
 from accountant.release import sampling
 from accountant.release.lattice import release_integers
@@ -98,27 +99,11 @@ def integer_quantile(at_most: Tail, above: Tail, probability: ExactReal) -> arb:
     if not target > 0:  # an irrational probability within one rounding of 1
         return arb("0 +/- inf")
 
-    def reached(x: int) -> bool | None:
-        value = above(x) if upper else at_most(x)
-        if value <= target if upper else value >= target:
-            return True
-        return False if (value > target if upper else value < target) else None
+    def excess(x: int) -> arb:
+        return target - above(x) if upper else at_most(x) - target
 
-    low, high, step = -1, 0, 1
-    while reached(low) is not False:
-        low -= step
-        step *= 2
-    step = 1
-    while reached(high) is not True:
-        high += step
-        step *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        verdict = reached(middle)
-        if verdict is None:
-            return arb(low + 1).union(arb(high))
-        low, high = (low, middle) if verdict else (middle, high)
-    return arb(high)
+    low = first(lambda x: not excess(x) < 0)
+    return arb(low).union(arb(first(lambda x: excess(x) >= 0, low)))
 
 
 def _complement(probability: ExactReal) -> arb:

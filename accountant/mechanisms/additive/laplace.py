@@ -56,11 +56,11 @@ class LaplacePair(ReflectedPair):
         second is that of 1 − e^ε, the H of ε ≤ −t.
         """
 
-        def root() -> arb:
+        def epsilon() -> arb:
             rest = (-delta.ball()).log1p()
             return (self.distance.ball() + 2 * rest).max(rest)
 
-        return enclose(root, relative_width=relative_width)
+        return enclose(epsilon, relative_width=relative_width)
 
     def renyi(self, order: arb) -> arb:
         """Return ln((a e^{(a−1)t} + (a−1) e^{−at})/(2a − 1))/(a − 1)."""

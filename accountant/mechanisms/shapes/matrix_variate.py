@@ -19,7 +19,7 @@ from accountant.numbers.exact import ExactReal
 from accountant.numbers.interval import ball
 from accountant.pairs.gaussian import GaussianPair
 from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import KroneckerNoise, root
+from accountant.release.lattice_noise import KroneckerNoise, square_root
 
 
 @declared
@@ -90,7 +90,7 @@ class MatrixVariateGaussian(GaussianNoise):
     def lattice_sampler(self) -> LatticeSampler:
         """Return the noise of every entry, flattened row by row, on lattices."""
         noise = KroneckerNoise(
-            lambda: root(self.row_covariance), lambda: root(self.column_covariance)
+            lambda: square_root(self.row_covariance), lambda: square_root(self.column_covariance)
         )
         return LatticeSampler(noise)
 

@@ -178,7 +178,7 @@ class OptimalGroups(GaussianNoise):
             )
 
         def rows() -> list[list[tuple[int, arb]]]:
-            own, each, common = self._roots()
+            own, each, common = self._scales()
             found = []
             for group in range(m):
                 means = [(m * d + k, common + (each if k == group else 0)) for k in range(m)]
@@ -204,7 +204,7 @@ class OptimalGroups(GaussianNoise):
             shift[:d] = 1 - 2 * (np.arange(d) % 2)
         return shift
 
-    def _roots(self) -> tuple[arb, arb, arb]:
+    def _scales(self) -> tuple[arb, arb, arb]:
         """Return √γ, √(β/d) and (√(α/d) − √(β/d))/m, over μ: what makes the noise of `sample`."""
         along, between, across = (axis.ball().sqrt() / self.mu.ball() for axis in self.axes)
         root = arb(self.counts).sqrt()
@@ -229,7 +229,7 @@ class OptimalGroups(GaussianNoise):
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` releases, one row each, group by group."""
-        own, each, common = (float(root) for root in self._roots())
+        own, each, common = (float(scale) for scale in self._scales())
         cells = rng.normal(0.0, own, (size, self.groups, self.counts))
         means = rng.normal(0.0, 1.0, (size, self.groups, 1))
         shared = each * means + common * means.sum(axis=1, keepdims=True)

@@ -96,11 +96,9 @@ def _rank_one(pair: Pair) -> RankOnePair | None:
 @final
 @dataclass(frozen=True)
 class Heavy(Engine):
-    """The two bounds, for products that `applies` is true of."""
+    """The two bounds, for products that `applies` is true of; they stay apart."""
 
-    def is_numerical(self, product: Product) -> bool:
-        """Return True: the bounds stay apart."""
-        return True
+    numerical = True
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds.

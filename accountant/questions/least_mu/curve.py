@@ -15,6 +15,7 @@ from flint import arb
 
 from accountant.numbers.dominance import Profile
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.halving import halved
 from accountant.numbers.interval import ball
 from accountant.pairs.gaussian import normal_cdf
 
@@ -33,15 +34,12 @@ def profile_of(mu: ExactReal) -> Profile:
 
 def needed(delta: arb, epsilon: Fraction) -> Fraction:
     """Return a rational near the μ with δ_μ(ε) = δ, by bisection of the exponent."""
-    low, high = -700.0, 700.0
     target = delta.mid()
-    for _ in range(60):
-        middle = (low + high) / 2
-        if tangent(arb(math.exp(middle)), ball(epsilon))[0].mid() < target:
-            low = middle
-        else:
-            high = middle
-    return Fraction(math.exp((low + high) / 2))
+
+    def is_less(log: float) -> bool:
+        return bool(tangent(arb(math.exp(log)), ball(epsilon))[0].mid() < target)
+
+    return Fraction(math.exp(halved(is_less, -700.0, 700.0)[0]))
 
 
 def score(tail: arb) -> arb:

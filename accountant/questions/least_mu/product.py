@@ -31,6 +31,7 @@ from accountant.composition.product import Product
 from accountant.core.pair import Pair
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
+from accountant.numbers.halving import halved
 from accountant.numbers.interval import ball
 from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from accountant.pairs.gaussian import normal_cdf
@@ -111,9 +112,7 @@ class _Ends:
             raise UndecidedError("Small levels are bounded by more than any test needs.")
         if not self._bounded(high, goal):
             return Tail(ball(high), None)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self._bounded(middle, goal) else (middle, high)
+        _, high = halved(lambda t: not self._bounded(t, goal), low, high, _HALVINGS)
         return Tail(ball(high), best)
 
     def _bounded(self, t: Fraction, goal: arb) -> bool:

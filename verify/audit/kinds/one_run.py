@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from accountant.errors import InvalidInputError, expected
+from accountant.numbers.halving import halved
 from accountant.numbers.reading import few
 from verify.audit.kinds.result import Outcome
 from verify.audit.runs.rows import real_numbers
-from verify.audit.statistics.exact_test import LARGEST_MU, last, least
+from verify.audit.statistics.exact_test import LARGEST_MU, least
 from verify.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee
 from verify.audit.statistics.one_run_bound import (
     LARGEST_EPSILON,
@@ -394,4 +395,4 @@ def _largest(
     """Return where a growing bound passes the level, from below."""
     if bound(0.0) > level:
         return 0.0
-    return last(lambda x: bound(x) <= level, 0.0, top, width=width)
+    return halved(lambda x: bound(x) <= level, 0.0, top, width=width)[0]

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant.numbers.halving import halved
 from verify.audit.kinds.rounds import KeptRounds, Round
 from verify.audit.learning.features import Proposer
 from verify.audit.learning.learn import choose
@@ -29,7 +30,7 @@ from verify.audit.learning.threads import one_thread
 from verify.audit.learning.wording import worded
 from verify.audit.runs import blocks
 from verify.audit.runs.plan import Plan, oddities, probe
-from verify.audit.statistics.exact_test import Design, last
+from verify.audit.statistics.exact_test import Design
 from verify.audit.statistics.guarantee import Point
 
 Guesses: TypeAlias = tuple[int, int, int]
@@ -358,4 +359,4 @@ def stake(guesses: Guesses, point: Point) -> float:
 
     if slope(0.0) <= 0:
         return 0.0
-    return last(lambda stake: slope(stake) > 0, 0.0, 1 / (factor + delta))
+    return halved(lambda stake: slope(stake) > 0, 0.0, 1 / (factor + delta))[0]

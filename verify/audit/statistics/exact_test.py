@@ -7,6 +7,7 @@ The two designs, and why no limit theorem enters, are described in `statistics.s
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -18,10 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from accountant.errors import expected
+from accountant.numbers.halving import halved
 from verify.audit.statistics import binomial, guesses, sides
 
 _STEPS = 60
-"""Steps of a search: 60 halvings are all bits of a double; corrections of the level need 3 to 6."""
+"""Most corrections of a level: they need 3 to 6."""
 LARGEST_MU = 60.0
 """Where bounds of μ end: no run tells such a mechanism from one without privacy."""
 _SLACK = 1e-10
@@ -162,7 +164,7 @@ def mu_lower_bound(epsilon: float, delta: float) -> float:
     """Return μ̲ next to the μ with δ_μ(ε) = δ, and not above it: δ(ε) ≥ δ implies μ ≥ μ̲."""
     if delta <= 0:  # δ_μ(ε) > 0 for every μ > 0, though floats underflow
         return 0.0
-    return last(lambda mu: bool(gaussian_delta(mu, epsilon) <= delta), 0.0, LARGEST_MU)
+    return halved(lambda mu: bool(gaussian_delta(mu, epsilon) <= delta), 0.0, LARGEST_MU)[0]
 
 
 def least(enough: Callable[[int], bool], most: int) -> int | None:
@@ -176,23 +178,7 @@ def least(enough: Callable[[int], bool], most: int) -> int | None:
         if high >= most:
             return None
         low, high = high, min(high + 1 + high // 8, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def last(holds: Callable[[float], bool], low: float, high: float, *, width: float = 0.0) -> float:
-    """Return a number in [low, high] at which something holds (or `low`), next to where it ends.
-
-    What holds at one number is taken to hold below it; `width` is relative to where it ends.
-    """
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-        if high - low <= width * high:
-            break
-    return low
+    return low + 1 + bisect_left(range(low + 1, high), True, key=enough)
 
 
 def _score(counts: Counts, epsilon: float, delta: float) -> float:
@@ -222,7 +208,7 @@ def _crossing(
     goal = -float(special.ndtri(significance))
     level, best, worst = goal, 0.0, top
     for _ in range(_STEPS):
-        guess = last(partial(_above, score, level), best, worst, width=1e-7)
+        guess, _ = halved(partial(_above, score, level), best, worst, width=1e-7)
         value = tail(guess)
         if value <= significance:
             best = max(best, guess)

@@ -18,6 +18,7 @@ keeps every constraint (v'Σ⁻¹v is jointly convex) and the trace.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
@@ -96,14 +97,11 @@ def worst_record(found: Ellipse, k: int) -> Any:
     """Return the largest norm of vectors with at most k ones: a quadratic in their number."""
     ends = {1, k}
     if found.along > found.across:  # at the first n from which the next one is not larger
-        low, high = 1, k
-        while low < high:
-            n = (low + high) // 2
-            if found.square(n, n) < found.square(n + 1, n + 1):
-                low = n + 1
-            else:
-                high = n
-        ends.add(low)
+
+        def falls(n: int) -> bool:
+            return not found.square(n, n) < found.square(n + 1, n + 1)
+
+        ends.add(1 + bisect_left(range(1, k), True, key=falls))
     return max(found.square(n, n) for n in ends)
 
 

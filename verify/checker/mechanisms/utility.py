@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
@@ -274,10 +275,7 @@ def quantile(noise: Noise, probability: Any) -> Any:
         high *= 2
     if max(-low, high) >= _FARTHEST:
         raise UnknownError("a quantile beyond a million")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return Fraction(high)
+    return Fraction(low + 1 + bisect_left(range(low + 1, high), True, key=reached))
 
 
 def score(probability: Any) -> Any:

@@ -1,0 +1,48 @@
+"""Crossings: signs are certain at both ends, unless one is an end of what is searched."""
+
+from fractions import Fraction
+
+import pytest
+from flint import arb
+
+from accountant.numbers.crossing import crossing
+from accountant.numbers.interval import ball
+from accountant.numbers.precision import ctx
+
+
+@pytest.mark.parametrize("root", ["1/3", "1e-30", "-7/5", "1000001/1000", "0"])
+@pytest.mark.parametrize("power", [1, 3])
+def test_signs_are_certain_and_ends_near(root: str, power: int) -> None:
+    place = Fraction(root)
+
+    def rise(x: Fraction) -> arb:
+        return ball(x - place) ** power
+
+    with ctx.workprec(128):
+        low, high = crossing(rise, Fraction(-2000), Fraction(1 << 40), 60)
+    assert low < place < high
+    assert high - low < max(abs(place), Fraction(1, 1 << 20)) / 10**15
+
+
+def test_an_end_stays_where_no_sign_is_certain_before_it() -> None:
+    def rise(x: Fraction) -> arb:
+        return ball(x) + arb(0, "0.01")  # 0 ± 0.01 on the way to the end
+
+    with ctx.workprec(64):
+        low, high = crossing(rise, Fraction(-1, 1000), Fraction(1), 40)
+    assert low == Fraction(-1, 1000)
+    assert high > Fraction(1, 100)
+
+
+@pytest.mark.parametrize("bits", [40, 500])
+def test_more_bits_than_the_precision_has_end_too(bits: int) -> None:
+    calls = []
+
+    def rise(x: Fraction) -> arb:
+        calls.append(x)
+        return ball(x).exp() - 2
+
+    with ctx.workprec(64):
+        low, high = crossing(rise, Fraction(0), Fraction(1), bits)
+    assert low <= high
+    assert len(calls) < 200

@@ -60,7 +60,8 @@ _LOG_2 = math.log(2)
 _GROWTH = 1.1
 """Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
 _MOST_GROWTH = 2.0
-"""Largest such factor: a larger one overshoots where the decay begins late."""
+"""Largest such factor, but for that of a normal law: a larger one overshoots where the decay begins
+late."""
 _CAUTION = 0.75
 """Power of the fall that is missing by which a line is made longer: ½ is right for a normal law, 1
 for one that falls exponentially."""
@@ -129,22 +130,33 @@ class Plan:
     right: Fraction
 
 
-def integral(loss: Measure, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+def integral(
+    loss: Measure,
+    kernel: Kernel,
+    strip: Strip,
+    epsilon: ExactReal,
+    bits: int,
+    *,
+    most: int = MOST_NODES,
+) -> arb:
     """Return a ball around G(ε) of relative accuracy of about 2^−bits.
 
-    Raises UndecidedError where that needs too many nodes.
+    Raises UndecidedError where that needs too many nodes, or more than `most` in balls.
     """
     plan = plan_contour(loss, kernel, strip, near(float(epsilon)), bits)
     line = plan.line
     precision = _precision(loss, float(line.c), bits)
-    found = arb.nan()
     with ctx.workprec(precision):
-        for quick in (True, False):
-            contour = _contour(loss, kernel, line, precision, quick)
+        contour = _contour(loss, kernel, line, precision, True)
+        if contour is not None:
             found = _summed(loss, plan, contour, epsilon)
-            if not contour.quick or found.rel_accuracy_bits() >= bits - LOSS:
-                break
-    return found
+            if found.rel_accuracy_bits() >= bits - LOSS:
+                return found
+        if line.count > most:
+            raise UndecidedError(f"Sums in floats do not give {bits} bits.")
+        contour = _contour(loss, kernel, line, precision, False)
+        assert contour is not None
+        return _summed(loss, plan, contour, epsilon)
 
 
 def _precision(loss: Measure, c: float, bits: int) -> int:
@@ -220,21 +232,21 @@ class _Contour:
     """ln M(c)."""
     truncation: arb
     """A bound of Σ |terms| over all later j."""
-    quick: bool
-    """Whether floats were used, with their error."""
 
 
 @functools.lru_cache(maxsize=32)
-def _contour(loss: Measure, kernel: Kernel, line: Line, precision: int, quick: bool) -> _Contour:
+def _contour(
+    loss: Measure, kernel: Kernel, line: Line, precision: int, quick: bool
+) -> _Contour | None:
+    """Return it by sums in balls, or quickly, by those of floats; None where they err too much."""
     c, step = line.c, line.step
-    values = loss.quick_line(c, step, line.count) if quick else None
+    values = (loss.quick_line if quick else loss.line)(c, step, line.count)
+    if values is None:
+        return None
     size = _log_value(loss, c, precision)
     at, h = ball(c), ball(step)
-    terms = [
-        value * kernel.at(acb(at, j * h))
-        for j, value in enumerate(values or loss.line(c, step, line.count))
-    ]
-    return _Contour(terms, size, _truncation(loss, kernel, line), values is not None)
+    terms = [value * kernel.at(acb(at, j * h)) for j, value in enumerate(values)]
+    return _Contour(terms, size, _truncation(loss, kernel, line))
 
 
 def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
@@ -263,7 +275,7 @@ def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
 def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
     """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
     target = bits * _LOG_2
-    place = placed(loss, kernel, strip, epsilon, target)
+    place = _place(loss, kernel, strip, epsilon, target)
     c, step = place.c, place.step
     spread = loss.cumulants(float(c))[2]
     share = target + sum(math.log(abs(float(c) - pole)) for pole in kernel.poles)
@@ -281,7 +293,8 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
                     f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
                 )
-            t *= min(max((needed / max(fall, 1.0)) ** _CAUTION, _GROWTH), _MOST_GROWTH)
+            missing = needed / max(fall, 1.0)
+            t *= min(max(missing**_CAUTION, _GROWTH), max(math.sqrt(missing), _MOST_GROWTH))
             t = min(t, float(step) * MOST_NODES)
 
 
@@ -291,7 +304,7 @@ def falls_soon(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: i
     with contextlib.suppress(UndecidedError):
         if any(not part.is_whole for part, _ in loss.factors):
             return plan_contour(loss, kernel, strip, epsilon, bits).line.count <= LONG
-        place = placed(loss, kernel, strip, epsilon, bits * _LOG_2)
+        place = _place(loss, kernel, strip, epsilon, bits * _LOG_2)
         end = float(place.step) * LONG * np.array(_BEYOND)
         return bool(estimator(loss).log_ratio(float(place.c), end)[0].max() < -bits * _LOG_2)
     return False
@@ -299,7 +312,7 @@ def falls_soon(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: i
 
 @final
 @dataclass(frozen=True)
-class Place:
+class _Place:
     """Where a contour is, its step, and the points of the aliasing bound; not its length."""
 
     c: Fraction
@@ -309,8 +322,7 @@ class Place:
 
 
 @functools.lru_cache(maxsize=256)
-def placed(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> Place:
-    """Return a place near the saddle; UndecidedError where there is none."""
+def _place(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
     try:
         point = saddle(loss, strip, epsilon)
     except ArithmeticError as error:
@@ -326,7 +338,7 @@ def placed(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: 
     period = max(needed for needed, _ in sides)
     step = Fraction(shortened(2 * math.pi / period, 4, math.floor))
     left, right = (Fraction(s) if s in strip.poles else c + _shorter(s - here) for _, s in sides)
-    return Place(c, step, (left, right), point.curvature)
+    return _Place(c, step, (left, right), point.curvature)
 
 
 def _shorter(distance: float) -> Fraction:

@@ -18,8 +18,7 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.composition.fourier import certified
-from accountant.composition.fourier.certified import LONG, Kernel, integral
+from accountant.composition.fourier.certified import MOST_NODES, Kernel, integral
 from accountant.composition.fourier.jumps import Jumps
 from accountant.composition.fourier.measure import (
     LOSS,
@@ -46,7 +45,7 @@ from accountant.numbers.precision import ctx
 from accountant.pairs.subsampled import SubsampledPair
 
 _LOG_2 = math.log(2)
-_ROUGH = 56
+_ROUGH = 24
 """Bits of Chernoff's bounds, besides those of the count: bounds need few digits."""
 _SPARE = 6.0
 """−ln of the share of what is asked for that cuts may take: more moves them out to where moments
@@ -56,8 +55,10 @@ _FEWEST = 24
 _MOST_EXTRA = 400
 """Most bits by which small and large losses may cancel, and are computed finer for it."""
 _MANY = 64
-"""Losses from which on small ones mix with those that decide alone: of fewer, or where the line
-through all others is long, large ones are taken apart first, as none is sure to decide alone."""
+"""Losses from which on small ones mix with those that decide alone: of fewer, large ones are taken
+apart first, as none is sure to decide alone."""
+_SHORT = 256
+"""Nodes of such a line up to which it comes first where floats have no sum."""
 _SHARES = (1.0, 0.5, 0.25)
 """Shares of a tilt at which Chernoff's bound of small losses is tried: floats may overrate it."""
 
@@ -73,10 +74,11 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     """
     at, planned = near(float(epsilon)), coarse(bits)
 
-    def by_one() -> tuple[Loss, Jumps | None, arb]:
+    def by_one(most: int = MOST_NODES) -> tuple[Loss, Jumps | None, arb]:
         """Cut losses that decide alone."""
         sure = decided_cut(loss, strip, float(epsilon), planned)
-        return sure, None, _Question(kernel, strip, epsilon, bits).beside(sure, arb(0), None)
+        asked = _Question(kernel, strip, epsilon, bits, most)
+        return sure, None, asked.beside(sure, arb(0), None)
 
     def by_all() -> tuple[Loss, Jumps | None, arb]:
         """Take large losses apart from small ones."""
@@ -89,17 +91,8 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
         expected = None if single is None else single.log_delta
         return cut, jumps, _Question(kernel, strip, epsilon, bits).mostly_large(jumps, expected)
 
-    def is_short() -> bool:
-        """Whether the line through all that does not decide alone seems short: as its cuts are."""
-        with contextlib.suppress(UndecidedError):
-            sure = decided_cut(loss, strip, float(epsilon), planned)
-            place = certified.placed(
-                sure, kernel, strip, certified.near(float(epsilon)), bits * _LOG_2
-            )
-            return _cut_slowness(sure, bits) <= LONG * float(place.step)
-        return False
-
-    for way in (by_one, by_all) if loss.count > _MANY and is_short() else (by_all, by_one):
+    one_soon = functools.partial(by_one, _SHORT)
+    for way in (one_soon, by_all, by_one) if loss.count > _MANY else (by_all, by_one):
         with contextlib.suppress(UndecidedError):
             ends, jumps, part = way()
             found = part + beyond(loss, ends, kernel, epsilon, part, bits)
@@ -119,6 +112,8 @@ class _Question:
     strip: Strip
     epsilon: ExactReal
     bits: int
+    most: int = MOST_NODES
+    """Nodes of lines that may be summed in balls."""
 
     def mostly_large(self, jumps: Jumps, expected: float | None) -> arb:
         """Return the integrals of outcomes with large losses and of all others.
@@ -146,7 +141,8 @@ class _Question:
                 more = min(max(above, 0), _MOST_EXTRA) if known.is_zero() else min(above, 0)
                 asked = max(self.bits + more, _FEWEST)
         while True:
-            value = integral(measure, self.kernel, self.strip, self.epsilon, asked + extra)
+            known_by = self.kernel, self.strip, self.epsilon, asked + extra
+            value = integral(measure, *known_by, most=self.most)
             missing = self.bits - (known + value).rel_accuracy_bits()
             if missing <= LOSS or extra > _MOST_EXTRA:
                 return value
@@ -403,17 +399,6 @@ def _slowness(jump: MixtureTransform, bits: int) -> float:
     reach = math.sqrt(2 * bits * _LOG_2)
     left = np.array([floats.rise - reach * floats.rise_width])
     return reach / (floats.rise_width * floats.mu * float(floats.share(left)[0]))
-
-
-def _cut_slowness(loss: Loss, bits: int) -> float:
-    """Return about the t where what a cut leaves beside it is proved to be 2^−bits of its size."""
-    cuts = [part.floats() for part, _ in loss.factors if isinstance(part, MixtureTransform)]
-    slopes = [law.mu * float(law.share(np.array([law.cut]))[0]) * law.width for law in cuts]
-    return _PROVED * math.sqrt(2 * bits * _LOG_2) / min(slopes)
-
-
-_PROVED = 3.0
-"""How much further out than the transform itself its bounds are that small."""
 
 
 @functools.lru_cache(maxsize=64)

@@ -25,7 +25,7 @@ from accountant.numbers.chernoff import rough_log_peak
 
 COARSE = 256
 """Cells of one release in the rough law by which the grid is chosen."""
-_CUT = 36.0
+_CUT = 28.0
 """The tilted mass beyond the window, as −ln: far below any width that is asked for."""
 _SHALLOW = -50.0
 """ln of the mass of one release beyond its largest grid point, at first."""
@@ -60,7 +60,7 @@ _MANY = 16
 _LEVELS = range(-80, 80)
 """Densities, a factor of √2 apart, from which on cells are a step wide: the last is all of them,
 and at the first none is, where a release has few cells."""
-_COARSENED = 1.3
+_COARSENED = 1.05
 """By how much wider cells where there is little mass may widen the bounds."""
 _SPENT = 9.0
 """ln of the digits that a smaller tilt may cost: floats have e^36, and few are asked for."""
@@ -329,7 +329,9 @@ class Plan:
         if divided:
             *_, span = max(divided)
             most = max(1, math.floor(span / step))
-            steps = span / np.arange(most, max(int(most * _LEAST_CELLS), most - _TRIED), -1)
+            by = 2 if most > _FEWEST else 1  # an atom in the middle is a point too
+            least = max(min(int(most * _LEAST_CELLS), most - by), most - by * _TRIED)
+            steps = span / np.arange(most - most % by, least, -by)
             over = sum(mass * ((each / steps + _ON_POINT) % 1) for mass, _, each in atoms)
             step = float(steps[np.argmin(np.round(over / sum(atom[0] for atom in atoms), 8))])
         return Frame(self.tilt, step, self.low, points, self.outward)

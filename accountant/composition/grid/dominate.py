@@ -233,16 +233,24 @@ def _increasing(values: Array, weights: Array) -> Array:
         counts = np.add.reduceat(sizes[members], firsts)
         values, weights, sizes = values[starts], weights[starts], sizes[starts]
         values[pooled], weights[pooled], sizes[pooled] = means, sums, counts
-    for at in np.flatnonzero(np.diff(values) <= 0):
+    runs: dict[int, tuple[int, float]] = {}  # the start and the weight of each, by its end
+    last = -1
+    for at in np.flatnonzero(np.diff(values) <= 0).tolist():
+        if at <= last:
+            continue
         first, last, mean, mass = at, at, values[at], weights[at]
         while True:
             if last + 1 < len(values) and values[last + 1] <= mean:
-                last = joined = last + 1
+                last += 1
+                value, more = values[last], weights[last]
             elif first > 0 and values[first - 1] >= mean:
-                first = joined = first - 1
+                value = values[first - 1]
+                first, more = runs.pop(first - 1, (first - 1, weights[first - 1]))
             else:
                 break
-            mass += weights[joined]
-            mean += (values[joined] - mean) * (weights[joined] / mass)
-        values[first : last + 1] = mean
+            mass += more
+            mean += (value - mean) * (more / mass)
+        runs[last], values[last] = (first, mass), mean
+    for last, (first, _) in runs.items():
+        values[first:last] = values[last]
     return np.repeat(values, sizes)

@@ -25,7 +25,7 @@ from accountant.numbers.chernoff import rough_log_peak
 
 COARSE = 256
 """Cells of one release in the rough law by which the grid is chosen."""
-_CUT = 36.0
+_CUT = 28.0
 """The tilted mass beyond the window, as −ln: far below any width that is asked for."""
 _SHALLOW = -50.0
 """ln of the mass of one release beyond its largest grid point, at first."""
@@ -51,13 +51,16 @@ _WIDEST = 0.25
 """A cell's width at most, by the tilt: a law is hardly straight within wider ones."""
 _MOST_STRIDE = 64.0
 """A cell's width at most, in steps: more saves little, and rough laws are wrong by more."""
+_LEAST_PARTS = 64
+"""Cells of that width at least of a release that has few: a rough law hardly tells where to."""
 _NEAR_JUMP = 4.0
 """Spreads of the other losses about the loss that alone makes the sum, where cells are fine."""
 _MANY = 16
 """Releases from which on cells have different widths: sums of fewer are not smooth enough."""
-_LEVELS = 80
-"""Densities, a factor of √2 apart, from which on cells are a step wide: 2^40 is all of them."""
-_COARSENED = 1.3
+_LEVELS = range(-80, 80)
+"""Densities, a factor of √2 apart, from which on cells are a step wide: the last is all of them,
+and at the first none is, where a release has few cells."""
+_COARSENED = 1.05
 """By how much wider cells where there is little mass may widen the bounds."""
 _SPENT = 9.0
 """ln of the digits that a smaller tilt may cost: floats have e^36, and few are asked for."""
@@ -323,10 +326,13 @@ class Plan:
             and ends(release, self.log_mass) == (low, release.top)
             for near in [np.array([low + step / 64])]
         ]
-        *_, span = max((each for each in atoms if each[2] >= _FEWEST * step), default=(0.0,))
-        if span:
-            most = math.floor(span / step)
-            steps = span / np.arange(most, max(int(most * _LEAST_CELLS), most - _TRIED), -1)
+        divided = [each for each in atoms if each[2] / max(1, each[2] // step) < 1.25 * step]
+        if divided:
+            *_, span = max(divided)
+            most = max(1, math.floor(span / step))
+            by = 2 if most > _FEWEST else 1  # an atom in the middle is a point too
+            least = max(min(int(most * _LEAST_CELLS), most - by), most - by * _TRIED)
+            steps = span / np.arange(most - most % by, least, -by)
             over = sum(mass * ((each / steps + _ON_POINT) % 1) for mass, _, each in atoms)
             step = float(steps[np.argmin(np.round(over / sum(atom[0] for atom in atoms), 8))])
         return Frame(self.tilt, step, self.low, points, self.outward)
@@ -350,18 +356,21 @@ class Plan:
         while cells > most * stride:
             stride *= 2
         first = last - -(-cells // stride) * stride
-        if release.smooth and sum(count for _, count in self.releases) >= _MANY:
-            index = self._refined(number, upper, step, first, last)
+        few = release.slow and stride > 1
+        if few or (release.smooth and sum(count for _, count in self.releases) >= _MANY):
+            index = self._refined(number, upper, step, first, last, few=few)
         else:
             index = np.arange(first, last + 1, stride)
         return Place(upper, step, index, cut), Place(lower, step, index, cut)
 
-    def _refined(self, number: int, origin: float, step: float, first: int, last: int) -> Array:
-        """Return grid points that are dense where the tilted law has its mass.
+    def _refined(
+        self, number: int, origin: float, step: float, first: int, last: int, *, few: bool
+    ) -> Array:
+        """Return grid points that are dense where the tilted law has its mass, or a few of them.
 
         A cell of width g with the tilted density w is off by about w g³. All cells together are off
         by least for their number where g is as w^{−1/3}; here powers of two of the step, and 1
-        where w is large.
+        where w is large, or near the loss that makes the sum where that is no usual one.
         """
         laws = sketch(self.releases, self.log_mass)
         losses, logs = laws.losses[number], laws.logs[number]
@@ -379,9 +388,11 @@ class Plan:
         around = (losses[1:] > self.epsilon - others - reach) & (
             losses[:-1] < self.epsilon - others + reach
         )
-        density[:-1][around] = 1.0
-        density[1:][around] = 1.0
-        most = min(max(_WIDEST / (1 + self.tilt) / step, 1.0), _MOST_STRIDE)
+        if not few or 2 * np.count_nonzero(around) < len(around):
+            density[:-1][around] = 1.0
+            density[1:][around] = 1.0
+        widest = (last - first) / _LEAST_PARTS if few else _MOST_STRIDE
+        most = min(max(_WIDEST / (1 + self.tilt) / step, 1.0), widest)
         with np.errstate(divide="ignore", over="ignore"):
             wide = np.cbrt(1 / density)
 
@@ -392,7 +403,10 @@ class Plan:
         def is_fine(level: int) -> bool:
             return bool(masses @ gaps(level) ** 2 <= _COARSENED * masses.sum())
 
-        level = bisect.bisect_left(range(_LEVELS), True, key=is_fine)
+        def is_long(level: int) -> bool:
+            return bool((widths / step / gaps(level)).sum() > _MOST_SLOW_CELLS / 2)
+
+        level = bisect.bisect_left(_LEVELS, True, key=is_long if few else is_fine) + _LEVELS[0]
         strides = 1 << np.log2(gaps(level)).astype(int)
         edges = np.round((losses - origin) / step).astype(int)
         runs = np.flatnonzero(np.append(True, np.diff(strides) != 0))

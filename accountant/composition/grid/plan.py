@@ -25,7 +25,7 @@ from accountant.numbers.chernoff import rough_log_peak
 
 COARSE = 256
 """Cells of one release in the rough law by which the grid is chosen."""
-_CUT = 28.0
+_CUT = 36.0
 """The tilted mass beyond the window, as −ln: far below any width that is asked for."""
 _SHALLOW = -50.0
 """ln of the mass of one release beyond its largest grid point, at first."""

@@ -60,7 +60,7 @@ _MANY = 16
 _LEVELS = range(-80, 80)
 """Densities, a factor of √2 apart, from which on cells are a step wide: the last is all of them,
 and at the first none is, where a release has few cells."""
-_COARSENED = 1.05
+_COARSENED = 1.3
 """By how much wider cells where there is little mass may widen the bounds."""
 _SPENT = 9.0
 """ln of the digits that a smaller tilt may cost: floats have e^36, and few are asked for."""

@@ -40,7 +40,7 @@ from typing import ClassVar, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator, guard
+from accountant.composition.fourier.measure import Loss, Measure, estimator, guard, is_narrow
 from accountant.composition.fourier.saddle import Saddle, Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -57,6 +57,7 @@ _BEYOND = (1.0, 1.25, 1.5)
 _WORD = 64
 """Bits of a word of flint: fewer are as slow, and bounds of the decay take as many."""
 _LOG_2 = math.log(2)
+_NOTHING = arb(0)
 _GROWTH = 1.1
 """Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
 _MOST_GROWTH = 2.0
@@ -137,9 +138,10 @@ def integral(
     epsilon: ExactReal,
     bits: int,
     *,
+    added: arb = _NOTHING,
     most: int = MOST_NODES,
 ) -> arb:
-    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
+    """Return a ball around G(ε), and what is added to it, of relative accuracy of about 2^−bits.
 
     Raises UndecidedError where that needs too many nodes, or more than `most` in balls.
     """
@@ -149,14 +151,14 @@ def integral(
     with ctx.workprec(precision):
         contour = _contour(loss, kernel, line, precision, True)
         if contour is not None:
-            found = _summed(loss, plan, contour, epsilon)
-            if found.rel_accuracy_bits() >= bits - LOSS:
+            found = _summed(loss, plan, contour, epsilon) + added
+            if is_narrow(found, bits):
                 return found
         if line.count > most:
             raise UndecidedError(f"Sums in floats do not give {bits} bits.")
         contour = _contour(loss, kernel, line, precision, False)
         assert contour is not None
-        return _summed(loss, plan, contour, epsilon)
+        return _summed(loss, plan, contour, epsilon) + added
 
 
 def _precision(loss: Measure, c: float, bits: int) -> int:

@@ -29,11 +29,11 @@ from accountant.composition.fourier.estimates import (
     FloatCurve,
 )
 from accountant.composition.fourier.measure import (
-    LOSS,
     Loss,
     chosen,
     coarse,
     estimator,
+    is_narrow,
     lost,
     near,
     takes_apart,
@@ -320,8 +320,9 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
     short = loss
     if any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
         short = chosen(loss, strip, near(float(epsilon)), coarse(bits))
-    found = integral(short, kernel, strip, epsilon, bits) + _cut_off(short, kernel, strip, epsilon)
-    if found.rel_accuracy_bits() < bits - LOSS:
+    rest = _cut_off(short, kernel, strip, epsilon)
+    found = integral(short, kernel, strip, epsilon, bits, added=rest)
+    if not is_narrow(found, bits):
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
 

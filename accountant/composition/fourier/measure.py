@@ -42,7 +42,7 @@ from accountant.numbers.solve import shortened
 
 _GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
-_QUICK, _USUAL = 10, 16.0
+_QUICK, _USUAL = 8, 16.0
 """Bits of the precision that floats may lose, and the length of a usual line in units of one over
 the deviation: on a longer one less error is allowed for each t."""
 _ENOUGH = 0.95
@@ -54,7 +54,7 @@ _PIECES, _MOST_PIECES = 8, 512
 take longer."""
 
 LOSS = 12
-"""By how many bits an integral may miss what is aimed at, which is 13 bits above what is asked."""
+"""By how many bits an integral may miss what is aimed at: what is asked is that much wider."""
 
 
 class Measure(Protocol):
@@ -219,6 +219,11 @@ def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:
     size, _, variance = measure.cumulants(float(c))
     bits = ctx.prec - guard(measure.count, size) - _QUICK
     return 2.0**-bits * min(math.sqrt(variance), _USUAL / reach)
+
+
+def is_narrow(found: arb, bits: int) -> bool:
+    """Whether a ball is as narrow, for its size, as an integral that is aimed at so many bits."""
+    return bool(2 * found.rad() < abs(found).lower() * arb(2) ** (LOSS - bits))
 
 
 def guard(count: int, size: float) -> int:

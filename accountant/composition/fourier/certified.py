@@ -284,12 +284,9 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
     share += 0.5 * math.log(place.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
     with ctx.workprec(_precision(loss, float(c), bits)):  # as for the integral
-        while True:
-            count = _rounded_up(math.ceil(t / float(step)) + 2)
-            fall = -loss.log_ratio(c, float(step) * count)
-            needed = max(target, share - _rest(kernel, t)) + _REST
-            if fall >= needed:
-                return Plan(Line(c, step, count), *place.ends)
+        while (fall := -loss.log_ratio(c, t)) < (
+            needed := max(target, share - _rest(kernel, t)) + _REST
+        ):
             if t >= float(step) * MOST_NODES:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
@@ -298,6 +295,8 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
             missing = needed / max(fall, 1.0)
             t *= min(max(missing**_CAUTION, _GROWTH), max(math.sqrt(missing), _MOST_GROWTH))
             t = min(t, float(step) * MOST_NODES)
+    count = math.ceil(t / float(step)) + 2
+    return Plan(Line(c, step, _rounded_up(count)), *place.ends)
 
 
 @functools.lru_cache(maxsize=64)

@@ -29,11 +29,11 @@ from accountant.composition.fourier.estimates import (
     FloatCurve,
 )
 from accountant.composition.fourier.measure import (
+    LOSS,
     Loss,
     chosen,
     coarse,
     estimator,
-    is_narrow,
     lost,
     near,
     takes_apart,
@@ -322,7 +322,7 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
         short = chosen(loss, strip, near(float(epsilon)), coarse(bits))
     rest = _cut_off(short, kernel, strip, epsilon)
     found = integral(short, kernel, strip, epsilon, bits, added=rest)
-    if not is_narrow(found, bits):
+    if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
 

@@ -42,7 +42,7 @@ from accountant.numbers.solve import shortened
 
 _GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
-_QUICK, _USUAL = 8, 16.0
+_QUICK, _USUAL = 10, 16.0
 """Bits of the precision that floats may lose, and the length of a usual line in units of one over
 the deviation: on a longer one less error is allowed for each t."""
 _ENOUGH = 0.95

@@ -40,7 +40,7 @@ from typing import ClassVar, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator, guard
+from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator, guard, is_narrow
 from accountant.composition.fourier.saddle import Saddle, Strip, nearest_bound, saddle
 from accountant.errors import UndecidedError
 from accountant.numbers.exact import ExactReal
@@ -57,6 +57,7 @@ _BEYOND = (1.0, 1.25, 1.5)
 _WORD = 64
 """Bits of a word of flint: fewer are as slow, and bounds of the decay take as many."""
 _LOG_2 = math.log(2)
+_NOTHING = arb(0)
 _GROWTH = 1.1
 """Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
 _MOST_GROWTH = 2.0
@@ -137,9 +138,10 @@ def integral(
     epsilon: ExactReal,
     bits: int,
     *,
+    added: arb = _NOTHING,
     most: int = MOST_NODES,
 ) -> arb:
-    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
+    """Return a ball around G(ε), and what is added to it, of relative accuracy of about 2^−bits.
 
     Raises UndecidedError where that needs too many nodes, or more than `most` in balls.
     """
@@ -149,14 +151,15 @@ def integral(
     with ctx.workprec(precision):
         contour = _contour(loss, kernel, line, precision, True)
         if contour is not None:
-            found = _summed(loss, plan, contour, epsilon)
-            if found.rel_accuracy_bits() >= bits - LOSS:
+            found = _summed(loss, plan, contour, epsilon) + added
+            strict = most < MOST_NODES  # other ways come before long sums in balls
+            if is_narrow(found, bits) if strict else found.rel_accuracy_bits() >= bits - LOSS:
                 return found
         if line.count > most:
             raise UndecidedError(f"Sums in floats do not give {bits} bits.")
         contour = _contour(loss, kernel, line, precision, False)
         assert contour is not None
-        return _summed(loss, plan, contour, epsilon)
+        return _summed(loss, plan, contour, epsilon) + added
 
 
 def _precision(loss: Measure, c: float, bits: int) -> int:
@@ -282,12 +285,9 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
     share += 0.5 * math.log(place.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
     with ctx.workprec(_precision(loss, float(c), bits)):  # as for the integral
-        while True:
-            count = _rounded_up(math.ceil(t / float(step)) + 2)
-            fall = -loss.log_ratio(c, float(step) * count)
-            needed = max(target, share - _rest(kernel, t)) + _REST
-            if fall >= needed:
-                return Plan(Line(c, step, count), *place.ends)
+        while (fall := -loss.log_ratio(c, t)) < (
+            needed := max(target, share - _rest(kernel, t)) + _REST
+        ):
             if t >= float(step) * MOST_NODES:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
@@ -296,6 +296,8 @@ def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bi
             missing = needed / max(fall, 1.0)
             t *= min(max(missing**_CAUTION, _GROWTH), max(math.sqrt(missing), _MOST_GROWTH))
             t = min(t, float(step) * MOST_NODES)
+    count = math.ceil(t / float(step)) + 2
+    return Plan(Line(c, step, _rounded_up(count)), *place.ends)
 
 
 @functools.lru_cache(maxsize=64)

@@ -316,7 +316,8 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
     short = loss
     if any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
         short = chosen(loss, strip, near(float(epsilon)), coarse(bits))
-    found = integral(short, kernel, strip, epsilon, bits) + _cut_off(short, kernel, strip, epsilon)
+    rest = _cut_off(short, kernel, strip, epsilon)
+    found = integral(short, kernel, strip, epsilon, bits, added=rest)
     if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found

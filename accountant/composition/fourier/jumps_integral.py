@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,6 +30,7 @@ from accountant.composition.fourier.measure import (
     coarse,
     cut_off,
     estimator,
+    is_narrow,
     is_tame,
     near,
     rounded,
@@ -57,7 +59,7 @@ _MOST_EXTRA = 400
 _MANY = 64
 """Losses from which on small ones mix with those that decide alone: of fewer, large ones are taken
 apart first, as none is sure to decide alone."""
-_SHORT = 256
+_SHORT = 512
 """Nodes of such a line up to which it comes first where floats have no sum."""
 _SHARES = (1.0, 0.5, 0.25)
 """Shares of a tilt at which Chernoff's bound of small losses is tried: floats may overrate it."""
@@ -74,13 +76,12 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     """
     at, planned = near(float(epsilon)), coarse(bits)
 
-    def by_one(most: int = MOST_NODES) -> tuple[Loss, Jumps | None, arb]:
+    def by_one(asked: _Question) -> tuple[Loss, Jumps | None, arb]:
         """Cut losses that decide alone."""
         sure = decided_cut(loss, strip, float(epsilon), planned)
-        asked = _Question(kernel, strip, epsilon, bits, most)
         return sure, None, asked.beside(sure, arb(0), None)
 
-    def by_all() -> tuple[Loss, Jumps | None, arb]:
+    def by_all(asked: _Question) -> tuple[Loss, Jumps | None, arb]:
         """Take large losses apart from small ones."""
         lowest = log_level(loss, strip, at, planned) - planned * _LOG_2 - _SPARE
         single = single_at(loss, at)
@@ -89,16 +90,18 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
         if jumps is None:
             raise UndecidedError(f"No losses are large at epsilon={float(epsilon):.6g}.")
         expected = None if single is None else single.log_delta
-        return cut, jumps, _Question(kernel, strip, epsilon, bits).mostly_large(jumps, expected)
+        return cut, jumps, asked.mostly_large(jumps, expected)
 
-    one_soon = functools.partial(by_one, _SHORT)
-    for way in (one_soon, by_all, by_one) if loss.count > _MANY else (by_all, by_one):
+    ways = (by_one, by_all) if loss.count > _MANY else (by_all, by_one)
+    # First by short sums, and else to one bit more, for what is added.
+    asks = (bits, _SHORT), (bits + 1, MOST_NODES)
+    for ask, way in itertools.product(asks, ways):
         with contextlib.suppress(UndecidedError):
-            ends, jumps, part = way()
+            ends, jumps, part = way(_Question(kernel, strip, epsilon, *ask))
             found = part + beyond(loss, ends, kernel, epsilon, part, bits)
             if jumps is not None:
                 found += arb(0, slack(ends, jumps, kernel, epsilon))
-            if found.rel_accuracy_bits() >= bits - LOSS:
+            if is_narrow(found, bits):
                 return found
     raise UndecidedError(f"Small losses hide the large ones at epsilon={float(epsilon):.6g}.")
 
@@ -112,7 +115,7 @@ class _Question:
     strip: Strip
     epsilon: ExactReal
     bits: int
-    most: int = MOST_NODES
+    most: int
     """Nodes of lines that may be summed in balls."""
 
     def mostly_large(self, jumps: Jumps, expected: float | None) -> arb:
@@ -123,7 +126,7 @@ class _Question:
         total = self.beside(jumps, arb(0), expected)
         with contextlib.suppress(UndecidedError):
             found = total + arb(0).union(self._small_alone(jumps))
-            if found.rel_accuracy_bits() >= self.bits - LOSS:
+            if is_narrow(found, self.bits):
                 return found
         return total + self.beside(jumps.small, total, _log(total))
 

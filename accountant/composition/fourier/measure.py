@@ -54,7 +54,7 @@ _PIECES, _MOST_PIECES = 8, 512
 take longer."""
 
 LOSS = 12
-"""By how many bits an integral may miss what is aimed at, which is 13 bits above what is asked."""
+"""By how many bits an integral may miss what is aimed at: what is asked is that much wider."""
 
 
 class Measure(Protocol):
@@ -219,6 +219,11 @@ def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:
     size, _, variance = measure.cumulants(float(c))
     bits = ctx.prec - guard(measure.count, size) - _QUICK
     return 2.0**-bits * min(math.sqrt(variance), _USUAL / reach)
+
+
+def is_narrow(found: arb, bits: int) -> bool:
+    """Whether a ball is as narrow, for its size, as an integral that is aimed at so many bits."""
+    return bool(2 * found.rad() < abs(found).lower() * arb(2) ** (LOSS - bits))
 
 
 def guard(count: int, size: float) -> int:

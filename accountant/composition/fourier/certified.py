@@ -58,6 +58,9 @@ _WORD = 64
 """Bits of a word of flint: fewer are as slow, and bounds of the decay take as many."""
 _LOG_2 = math.log(2)
 _NOTHING = arb(0)
+_AGAIN = 4
+"""Part of the bits that a second try has more of, by which it is more accurate: sums in floats
+often miss a width by a bit."""
 _GROWTH = 1.1
 """Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
 _MOST_GROWTH = 2.0
@@ -384,4 +387,5 @@ def accuracy(asked: Fraction | None) -> int:
     if asked is None:
         return best
     needed = (asked.denominator // asked.numerator).bit_length()
-    return min(best, needed + _SPARE + max(0, ctx.prec - max(START_PRECISION + 8, needed + 34)))
+    again = max(0, ctx.prec - max(START_PRECISION + 8, needed + 34))  # hardly a bit was missing
+    return min(best, needed + _SPARE + again // _AGAIN)

@@ -166,7 +166,7 @@ def freeze(path: Path, limit: float) -> int:
 
 def compare(path: Path, limit: float) -> int:
     """Answer every frozen question again and print what became worse."""
-    lost = slow = 0
+    lost = slow = coarse = 0
     entries = json.loads(path.read_text("utf-8"))
     for before in entries:
         keys = ("mechanism", "question", "at", "adjacency")
@@ -181,10 +181,16 @@ def compare(path: Path, limit: float) -> int:
         ):
             lost += 1
             print("APART:", json.dumps(before), json.dumps(now))
+        elif float(now["width"]) > float(before["width"]):
+            coarse += 1
+            print(f"coarser: {now['width']}:", before)
         elif now["seconds"] > SLOWER * before["seconds"] + LEAST_SECONDS:
             slow += 1
             print(f"slower: {before['seconds']:.2f} s, now {now['seconds']:.2f} s:", before)
-    print(f"{len(entries)} questions, {lost} lost or apart, {slow} more than twice as slow")
+    print(
+        f"{len(entries)} questions, {lost} lost or apart, {coarse} to a larger width, "
+        f"{slow} more than twice as slow"
+    )
     return 1 if lost else 0
 
 

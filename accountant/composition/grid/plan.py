@@ -335,8 +335,9 @@ class Plan:
             steps = span / np.arange(most - most % by, least, -by)
             over = sum(mass * ((each / steps + _ON_POINT) % 1) for mass, _, each in atoms)
             step = float(steps[np.argmin(np.round(over / sum(atom[0] for atom in atoms), 8))])
-        spare = points * step - (self.high - self.low)  # a cell may begin below the least loss
-        return Frame(self.tilt, step, self.low - spare / 2, points, self.outward)
+        spare = (points * step - (self.high - self.low)) / 2
+        below = min(spare, step * sum(count for _, count in self.releases))  # cells may begin there
+        return Frame(self.tilt, step, self.low - below, points, self.outward)
 
     def places(self, number: int, step: float) -> tuple[Place, Place]:
         """Return the grid points of one release for the upper law, and for the lower one."""

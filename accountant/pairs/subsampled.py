@@ -340,6 +340,11 @@ class EnvelopePair(ProfileOnly):
         asked = (pair.relative_width for pair in self.family)
         return next((width for width in asked if width is not None), None)
 
+    @property
+    def largest_order(self) -> float:
+        """The least one of the pairs of the family."""
+        return min(pair.largest_order for pair in self.family)
+
     def to_width(self, relative_width: Fraction | None) -> EnvelopePair:
         """Return the same of the pairs of the family to that width."""
         asked = tuple(pair.to_width(relative_width) for pair in self.family)

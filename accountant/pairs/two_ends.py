@@ -44,7 +44,7 @@ def passes(
 
     def excess(epsilon: ExactReal) -> arb:
         value = bound(epsilon)
-        nothing = value.is_zero() or value < 0
+        nothing = not value > 0 and value < delta.ball()
         return arb.neg_inf() if nothing else (value / delta.ball()).log()
 
     between = solve.bracket(excess, step)

@@ -196,11 +196,13 @@ def _least_divergence(a: arb, epsilon: arb, delta: arb) -> arb:
         return -_slope(a, factor, delta, (-ball(x)).exp())
 
     low, step = fraction((-top.abs_lower().log()).mid()), 1
-    while not fall(low + step) > 0:
-        low, step = low + step, 2 * step
+    high = low + step
+    while not (value := fall(high)) > 0:
+        low, step = high if value < 0 else low, 2 * step
+        high += step
         if step > _FARTHEST:
             return arb("nan")
-    low, high = crossing(fall, low, low + step, ctx.prec - 8)
+    low, high = crossing(fall, low, high, ctx.prec - 8)
     return _divergence_at(a, factor, delta, (-ball(low).union(ball(high))).exp())
 
 

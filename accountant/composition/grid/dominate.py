@@ -19,8 +19,8 @@ last value becomes m_∞.
 event A_n = {L > l_n + step/2}; at a grid point take the lower one of the lines on both sides. The
 chords lie below the lines, so does the greatest convex function below these values. Up to the
 lowest loss on the grid, in cells before any mass, and in the next one unless an atom is on its
-left, the line is that of all losses on the grid: what H lacks there, it lacks at all smaller
-losses. Cells beyond all of them have the level P(L = ∞).
+left or the line falls too much, it is that of all losses on the grid: what H lacks there, it lacks
+at all smaller losses. Cells beyond all of them have the level P(L = ∞).
 
 Where the loss has a density both err by O(step²) per release; an atom between grid points is
 merged with what surrounds it, by the convex function below the values.
@@ -50,6 +50,9 @@ _MARGIN = 32 * UNIT
 """Relative rounding errors of z_n, of its differences and of a mass, together."""
 _SLIVER = 1e-6
 """Share of a cell: an atom so near to the right of a grid point counts as being on it."""
+_NEARLY = 0.99
+"""Share of a value that the line of all losses must leave at the end of its last cell: all later
+values are below that."""
 _MOST_MENDED = 0.5
 """A profile that misses its values by more than this share is given up: nothing is known."""
 _ROUNDS, _FEW = 16, 64
@@ -158,11 +161,11 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     left, right = np.where(flat, infinity, left), np.where(flat, infinity, right)
     lost = float(first.above_p[0]) - tail.above_p  # by the events: they only choose
     before = int(np.count_nonzero(lost <= _HARDLY_ANY))
-    if before < len(gaps):
+    lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
+    if before < len(gaps) and lines[before + 1] > _NEARLY * right[before]:
         sliver = survival((l[:-1] + _SLIVER * gaps)[before : before + 1]).above_p[0]
         before += float(first.above_p[0] - sliver) < lost[before] / 2
     start = np.arange(len(gaps)) < before
-    lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
     start &= lines[1:] >= infinity
     left, right = np.where(start, lines[:-1], left), np.where(start, lines[1:], right)
     values = np.concatenate([[min(lines[0], left[0])], np.minimum(right[:-1], left[1:]),

@@ -326,16 +326,18 @@ class Plan:
             and ends(release, self.log_mass) == (low, release.top)
             for near in [np.array([low + step / 64])]
         ]
-        divided = [each for each in atoms if each[2] / max(1, each[2] // step) < 1.25 * step]
+        divided = [each for each in atoms if each[2] >= step > 0.8 * each[2] / (each[2] // step)]
         if divided:
             *_, span = max(divided)
-            most = max(1, math.floor(span / step))
+            most = math.floor(span / step)
             by = 2 if most > _FEWEST else 1  # an atom in the middle is a point too
             least = max(min(int(most * _LEAST_CELLS), most - by), most - by * _TRIED)
             steps = span / np.arange(most - most % by, least, -by)
             over = sum(mass * ((each / steps + _ON_POINT) % 1) for mass, _, each in atoms)
             step = float(steps[np.argmin(np.round(over / sum(atom[0] for atom in atoms), 8))])
-        return Frame(self.tilt, step, self.low, points, self.outward)
+        spare = (points * step - (self.high - self.low)) / 2
+        below = min(spare, step * sum(count for _, count in self.releases))  # cells may begin there
+        return Frame(self.tilt, step, self.low - below, points, self.outward)
 
     def places(self, number: int, step: float) -> tuple[Place, Place]:
         """Return the grid points of one release for the upper law, and for the lower one."""

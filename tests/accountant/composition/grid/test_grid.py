@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from accountant.composition.grid import GRID, survival
 from accountant.composition.grid.bracket import POINTS, bounds
+from accountant.composition.grid.dominate import Place, below
 from accountant.composition.product import Product
 from accountant.core.adjacency import Direction
 from accountant.core.mechanism import Mechanism
@@ -39,6 +40,10 @@ from accountant.questions import methods, profile
 from tests.quick import quick
 
 STAIRCASE = Staircase(epsilon=1, gamma="1/3")
+UNEVEN = Tabulated(
+    p=["257/1341", "280/1341", "405/1341", "399/1341"],
+    q=["293/1353", "461/1353", "263/1353", "336/1353"],
+)
 EXACT: list[tuple[Mechanism, str, float]] = [
     (Composed(Laplace(scale=10), 100), "1", 2e-3),
     (Composed(Laplace(scale=10), 100), "8", 1e-2),
@@ -68,6 +73,17 @@ def test_contains_the_exact_value(mechanism: Mechanism, epsilon: str, width: flo
     assert contains(without_a_width, without_a_width, true.ball())
 
 
+def test_the_line_of_all_losses_lowers_no_value_behind_it_much() -> None:
+    """Of rare records nearly all mass is in one cell, and H is small from there on."""
+    law = survival.sampled_gaussian(1.6, 1e-6, 1 - 1e-6, mixed_first=True)
+    found = below(law, Place(2.5e-7, 4e-7, np.arange(-4, 4000)), 0.0)
+    assert found is not None
+    losses = found.origin + found.index * 4e-7
+    shares = np.maximum(-np.expm1(-losses), 0.0)
+    tail = law(np.zeros(1))
+    assert found.masses @ shares > 0.99 * float(tail.above_p[0] - tail.above_q[0])
+
+
 @pytest.mark.parametrize("mechanism", [EXACT[0][0], EXACT[6][0]])
 def test_both_engines_find_the_same_epsilon(mechanism: Mechanism) -> None:
     for delta in ("0.2", "1e-6", "1e-40"):
@@ -83,6 +99,8 @@ def test_both_engines_find_the_same_epsilon(mechanism: Mechanism) -> None:
         (Composed([Composed(Laplace(scale=11), 2), Composed(Logistic(scale=26), 20)]), "0.12"),
         (NormalizedSquareRoot(steps=6, epsilon="0.6"), "0.2"),
         (Composed(TruncatedLaplace(scale=291, bound=9400), 100_000), "0"),
+        (Composed([RandomizedResponse(epsilon="1e-9"), Laplace(scale=1)]), "0.5"),
+        (Composed([Composed(RandomizedResponse(epsilon="0.3183"), 5), Composed(UNEVEN, 2)]), "0.3"),
     ],
 )
 def test_widths_where_atoms_lie_between_points_or_releases_are_many(

@@ -66,6 +66,8 @@ SEVERAL = [
     "exp(-abs(x))*(1+1/(1+exp(-1/(x-1))))",
     "exp(-abs(x))*(1+1/(1+exp(-1/(x-64))))",
     "exp(-abs(x)-abs(x-1/3))*(1+1/(1+exp(-1/(x-1/3))))",
+    "exp(-abs(x+1))*(1+sqrt(1/(1+exp(-1/x))))",
+    "exp(-abs(x+1)+sqrt(max(0,x-1)/(x-1)))",
 ]
 
 

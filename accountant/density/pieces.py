@@ -330,28 +330,18 @@ def steepest(found: Pieces) -> Fraction | None:
 def jump(before: Node, after: Node, place: Break) -> arb:
     """Return a ball of after − before at a place: 0 where both are the same expression there.
 
-    NaN where one is not known to have a limit. What divides by 0 at the place may jump there, and
-    0 times it is not 0; but 0 times a logarithm is, in the limit.
+    NaN where one has no value, as what divides by 0 may jump there.
     """
     with ctx.workprec(_JUMP_BITS):
-        if place.exact and not any(_divides_by_0(tree, place.low) for tree in (before, after)):
+        x = ball(place.low).union(ball(place.high))
+        size = real(after, x) - real(before, x)
+        if place.exact and size.is_finite():
             a, b = (at(tree, num(place.low)) for tree in (before, after))
-            if a == b and real(a, arb(0)).is_finite():
+            if a == b:
                 return arb(0)
             if a.op == b.op == "num":
                 return ball(b.number - a.number)
-        x = ball(place.low).union(ball(place.high))
-        return real(after, x) - real(before, x)
-
-
-def _divides_by_0(tree: Node, x: Fraction) -> bool:
-    """Whether a term divides by what may be 0 at a point, or is e to the power of no number."""
-    if any(_divides_by_0(part, x) for part in tree.parts):
-        return True
-    if tree.op not in ("pow", "exp") or (tree.op == "pow" and tree.number > 0):
-        return False
-    value = real(at(tree.parts[0], num(x)), arb(0))
-    return bool(value.contains(0)) if tree.op == "pow" else not value.is_finite()
+        return size
 
 
 def _slopes(part: Piece, found: Pieces) -> list[tuple[float, float, int]]:

@@ -142,8 +142,6 @@ ONE_MODE = [
     "exp(-abs(x)+abs(x)/x)",
     "1/(1+max(0,x**2-2)**1.5)",
     "1/(1+max(0,abs(x)-1)**(1/2))**4",
-    "-x*log(x) if x > 0 and x < 1 else 0",
-    "exp(-x*log(x)) if x > 0 and x < 2 else exp(x) if x < 0 else 0",
 ]
 SEVERAL = [
     "exp(-(x-3)**2/2)+exp(-(x+3)**2/2)",

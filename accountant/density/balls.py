@@ -59,7 +59,7 @@ def _real_power(base: arb, r: Fraction) -> arb:
         return whole_power(base, int(r))
     if base.contains(0) and r > 0:  # of numbers ≥ 0
         most = base.upper()
-        return arb(0).union((ball(r) * most.log()).exp()) if most > 0 else arb(0)
+        return arb(0) if most <= 0 else arb(0).union((ball(r) * most.log()).exp())
     return base.sqrt() if r == Fraction(1, 2) else (ball(r) * base.log()).exp()
 
 
@@ -129,7 +129,7 @@ def _power(base: acb, r: fmpq, analytic: bool) -> acb:
         return base ** int(r.p)
     if r > 0 and not analytic and base.contains(acb(0)):
         size = abs(base).upper()
-        most = (arb(r) * size.log()).exp().upper() if size > 0 else arb(0)
+        most = arb(0) if size <= 0 else (arb(r) * size.log()).exp().upper()
         around = arb(0, most)
         return acb(around, around)
     if r == _HALF:

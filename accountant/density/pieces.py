@@ -328,16 +328,20 @@ def steepest(found: Pieces) -> Fraction | None:
 
 
 def jump(before: Node, after: Node, place: Break) -> arb:
-    """Return a ball of after − before at a place: 0 where both are the same expression there."""
-    if place.exact:
-        a, b = (at(tree, num(place.low)) for tree in (before, after))
-        if a == b:
-            return arb(0)
-        if a.op == b.op == "num":
-            return ball(b.number - a.number)
+    """Return a ball of after − before at a place: 0 where both are the same expression there.
+
+    NaN where one has no value, as what divides by 0 may jump there.
+    """
     with ctx.workprec(_JUMP_BITS):
         x = ball(place.low).union(ball(place.high))
-        return real(after, x) - real(before, x)
+        size = real(after, x) - real(before, x)
+        if place.exact and size.is_finite():
+            a, b = (at(tree, num(place.low)) for tree in (before, after))
+            if a == b:
+                return arb(0)
+            if a.op == b.op == "num":
+                return ball(b.number - a.number)
+        return size
 
 
 def _slopes(part: Piece, found: Pieces) -> list[tuple[float, float, int]]:

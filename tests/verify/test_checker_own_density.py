@@ -66,6 +66,8 @@ SEVERAL = [
     "exp(-abs(x))*(1+1/(1+exp(-1/(x-1))))",
     "exp(-abs(x))*(1+1/(1+exp(-1/(x-64))))",
     "exp(-abs(x)-abs(x-1/3))*(1+1/(1+exp(-1/(x-1/3))))",
+    "exp(-abs(x+1))*(1+sqrt(1/(1+exp(-1/x))))",
+    "exp(-abs(x+1)+sqrt(max(0,x-1)/(x-1)))",
 ]
 
 
@@ -346,3 +348,8 @@ def test_numbers_of_too_many_digits_end_a_check(mass: str) -> None:
     )
     text = json.dumps(certify(claim)[1])
     assert checker.check(sealed(json.loads(text.replace("exp(-x**2)", mass)))).seconds < 20
+
+
+def test_steps_end_with_0() -> None:
+    with pytest.raises(ValueError, match="ends with 0"):
+        pairs(mechanism("AdditiveNoise(density='steps((0,1),(1,1))')"))

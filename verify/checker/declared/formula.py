@@ -282,6 +282,8 @@ def _table(name: str, points: list[tuple[Fraction, Fraction]]) -> Node:
     """Return the branches of a table, 0 outside."""
     if not 2 <= len(points) <= _MOST_POINTS or any(a >= b for (a, _), (b, _) in pairwise(points)):
         raise ValueError("a table of 2 to 200 points in increasing order")
+    if name == "steps" and points[-1][1]:
+        raise ValueError("a table of steps that ends with 0: its last value holds from there on")
     found: Node = ZERO
     for index, ((a, f), (b, g)) in reversed(list(enumerate(pairwise(points)))):
         share = 1 / (b - a) * (_X + -a)

@@ -80,7 +80,7 @@ def _power(base: acb, r: Fraction, analytic: bool) -> acb:
         return value
     if r > 0 and not analytic and base.contains(acb(0)):
         size = abs(base).upper()
-        around = arb(0, (ball(r) * size.log()).exp().upper() if size > 0 else arb(0))
+        around = arb(0, arb(0) if size <= 0 else (ball(r) * size.log()).exp().upper())
         return acb(around, around)
     return (ball(r) * base.log(analytic=analytic)).exp()
 
@@ -345,7 +345,12 @@ def _signs(part: Piece) -> list[str]:
                 break
         else:
             return ["?"]
-    return [*_within(part.formula, low, high, _HALVINGS), *far]
+    signs = []
+    for sign in _within(part.formula, low, high, _HALVINGS):
+        signs.append(sign)
+        if sign == "?":  # nothing is proved, whatever the others are
+            break
+    return [*signs, *far]
 
 
 def _within(node: Node, low: Fraction, high: Fraction, halvings: int) -> Iterator[str]:

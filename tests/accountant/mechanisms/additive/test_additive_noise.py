@@ -151,6 +151,9 @@ SEVERAL = [
     "exp(-abs(x))*(1 if x < 1 else 2)",
     "exp(-abs(x)+3*max(0,x-1)/(x-1))",
     "exp(-abs(x+1)+abs(x)/x)",
+    "exp(-abs(x+1)+3*sqrt(max(0,x-1)/(x-1)))",
+    "exp(-abs(x)) if x < 1 else exp(-x+(x-1)/(x**2-1))",
+    "exp(-abs(x+1))*(1+1/(1+exp(-1/x)) if x > 0 else exp(x)*(1+1/(1+exp(-1/x))))",
 ]
 
 
@@ -172,6 +175,11 @@ def test_a_quotient_that_jumps_is_a_jump() -> None:
     )
     assert Fraction(one.lower) > Fraction(9, 100)
     assert one.overlaps(other)
+
+
+def test_a_root_of_a_quotient_jumps_with_it() -> None:
+    noise = AdditiveNoise("exp(-abs(x+1)+3*sqrt(max(0,x-1)/(x-1)))", sensitivity=2)
+    assert profile.delta(noise, "5/2").upper > 0
 
 
 BUMPS = "exp(-x**2/2)+exp(-(x-10)**2/2)"

@@ -121,7 +121,7 @@ def test_what_is_reached_of_one_shift_is_no_answer(monkeypatch: pytest.MonkeyPat
     def refuse(*_: object) -> None:
         raise UndecidedError("no", interval=Interval.of_ball(arb(0.5)))
 
-    monkeypatch.setattr(own_shifts, "_root", refuse)
+    monkeypatch.setattr(own_shifts, "passes", refuse)
     pair = own_shifts.OwnShiftsPair(BUMPS, Fraction(1), mirrored=False)
     with pytest.raises(UndecidedError) as refusal:
         pair.inverse(ExactReal.of_rational(Fraction(1, 100)), Fraction(1, 10))

@@ -236,7 +236,6 @@ class _Part:
         self.mass = float(self.values.sum(dtype=np.longdouble)) * (1 + 4 * UNIT + len(raw) * _LONG)
         relative = (3 * np.abs(arguments) + 8) * UNIT
         self.error = float((self.values * relative).sum()) * _ROOM + _LOWEST * len(raw)
-        self.norm = float(np.sqrt((self.values**2).sum())) * _ROOM
         self._index = index
 
     def folded(self, points: int) -> Array:

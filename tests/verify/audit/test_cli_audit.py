@@ -66,7 +66,7 @@ def test_the_certificate_is_checked(here: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.slow
 def test_neighbours_are_searched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["audit", "releases:total", "--claim", "0.5", "--search", "table"]
-    assert main([*arguments, "--samples", "2e4", "--seed", "3", "--json"]) == 1
+    assert main([*arguments, "--samples", "8000", "--seed", "3", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["pairs_searched"] > 5
 
 

@@ -110,7 +110,7 @@ def with_laplace(mu: Any, t: Any, c: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("deviation", "scale", "far"), quick([(2, 2, 20), (1, 10, 40), (10, 1, 12), (1, "1/3", 40)], 0)
+    ("deviation", "scale", "far"), quick([(2, 2, 20), (10, 1, 12), (1, "1/3", 40)], 0)
 )
 def test_laplace_noise_beside_gaussian_noise(deviation: int, scale: int | str, far: int) -> None:
     both = Composed([Gaussian(deviation), Laplace(scale)])

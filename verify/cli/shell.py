@@ -213,10 +213,6 @@ def decimal(text: str) -> float:
     from accountant.numbers.exact import exact
 
     try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
         return float(exact(text, "it"))
     except InvalidInputError as error:
         raise argparse.ArgumentTypeError(str(error).replace("it=", "", 1)) from None

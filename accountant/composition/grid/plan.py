@@ -80,6 +80,10 @@ _FINEST, _LEAST_STEP = 2.0**-44, 1e-200
 """Steps, relative to losses and absolute, that floats tell apart."""
 _ON_POINT = 1e-6
 """Share of a step by which a loss that counts as a grid point may be below it."""
+_ON_POINT_DIGITS = 8
+"""Digits of the shares below a point that count: of steps alike in these the first is taken."""
+_LEAST_FIT = 0.8
+"""Share of the step that divides a range which the former one may be: others get too wide."""
 _LEAST_CELLS, _TRIED = 0.95, 1024
 """Share of the cells that may be given up for ranges that others divide, and numbers of cells that
 are tried for it: fewer leave more below a point."""
@@ -326,7 +330,11 @@ class Plan:
             and ends(release, self.log_mass) == (low, release.top)
             for near in [np.array([low + step / 64])]
         ]
-        divided = [each for each in atoms if each[2] >= step > 0.8 * each[2] / (each[2] // step)]
+        divided = [
+            (mass, count, span)
+            for mass, count, span in atoms
+            if span >= step > _LEAST_FIT * span / (span // step)
+        ]
         if divided:
             *_, span = max(divided)
             most = math.floor(span / step)
@@ -334,7 +342,8 @@ class Plan:
             least = max(min(int(most * _LEAST_CELLS), most - by), most - by * _TRIED)
             steps = span / np.arange(most - most % by, least, -by)
             over = sum(mass * ((each / steps + _ON_POINT) % 1) for mass, _, each in atoms)
-            step = float(steps[np.argmin(np.round(over / sum(atom[0] for atom in atoms), 8))])
+            whole = sum(mass for mass, _, _ in atoms)
+            step = float(steps[np.argmin(np.round(over / whole, _ON_POINT_DIGITS))])
         spare = (points * step - (self.high - self.low)) / 2
         below = min(spare, step * sum(count for _, count in self.releases))  # cells may begin there
         return Frame(self.tilt, step, self.low - below, points, self.outward)

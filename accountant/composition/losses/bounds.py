@@ -139,11 +139,11 @@ class Mixture:
 
     def log_density(self, x: Floats) -> Floats:
         """Return ln w(x)."""
-        return np.logaddexp(self.log_rest, self._log_shifted(x))
+        return np.logaddexp(self.log_rest, self.log_shifted(x))
 
     def share(self, x: Floats) -> Floats:
         """Return p(x) = q e^l/w."""
-        difference = self.log_rest - self._log_shifted(x)
+        difference = self.log_rest - self.log_shifted(x)
         return np.exp(-np.logaddexp(0.0, difference))
 
     def _share_at(self, x: float) -> float:
@@ -155,7 +155,8 @@ class Mixture:
         terms = Terms.of(self, x)
         return terms.log_size(np.cos(angle)), terms.angle(np.sin(angle), np.cos(angle))
 
-    def _log_shifted(self, x: Floats) -> Floats:
+    def log_shifted(self, x: Floats) -> Floats:
+        """Return ln q e^l."""
         return self.log_share + self.mu * x - 0.5 * self.mu * self.mu
 
     @property
@@ -435,7 +436,7 @@ class Terms:
     @staticmethod
     def of(law: Mixture, x: Floats) -> Terms:
         """Return those of a mixture."""
-        shifted = law.log_share + law.mu * x - 0.5 * law.mu * law.mu
+        shifted = law.log_shifted(x)
         above = shifted - law.log_rest
         return Terms(np.maximum(shifted, law.log_rest), np.exp(-np.abs(above)), above > 0)
 

@@ -4,8 +4,9 @@
     python -P benchmarks/oracle.py compare FILE [--limit SECONDS]  answer again; compare
 
 `compare` prints every question whose enclosure has no number in common with the frozen one, that
-was answered before and is not now, or that takes more than twice the computing time (and at least
-50 ms more); it exits with 1 if there is one of the first two kinds.
+was answered before and is not now, that is answered to a larger width, or that takes more than
+twice the computing time (and at least 50 ms more); it exits with 1 if there is one of the first two
+kinds.
 """
 
 from __future__ import annotations

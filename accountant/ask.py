@@ -2,7 +2,8 @@
 
 A question takes a mechanism, or its notation as text, and where it is asked at a number (an ε, a
 δ, an α, an order) also a list or an array of numbers, which is answered with a list. A call with
-wrong arguments is answered with the right ones. What is computed is in `accountant.questions`.
+wrong arguments is answered with the right ones. What is computed is in
+`dpassay.accountant.questions`.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from accountant import notation
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, misused, no_mechanism
-from accountant.numbers.exact import Number
+from dpassay.accountant import notation
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, misused, no_mechanism
+from dpassay.accountant.numbers.exact import Number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from accountant.numbers.interval import Interval
-    from accountant.questions.gaussian_bounds import GaussianBounds
+    from dpassay.accountant.numbers.interval import Interval
+    from dpassay.accountant.questions.gaussian_bounds import GaussianBounds
 
 Answer = TypeVar("Answer")
 _HOME = {
@@ -160,7 +161,7 @@ def __getattr__(name: str) -> Any:
     """Load a question when it is first asked: some need NumPy, which takes a second."""
     for home, names in _HOME.items():
         if name in names:
-            module = importlib.import_module(f"accountant.questions.{home}")
+            module = importlib.import_module(f"dpassay.accountant.questions.{home}")
             globals()[name] = asked = question(getattr(module, name))
             return asked
-    raise AttributeError(f"module 'accountant.ask' has no attribute {name!r}")
+    raise AttributeError(f"module 'dpassay.accountant.ask' has no attribute {name!r}")

@@ -36,7 +36,7 @@ class NotApplicableError(DpassayError):
 
 
 class Enclosure(Protocol):
-    """What an error says of an interval (`accountant.numbers.interval.Interval`)."""
+    """What an error says of an interval (`dpassay.accountant.numbers.interval.Interval`)."""
 
     @property
     def lower(self) -> Decimal:

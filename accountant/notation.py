@@ -17,12 +17,12 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accountant.core.mechanism import Mechanism
-from accountant.density.text import FUNCTIONS
-from accountant.errors import InvalidInputError, suggestion
-from accountant.geometry.workload import WORKLOADS
-from accountant.mechanisms import DESCRIPTIONS
-from accountant.numbers.exact import meant
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.density.text import FUNCTIONS
+from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.accountant.geometry.workload import WORKLOADS
+from dpassay.accountant.mechanisms import DESCRIPTIONS
+from dpassay.accountant.numbers.exact import meant
 
 _KNOWN: Mapping[str, type] = ChainMap(dict(WORKLOADS), DESCRIPTIONS)  # type: ignore[arg-type]  # never written
 _GROUPED = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:,[0-9]{3})+(?![\w.])")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
-from accountant import ask
-from accountant.core.adjacency import Adjacency
-from accountant.core.drawing import Drawable
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError, UndecidedError, forgiving
-from accountant.numbers.exact import Number, in_short
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees
+from dpassay.accountant import ask
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError, UndecidedError, forgiving
+from dpassay.accountant.numbers.exact import Number, in_short
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees
 
 Numbers: TypeAlias = Any
 """One number, or a list or an array of them."""
@@ -65,7 +65,7 @@ class Profile(Drawable):
 
     def _repr_html_(self) -> str:
         """Return a table, for notebooks."""
-        from accountant.core import notebook
+        from dpassay.accountant.core import notebook
 
         rows = [["answer", "at", "value"]]
         rows += [[answer.name, answer.at, str(answer.value)] for answer in self.answers]
@@ -88,7 +88,7 @@ class Profile(Drawable):
 
     def to_pandas(self) -> Any:
         """Return the rows of `to_records` as a pandas DataFrame."""
-        from accountant.core.notebook import frame
+        from dpassay.accountant.core.notebook import frame
 
         return frame(self.to_records())
 

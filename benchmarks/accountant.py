@@ -41,19 +41,19 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from accountant.budget.allotment import Share, largest_sampling_prob, most_releases
-from accountant.budget.calibrate import Calibration, calibrate
-from accountant.budget.target import EpsilonDelta
-from accountant.composition.fourier.engine import FOURIER
-from accountant.composition.fourier.measure import estimator
-from accountant.composition.losses.transform import float_mixture
-from accountant.composition.product import Product
-from accountant.core.adjacency import Direction
-from accountant.errors import DpassayError
-from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from accountant.numbers.interval import Interval
-from accountant.numbers.reading import few
-from accountant.questions import estimate, profile
+from dpassay.accountant.budget.allotment import Share, largest_sampling_prob, most_releases
+from dpassay.accountant.budget.calibrate import Calibration, calibrate
+from dpassay.accountant.budget.target import EpsilonDelta
+from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.fourier.measure import estimator
+from dpassay.accountant.composition.losses.transform import float_mixture
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.questions import estimate, profile
 
 SETTINGS: list[tuple[str, str, int]] = [
     ("1.1", "256/60000", 7032),
@@ -417,7 +417,7 @@ def gaussian(options: argparse.Namespace) -> None:
             guess = smooth.estimate_epsilon(math.log(float(delta)))
             assert guess is not None
             at = Interval(closed.lower, closed.lower).ball()
-            from accountant.composition.product import ends
+            from dpassay.accountant.composition.product import ends
 
             value = smooth.hockey_stick(ends(at)[0])
             print(

@@ -23,11 +23,11 @@ from typing import Any
 import mpmath
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
 from tests.accountant.composition.mpmath_route import by_mpmath
 
 EPSILONS = ("0", "0.1", "0.5", "1", "2", "3", "5", "8", "12", "20", "30", "40")

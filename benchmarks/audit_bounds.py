@@ -11,12 +11,12 @@ import numpy as np
 from scipy import special, stats
 
 from benchmarks.audit_pairs import Case, cases
-from verify.audit import AuditResult, audit
-from verify.audit.learning import boosted, features, vectors
-from verify.audit.runs.target import PerBlock
-from verify.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
-from verify.audit.statistics.guarantee import Point
-from verify.audit.statistics.promise import sides
+from dpassay.verifier.audit import AuditResult, audit
+from dpassay.verifier.audit.learning import boosted, features, vectors
+from dpassay.verifier.audit.runs.target import PerBlock
+from dpassay.verifier.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
+from dpassay.verifier.audit.statistics.guarantee import Point
+from dpassay.verifier.audit.statistics.promise import sides
 
 VALUES = (features.plain, vectors.geometry, boosted.trees)
 """The value channel: the bits of numpy's float noise are another matter."""

@@ -21,9 +21,9 @@ from scipy import special, stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accountant.numbers.reading import few
-from verify.audit import guarantee
-from verify.audit.statistics.one_run_bound import bound_of_claim, tail_bound
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit import guarantee
+from dpassay.verifier.audit.statistics.one_run_bound import bound_of_claim, tail_bound
 
 SETTINGS = (
     (100, 100, 85, 1.0, 0.0, 0.5),

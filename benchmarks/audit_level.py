@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from accountant import notation
-from accountant.numbers.reading import few
 from benchmarks.audit_pairs import Sampler
-from verify.audit import audit
-from verify.audit.learning import features
-from verify.audit.runs.target import PerBlock
-from verify.audit.statistics.exact_test import Counts, Design, p_value
-from verify.audit.statistics.guarantee import guarantee
+from dpassay.accountant import notation
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit import audit
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.runs.target import PerBlock
+from dpassay.verifier.audit.statistics.exact_test import Counts, Design, p_value
+from dpassay.verifier.audit.statistics.guarantee import guarantee
 
 LEVEL = 0.05
 LEAST = 0.03
@@ -84,7 +84,9 @@ def level(audits: int, kept: Path, processes: int) -> list[dict[str, Any]]:
     digest = hashlib.sha256(
         b"".join(
             path.read_bytes()
-            for path in sorted(Path(sys.modules["verify.audit"].__path__[0]).rglob("*.py"))
+            for path in sorted(
+                Path(sys.modules["dpassay.verifier.audit"].__path__[0]).rglob("*.py")
+            )
         )
     ).hexdigest()[:12]
     found: dict[str, dict[int, list[float]]] = {name: {} for name in PRIVATE}

@@ -23,10 +23,10 @@ from scipy import special, stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accountant.errors import InvalidInputError
-from verify.audit import audit_scores, canaries_needed, guarantee
-from verify.audit.learning import hedged
-from verify.audit.statistics.one_run_bound import bound_of_claim
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit import audit_scores, canaries_needed, guarantee
+from dpassay.verifier.audit.learning import hedged
+from dpassay.verifier.audit.statistics.one_run_bound import bound_of_claim
 
 LEVEL = 0.05
 CANARIES = 1000

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import integrate, stats
 
-from accountant import notation
-from accountant.questions.profile import epsilon as exact_epsilon
-from verify.audit.learning import vectors
-from verify.audit.learning.rule import Rule
+from dpassay.accountant import notation
+from dpassay.accountant.questions.profile import epsilon as exact_epsilon
+from dpassay.verifier.audit.learning import vectors
+from dpassay.verifier.audit.learning.rule import Rule
 
 SIGMA = 3.730631634816464  # analytic calibration to (1, 1e-5)
 Sampler = Callable[[Any, int, np.random.Generator], Any]

@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from accountant import notation
-from accountant.core.mechanism import Mechanism
-from verify.audit import audit
-from verify.audit.runs.target import PerBlock
+from dpassay.accountant import notation
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.verifier.audit import audit
+from dpassay.verifier.audit.runs.target import PerBlock
 
 LEVEL = 1e-6
 RANK_ONE = 'RankOneGaussian(dimension=7921, sigma_star="402110.1", l2_sensitivity="sqrt(2)")'

@@ -23,10 +23,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accountant.mechanisms import Gaussian
-from accountant.questions.profile import epsilon
-from verify.audit import audit_one_run, audit_scores
-from verify.audit.kinds.one_run import _right
+from dpassay.accountant.mechanisms import Gaussian
+from dpassay.accountant.questions.profile import epsilon
+from dpassay.verifier.audit import audit_one_run, audit_scores
+from dpassay.verifier.audit.kinds.one_run import _right
 
 CANARIES, DELTA, LEVEL = 1000, 1e-5, 0.05
 

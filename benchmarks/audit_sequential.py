@@ -35,7 +35,7 @@ from scipy import special
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from verify.audit import audit_training, guarantee
+from dpassay.verifier.audit import audit_training, guarantee
 
 LEVEL = 0.05
 BURN, EVERY = 100, 10

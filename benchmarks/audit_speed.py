@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from accountant import notation
 from benchmarks.audit_bounds import LEVEL, VALUES, cell
 from benchmarks.audit_pairs import SIGMA
-from verify.audit import audit, audit_until_refuted
-from verify.audit.learning import features
-from verify.audit.runs.target import PerBlock
-from verify.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
+from dpassay.accountant import notation
+from dpassay.verifier.audit import audit, audit_until_refuted
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.runs.target import PerBlock
+from dpassay.verifier.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
 
 
 def anytime() -> list[dict[str, Any]]:

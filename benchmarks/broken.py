@@ -33,12 +33,12 @@ from scipy import special
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accountant.errors import DpassayError
+from dpassay.accountant.errors import DpassayError
+from dpassay.verifier.audit import audit, guarantee, p_value
+from dpassay.verifier.audit.learning.learn import choose
+from dpassay.verifier.audit.learning.outputs import Alphabet
+from dpassay.verifier.audit.statistics.exact_test import SPARED
 from tests.verify.audit import zoo
-from verify.audit import audit, guarantee, p_value
-from verify.audit.learning.learn import choose
-from verify.audit.learning.outputs import Alphabet
-from verify.audit.statistics.exact_test import SPARED
 
 LEVEL = 1e-6
 MASS = 0.01

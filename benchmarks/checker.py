@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import time
 
-from verify import checker, document
-from verify.certificate import certify
-from verify.checker import integrals
-from verify.checker.compositions import composed, contour, grid, lists
+from dpassay.verifier import checker, document
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import integrals
+from dpassay.verifier.checker.compositions import composed, contour, grid, lists
 
 
 def step(sigma: str, q: str) -> str:

@@ -12,7 +12,7 @@ derives. Each cell falls into one region, by exact comparison:
     tie          the printed δ* is the optimum, but Definition 2 does not attain it
 
 and the formula of `CountNoise.optimal_delta` is compared with the optimum as well. The simplex
-route (`lp.search.answers`) solves the programs; it knows neither formula.
+route (`dpassay.lp.search.answers`) solves the programs; it knows neither formula.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import NamedTuple
 
 from flint import fmpq
 
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from lp.count_noise import optimal_count_noise
-from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
-from lp.search import answers
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.problem import CountNoiseProblem, to_fmpq, to_fraction
+from dpassay.lp.search import answers
 
 # e^0.05 … e^4, as fractions with denominator 20
 RATIOS = ("21/20", "6/5", "3/2", "2", "27/10", "9/2", "9", "20", "54")

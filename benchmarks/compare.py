@@ -16,11 +16,11 @@ from collections.abc import Callable
 
 from dp_accounting.pld import privacy_loss_mechanism as losses
 
-from accountant.budget.target import EpsilonDelta
-from accountant.geometry.workload import BoundedSum, Count, Counts, PrefixSums, Workload
-from accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace
-from verify.compare import Budget, Comparison, compare
-from verify.compare.output import best_lines, table
+from dpassay.accountant.budget.target import EpsilonDelta
+from dpassay.accountant.geometry.workload import BoundedSum, Count, Counts, PrefixSums, Workload
+from dpassay.accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace
+from dpassay.verifier.compare import Budget, Comparison, compare
+from dpassay.verifier.compare.output import best_lines, table
 
 APPROXIMATE = EpsilonDelta(1, "1e-6")
 ASKED: dict[str, tuple[Budget, Workload]] = {

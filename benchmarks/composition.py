@@ -27,9 +27,9 @@ from typing import Any
 
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import (
     BoundedCountNoise,
     Composed,
     DiscreteGaussian,
@@ -40,8 +40,8 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     RandomizedResponse,
 )
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
 
 Build = Callable[[bool], Any]
 

@@ -16,15 +16,20 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.mechanisms import BoundedCountNoise, Composed, DiscreteGaussian, DiscreteLaplace
-from accountant.numbers import theta
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.reading import few
-from accountant.numbers.solve import bracket, root
-from accountant.questions import profile
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import (
+    BoundedCountNoise,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+)
+from dpassay.accountant.numbers import theta
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.solve import bracket, root
+from dpassay.accountant.questions import profile
 
 CASES = (("1.5", "1/2", 2), ("1.5", "1/2", 4), ("3", "4/5", 2), ("3", "1/2", 4), ("3", "1/2", 8))
 COUNTS = (10, 100)

@@ -25,14 +25,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from accountant.mechanisms import (
+from dpassay.accountant.mechanisms import (
     CorrelatedGaussian,
     DiscreteCorrelatedGaussian,
     Gaussian,
     Laplace,
 )
-from accountant.numbers.reading import few
-from verify.audit import audit, one_lattice
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit import audit, one_lattice
 
 Draw = Callable[[Any, int, np.random.Generator], Any]
 RUNS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)

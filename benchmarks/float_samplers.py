@@ -33,10 +33,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from accountant.mechanisms import Gaussian, Laplace, Staircase
+from dpassay.accountant.mechanisms import Gaussian, Laplace, Staircase
+from dpassay.verifier.audit import audit
+from dpassay.verifier.audit.learning.bit_features import lowest_bit
 from tests.verify.audit import zoo
-from verify.audit import audit
-from verify.audit.learning.bit_features import lowest_bit
 
 LEVEL = 1e-6
 Pair = tuple[float, float]

@@ -23,7 +23,7 @@ import dpassay as d
 release = "PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob='256/60000')"
 m = d.parse(f"Composed({release}, count=7032)")
 d.epsilon(m, "1e-5", adjacency="add-remove")
-print(sum(name.startswith("accountant.composition.") for name in sys.modules))
+print(sum(name.startswith("dpassay.accountant.composition.") for name in sys.modules))
 """
 
 
@@ -135,7 +135,7 @@ def measured() -> dict[str, object]:
     """Return the table."""
     modules = trees()
     size = {name: len(path.read_text().splitlines()) for name, (path, _) in modules.items()}
-    inside = [name for name in modules if name.startswith("accountant.composition")]
+    inside = [name for name in modules if name.startswith("dpassay.accountant.composition")]
     graph = {name: imported(name, tree, set(modules)) for name, (_, tree) in modules.items()}
     bare = {name: unexplained(*modules[name]) for name in modules}
     classes, methods = pairs(modules)

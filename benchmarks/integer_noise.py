@@ -13,13 +13,13 @@ from fractions import Fraction
 
 from flint import ctx
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
-from lp.integer_noise import optimal_integer_noise
-from lp.integer_problem import IntegerNoiseProblem
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
+from dpassay.lp.integer_noise import optimal_integer_noise
+from dpassay.lp.integer_problem import IntegerNoiseProblem
 
 CASES = (
     (1, "0.1", "1e-2"),

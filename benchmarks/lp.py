@@ -86,9 +86,9 @@ def scalar(count: int, support: int) -> tuple[Callable[[], float], float]:
 
 
 def vectorised(solver: str, count: int, support: int) -> tuple[Callable[[], float], float]:
-    """Build Proposition 2 as printed, `lp.reference`, for one solver."""
-    from lp.problem import CountNoiseProblem
-    from lp.reference import ReferenceModel
+    """Build Proposition 2 as printed, `dpassay.lp.reference`, for one solver."""
+    from dpassay.lp.problem import CountNoiseProblem
+    from dpassay.lp.reference import ReferenceModel
 
     started = time.process_time()
     problem = CountNoiseProblem(eta=ETA, support=support, epsilon=EPSILON, max_count=count)
@@ -148,8 +148,8 @@ def direct(count: int, support: int) -> tuple[Callable[[], float], float]:
 
 def ours(count: int, support: int) -> tuple[Callable[[], float], float]:
     """Return the certified solver; its program is built while it is solved."""
-    from lp.count_noise import optimal_count_noise
-    from lp.problem import CountNoiseProblem
+    from dpassay.lp.count_noise import optimal_count_noise
+    from dpassay.lp.problem import CountNoiseProblem
 
     problem = CountNoiseProblem(eta=ETA, support=support, epsilon=EPSILON, max_count=count)
     return (lambda: float(optimal_count_noise(problem).delta.lower)), 0.0
@@ -160,8 +160,8 @@ def worker(way: str, count: int, support: int, limit: int) -> None:
     import cvxpy
     import scipy.optimize  # noqa: F401  # imports are not part of any time
 
-    import lp.count_noise  # noqa: F401
-    from accountant.errors import DpassayError
+    import dpassay.lp.count_noise  # noqa: F401
+    from dpassay.accountant.errors import DpassayError
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     spent = math.ceil(time.process_time())
@@ -212,8 +212,8 @@ def run(way: str, count: int, support: int, limit: int) -> dict[str, Any]:
 
 def certified(count: int | None, epsilon: str, eta: str, support: int) -> Fraction:
     """Return the certified optimum, to the width that its solver promises."""
-    from lp.count_noise import optimal_count_noise
-    from lp.problem import CountNoiseProblem
+    from dpassay.lp.count_noise import optimal_count_noise
+    from dpassay.lp.problem import CountNoiseProblem
 
     problem = CountNoiseProblem(eta=eta, support=support, epsilon=epsilon, max_count=count)
     return Fraction(optimal_count_noise(problem).delta.lower)
@@ -221,7 +221,7 @@ def certified(count: int | None, epsilon: str, eta: str, support: int) -> Fracti
 
 def shown(result: dict[str, Any], optimum: Fraction) -> str:
     """Return time, memory and error of a cell, or why there are none."""
-    from accountant.numbers.reading import few
+    from dpassay.accountant.numbers.reading import few
 
     if "stopped" in result:
         return str(result["stopped"])
@@ -237,7 +237,7 @@ def cells(limit: int, output: Path | None) -> None:
     A way that ran out of time or memory is not tried at a larger N of the same D: it says
     "beyond", with the N at which it stopped.
     """
-    from accountant.numbers.reading import few
+    from dpassay.accountant.numbers.reading import few
 
     kept: dict[str, dict[str, Any]] = {}
     print("| D | N | optimum | " + " | ".join(WAYS) + " |")
@@ -267,7 +267,7 @@ def solvers() -> None:
     import cvxpy as cp
     import numpy as np
 
-    from accountant.numbers.reading import few
+    from dpassay.accountant.numbers.reading import few
 
     warnings.simplefilter("ignore")
     errors: dict[str, list[tuple[float, str]]] = {solver: [] for solver in SOLVERS}
@@ -316,9 +316,9 @@ def solvers() -> None:
 
 def goal() -> None:
     """Print the slowest and widest certified answers over N up to 10^6 and D up to 16."""
-    from accountant.numbers.reading import few
-    from lp.count_noise import optimal_count_noise
-    from lp.problem import CountNoiseProblem
+    from dpassay.accountant.numbers.reading import few
+    from dpassay.lp.count_noise import optimal_count_noise
+    from dpassay.lp.problem import CountNoiseProblem
 
     optimal_count_noise(CountNoiseProblem(eta="0.5", support=4, epsilon="1"))  # imports
     print("| D | cells | slowest, s | at | widest, relative | least δ* > 0 |")

@@ -30,9 +30,9 @@ if Path(sys.path[0]) == Path(__file__).resolve().parent:
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-from accountant.errors import DpassayError
-from accountant.notation import parse
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.notation import parse
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 
 WIDTHS = (Fraction(1, 10**12), Fraction(1, 10**9), Fraction(1, 10**6))
 SLOWER, LEAST_SECONDS = 2.0, 0.05

@@ -13,12 +13,12 @@ import time
 
 import numpy as np
 
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import AdditiveNoise
-from accountant.numbers.exact import exact
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.questions import profile
-from verify.claims.privacy import worst_at
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import AdditiveNoise
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.questions import profile
+from dpassay.verifier.claims.privacy import worst_at
 
 _POINTS = 1 << 17
 _SHIFTS = 12

@@ -17,13 +17,13 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
-from accountant.density.law import law
-from accountant.mechanisms import AdditiveNoise
-from accountant.numbers.exact import exact
-from accountant.numbers.reading import few
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.questions import profile
-from verify.claims.privacy import worst_at
+from dpassay.accountant.density.law import law
+from dpassay.accountant.mechanisms import AdditiveNoise
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.questions import profile
+from dpassay.verifier.claims.privacy import worst_at
 
 EPSILONS = ("0", "1/4", "1/2", "1", "2", "4")
 _GRID = np.sort(np.concatenate([np.sinh(np.linspace(-14, 14, 1201)), np.linspace(-12, 12, 481)]))

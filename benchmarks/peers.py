@@ -219,7 +219,9 @@ def main() -> None:
         maker = {"ours": ours, "theirs": theirs}[options.serve]
         served(maker(options.width), json.load(sys.stdin), options.limit)
         return
-    from accountant.numbers.reading import few  # which the interpreter of dp-accounting has not
+    from dpassay.accountant.numbers.reading import (
+        few,  # which the interpreter of dp-accounting has not
+    )
 
     rows = [row for row in questions() if options.only in row["name"]]
     mine = ask(sys.executable, "ours", rows, options)

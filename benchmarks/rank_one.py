@@ -17,12 +17,12 @@ from fractions import Fraction
 
 from flint import ctx
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
-from accountant.questions import profile
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
+from dpassay.accountant.questions import profile
 
 DELTA = "1e-7"
 WIDTH = Fraction(1, 10**15)

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from accountant.core.randomness import SECURE
-from accountant.mechanisms import Gaussian, Laplace
-from accountant.release import sampling
+from dpassay.accountant.core.randomness import SECURE
+from dpassay.accountant.mechanisms import Gaussian, Laplace
+from dpassay.accountant.release import sampling
 
 SIZE = 1 << 18
 SCALES = (1, 10, 1000)

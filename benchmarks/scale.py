@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     EllipticalGaussian,
@@ -49,10 +49,10 @@ from accountant.mechanisms import (
     RankOneGaussian,
     Staircase,
 )
-from accountant.questions import profile
-from verify.audit import audit
-from verify.audit.runs.device import Device, law
-from verify.audit.runs.laws import neighbours
+from dpassay.accountant.questions import profile
+from dpassay.verifier.audit import audit
+from dpassay.verifier.audit.runs.device import Device, law
+from dpassay.verifier.audit.runs.laws import neighbours
 
 _RATIO = Fraction(3, 8)
 _SHOWN = 70
@@ -195,8 +195,8 @@ _PROGRAMS = {
 }
 _PROGRAM = """
 import resource, sys
-from accountant.mechanisms import DiscreteLaplace
-from verify.audit import audit
+from dpassay.accountant.mechanisms import DiscreteLaplace
+from dpassay.verifier.audit import audit
 def noisy(dataset, size, rng):
     return dataset + rng.geometric(0.6, size) - rng.geometric(0.6, size)
 n = int(sys.argv[1])

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import binom, dlaplace
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import DpassayError
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.mechanisms import (
     AboveThreshold,
     Composed,
     ExponentialMechanism,
@@ -32,7 +32,7 @@ from accountant.mechanisms import (
     ReportNoisyMax,
     TopSelections,
 )
-from accountant.questions import guarantees, profile
+from dpassay.accountant.questions import guarantees, profile
 
 Array = NDArray[np.float64]
 PLACES = np.linspace(-30, 60, 18_001)

@@ -22,12 +22,12 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from accountant.budget.target import EpsilonDelta
-from accountant.counting.best_counter import best_arities, best_counter, named_counter
-from accountant.counting.delannoy import best_levels
-from accountant.counting.streams import StreamCounter, counter_of
-from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
-from accountant.mechanisms import (
+from dpassay.accountant.budget.target import EpsilonDelta
+from dpassay.accountant.counting.best_counter import best_arities, best_counter, named_counter
+from dpassay.accountant.counting.delannoy import best_levels
+from dpassay.accountant.counting.streams import StreamCounter, counter_of
+from dpassay.accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
+from dpassay.accountant.mechanisms import (
     BridgedTree,
     DelannoyCounter,
     HonakerTree,
@@ -35,8 +35,8 @@ from accountant.mechanisms import (
     SmoothBinary,
     SquareRootFactorization,
 )
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.questions import utility
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.questions import utility
 
 LARGEST_ARITY = 400
 BLOCK = 1 << 20

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import (
     Channel,
     Composed,
     HadamardResponse,
@@ -23,8 +23,8 @@ from accountant.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, utility
 
 DELTA = "1e-6"
 

@@ -180,7 +180,7 @@ class Peer:
 
 def audited(peer: Peer, runs: int) -> dict[str, Any]:
     """Audit one mechanism."""
-    from verify.audit import audit, one_lattice
+    from dpassay.verifier.audit import audit, one_lattice
 
     claim, pairs = CASES[peer.case]
     started = time.perf_counter()
@@ -205,7 +205,7 @@ def audited(peer: Peer, runs: int) -> dict[str, Any]:
 
 def line(row: dict[str, Any]) -> str:
     """Return one row of a Markdown table."""
-    from accountant.numbers.reading import few
+    from dpassay.accountant.numbers.reading import few
 
     epsilon, delta = row["bound"]
     lattice = row["lattice"].split(":")[0]

@@ -54,7 +54,7 @@ SEVERAL = [
 def asked(sigma: str, steps: int, epochs: int, delta: str, direction: str) -> dict[str, Any]:
     """Return one row."""
     import dpassay
-    from accountant.pairs import allocation_sum
+    from dpassay.accountant.pairs import allocation_sum
 
     release = dpassay.RandomAllocation(dpassay.Gaussian(standard_deviation=sigma), steps)
     whole = release if epochs == 1 else dpassay.Composed(release, epochs)

@@ -18,13 +18,13 @@ from functools import partial
 
 from flint import arb, ctx
 
-from accountant.budget.calibrate import calibrate
-from accountant.budget.target import EpsilonDelta
-from accountant.errors import UndecidedError
-from accountant.mechanisms import Gaussian, LaplaceVector
-from accountant.numbers.interval import Interval
-from accountant.numbers.reading import few
-from accountant.questions import profile, tradeoff
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.budget.target import EpsilonDelta
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms import Gaussian, LaplaceVector
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.questions import profile, tradeoff
 
 WIDTH = Fraction(1, 10**9)
 SEED = 1

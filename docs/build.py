@@ -25,16 +25,16 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 _MORE = "<!-- more -->"
 _CHAPTERS = {
-    "accountant.questions": "Questions about a mechanism",
-    "accountant.summary": "Questions about a mechanism",
-    "accountant.training": "Training with noise",
-    "verify.audit": "Audits",
-    "verify.claims": "Claims",
+    "dpassay.accountant.questions": "Questions about a mechanism",
+    "dpassay.accountant.summary": "Questions about a mechanism",
+    "dpassay.accountant.training": "Training with noise",
+    "dpassay.verifier.audit": "Audits",
+    "dpassay.verifier.claims": "Claims",
     "verify": "Verdicts, calibration, comparison",
-    "accountant.budget": "Budgets",
-    "accountant.geometry": "What is released",
-    "accountant.counting": "Running counts",
-    "accountant.errors": "Errors",
+    "dpassay.accountant.budget": "Budgets",
+    "dpassay.accountant.geometry": "What is released",
+    "dpassay.accountant.counting": "Running counts",
+    "dpassay.accountant.errors": "Errors",
     "accountant": "Numbers and notation",
     "": "Numbers and notation",
 }
@@ -130,7 +130,7 @@ def gallery() -> str:
 def reference() -> dict[str, str]:
     """Return the pages on every public name but the mechanisms, from its docstring."""
     import dpassay
-    from accountant.mechanisms import DESCRIPTIONS
+    from dpassay.accountant.mechanisms import DESCRIPTIONS
 
     found: dict[str, list[str]] = {title: [] for title in _CHAPTERS.values()}
     for name in dpassay.__all__:

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from accountant import notation
-from accountant.budget.calibrate import EpsilonDelta
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError, DpassayError, NotApplicableError
-from accountant.geometry.workload import (
+from dpassay.accountant import notation
+from dpassay.accountant.budget.calibrate import EpsilonDelta
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import AdjacencyError, DpassayError, NotApplicableError
+from dpassay.accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -29,14 +29,14 @@ from accountant.geometry.workload import (
     PrefixSums,
     VectorSum,
 )
-from accountant.mechanisms import DESCRIPTIONS, Composed, PoissonSubsampled
-from accountant.questions import accuracy, profile, utility
-from accountant.questions.least_mu import bounds
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
-from verify.compare.budget import Budget
-from verify.compare.named import named
+from dpassay.accountant.mechanisms import DESCRIPTIONS, Composed, PoissonSubsampled
+from dpassay.accountant.questions import accuracy, profile, utility
+from dpassay.accountant.questions.least_mu import bounds
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import Outcome, check
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.named import named
 
 PAGE = Path(__file__).resolve().parent / "capabilities.md"
 WIDTH = Fraction(1, 10)

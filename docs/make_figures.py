@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from figures import production, registry
-from figures.description import Settings, Size
+from dpassay.figures import production, registry
+from dpassay.figures.description import Settings, Size
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "figures.md"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import dpassay
-from accountant.training.relations import RELATIONS
-from accountant.training.schemes import OWN, SCHEMES, TRUNCATED
+from dpassay.accountant.training.relations import RELATIONS
+from dpassay.accountant.training.schemes import OWN, SCHEMES, TRUNCATED
 
 DOCS = Path(__file__).resolve().parent
 BEGIN, END = "<!-- schemes:begin -->", "<!-- schemes:end -->"

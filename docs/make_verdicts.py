@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from verify import checker
-from verify.batch import concluded, decide_all
-from verify.checker import Checked
-from verify.document import FIELD, Document, every_paper, read_paper
-from verify.tally import HEAD, cells, tally
-from verify.verdict import Finding, Verdict, distinct_errors
+from dpassay.verifier import checker
+from dpassay.verifier.batch import concluded, decide_all
+from dpassay.verifier.checker import Checked
+from dpassay.verifier.document import FIELD, Document, every_paper, read_paper
+from dpassay.verifier.tally import HEAD, cells, tally
+from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
 
 ROOT = Path(__file__).resolve().parent.parent
 PROOF = "proof by "

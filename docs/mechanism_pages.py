@@ -12,13 +12,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from accountant import notation
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError, DpassayError
-from accountant.mechanisms import DESCRIPTIONS
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant import notation
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import AdjacencyError, DpassayError
+from dpassay.accountant.mechanisms import DESCRIPTIONS
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, utility
 
 WIDTH = Fraction(1, 10**12)
 SHORT = 240
@@ -31,7 +31,7 @@ GROUPS = {
     "counting": "Counts and running counts",
     "wrappers": "Finite laws, guarantees and releases of other mechanisms",
 }
-"""The folders of `accountant.mechanisms`, and the title of each in the index."""
+"""The folders of `dpassay.accountant.mechanisms`, and the title of each in the index."""
 
 
 def examples() -> dict[str, list[tuple[Mechanism, str | None]]]:
@@ -140,8 +140,8 @@ def _answer(ask: Callable[[], Interval]) -> str:
 
 def _draw(mechanism: Mechanism, relation: str | None, path: Path) -> bool:
     """Draw the profile; return whether it is known well enough for that."""
-    from figures import profile as plotted
-    from figures import style
+    from dpassay.figures import profile as plotted
+    from dpassay.figures import style
 
     try:
         table = plotted.compute(mechanism, adjacency=relation, least=LEAST)

@@ -13,10 +13,10 @@ from typing import Any
 
 import jinja2
 
-from figures import event, gallery, production, registry, schemes, verdicts
-from figures.description import Settings
-from figures.pages import svg, template
-from verify import document, report
+from dpassay.figures import event, gallery, production, registry, schemes, verdicts
+from dpassay.figures.description import Settings
+from dpassay.figures.pages import svg, template
+from dpassay.verifier import document, report
 
 HERE = Path(__file__).resolve().parent
 CARDS, PICTURE, ROWS = "<!-- cards -->", "<!-- picture -->", "<!-- rows -->"
@@ -69,7 +69,7 @@ def _raw(html: str) -> str:
 
 def picture() -> str:
     """Return the law of the count noise under both neighbours, and the event that refutes it."""
-    from verify.ask import verify
+    from dpassay.verifier.ask import verify
 
     finding = verify(COUNT_NOISE, **CLAIM)
     witness = finding.witness
@@ -83,7 +83,7 @@ def picture() -> str:
 
 def epochs() -> str:
     """Return ε against epochs by sampling, of the run that the page is about."""
-    from accountant.training import training_schemes
+    from dpassay.accountant.training import training_schemes
 
     table = training_schemes(256, 60000, noise_multiplier="1.1", epochs=30, delta="1e-5")
     alt = "Poisson batches and random allocation are close; shuffled batches leak far more."

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
 
 if TYPE_CHECKING:
-    from figures.description import Settings
-    from figures.production import Made
-    from verify.verdict import Finding
+    from dpassay.figures.description import Settings
+    from dpassay.figures.production import Made
+    from dpassay.verifier.verdict import Finding
 
 _OUT = "dpassay-figures"
 _DESCRIPTION = f"""\
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make or check, and print."""
-    from figures import registry
+    from dpassay.figures import registry
 
     settings = _settings(options)
     names = registry.selected(options.only, options.paper)
@@ -94,8 +94,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    from accountant.errors import InvalidInputError, expected
-    from figures.description import DEFAULT_SEED, Settings, Size
+    from dpassay.accountant.errors import InvalidInputError, expected
+    from dpassay.figures.description import DEFAULT_SEED, Settings, Size
 
     if options.jobs < 1:
         raise InvalidInputError(f"Expected --jobs {options.jobs} ≥ 1.")
@@ -115,7 +115,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _need_folder(out: Path) -> None:
     """Make the folder, or say why it cannot be written before anything is computed."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def _need_folder(out: Path) -> None:
 
 
 def _list(names: Sequence[str], options: argparse.Namespace) -> int:
-    from figures import registry
+    from dpassay.figures import registry
 
     about = {name: registry.load(name).DESCRIPTION for name in names}
     if options.json:
@@ -136,7 +136,7 @@ def _list(names: Sequence[str], options: argparse.Namespace) -> int:
         ]
         say_json({"schema_version": 1, "figures": rows})
         return ExitCode.DONE
-    from verify import tables
+    from dpassay.verifier import tables
 
     tables.show([tables.Row((n, d.number), d.title) for n, d in about.items()], sys.stdout)
     return ExitCode.DONE
@@ -146,7 +146,7 @@ def _make(
     names: Sequence[str], settings: Settings, options: argparse.Namespace
 ) -> tuple[list[Made], bool]:
     """Return what was finished, in the order of the list, and whether the run was interrupted."""
-    from figures import production
+    from dpassay.figures import production
 
     found: dict[str, Made] = {}
     interrupted = False
@@ -169,7 +169,7 @@ def _gallery(
     names: Sequence[str], errors: dict[str, str], options: argparse.Namespace
 ) -> dict[str, Finding]:
     """Write the page of all figures in the folder, and return the findings about these."""
-    from figures import gallery, production, registry, verdicts
+    from dpassay.figures import gallery, production, registry, verdicts
 
     there = [n for n in registry.FIGURES if n in names or production.provenance(n, options.out)]
     findings = verdicts.decide(there, jobs=options.jobs, keep=options.out / "verdicts.jsonl")
@@ -180,7 +180,7 @@ def _gallery(
 def _to_json(
     made: Sequence[Made], findings: dict[str, Finding], options: argparse.Namespace
 ) -> dict[str, Any]:
-    from figures import production, verdicts
+    from dpassay.figures import production, verdicts
 
     rows: list[dict[str, Any]] = []
     for one in made:

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, final
 
-from figures.table import Table
+from dpassay.figures.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +82,7 @@ class Description:
     differs: str = ""
     """How the figure differs from the printed one, and why."""
     needs: tuple[str, ...] = ()
-    """Modules of optional extras, as (module) names of figures.extras.EXTRAS."""
+    """Modules of optional extras, as (module) names of dpassay.figures.extras.EXTRAS."""
 
 
 class Plot(Protocol):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
-from accountant.errors import DpassayError
-from accountant.numbers.exact import exact
-from figures import style
-from figures.tradeoff import HEIGHT, WIDTH
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.numbers.exact import exact
+from dpassay.figures import style
+from dpassay.figures.tradeoff import HEIGHT, WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

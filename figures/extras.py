@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from accountant.errors import NotApplicableError
+from dpassay.accountant.errors import NotApplicableError
 
 EXTRAS = {"torch": "casestudies", "sklearn": "audit"}
 """The extra that brings each module."""

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from figures import production, registry, verdicts
-from figures.pages import svg
-from figures.pages.template import render
-from verify import report
-from verify.remedy import remedy
-from verify.verdict import Finding
+from dpassay.figures import production, registry, verdicts
+from dpassay.figures.pages import svg
+from dpassay.figures.pages.template import render
+from dpassay.verifier import report
+from dpassay.verifier.remedy import remedy
+from dpassay.verifier.verdict import Finding
 
 PAGE_NAME = "index.html"
 
@@ -111,7 +111,7 @@ def _parameters(parameters: Mapping[str, object]) -> str:
 
 
 def _title(paper: str) -> str:
-    from verify import document
+    from dpassay.verifier import document
 
     about = document.read_paper(paper)
     return f"{about.authors}: {about.title}"

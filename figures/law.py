@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from figures import style
+from dpassay.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from accountant.ask import read_mechanism
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError, forgiving
-from accountant.summary import Profile
-from accountant.training import Schemes, Training
-from figures import profile, roc, schemes, style, tradeoff
-from figures.comparison import draw
-from verify.audit.kinds.result import AuditResult
-from verify.compare import Comparison
-from verify.verdict import Finding
+from dpassay.accountant.ask import read_mechanism
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, forgiving
+from dpassay.accountant.summary import Profile
+from dpassay.accountant.training import Schemes, Training
+from dpassay.figures import profile, roc, schemes, style, tradeoff
+from dpassay.figures.comparison import draw
+from dpassay.verifier.audit.kinds.result import AuditResult
+from dpassay.verifier.compare import Comparison
+from dpassay.verifier.verdict import Finding
 
 _MOST_MARKS = 3
 """Points that can be read beside each other."""

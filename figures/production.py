@@ -21,11 +21,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, final
 
-from accountant.errors import DpassayError
-from figures import extras, registry, style
-from figures.description import Settings, Size
-from figures.table import Table
-from verify.workers import workers
+from dpassay.accountant.errors import DpassayError
+from dpassay.figures import extras, registry, style
+from dpassay.figures.description import Settings, Size
+from dpassay.figures.table import Table
+from dpassay.verifier.workers import workers
 
 PICTURES = (".png", ".pdf", ".svg")
 _SCHEMA_VERSION = 1
@@ -119,7 +119,7 @@ def _one(name: str, settings: Settings, out: Path | None) -> Made:
 
 def stored_table(name: str, size: Size) -> str | None:
     """Return the CSV that comes with the program, None if there is none of that size."""
-    path = resources.files("figures") / "tables" / stored_name(name, size)
+    path = resources.files("dpassay.figures") / "tables" / stored_name(name, size)
     return path.read_text("utf-8") if path.is_file() else None
 
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
-from accountant.questions.estimate import estimate_delta, estimate_epsilon
-from figures import style
-from verify.report import middle
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
+from dpassay.accountant.questions.estimate import estimate_delta, estimate_epsilon
+from dpassay.figures import style
+from dpassay.verifier.report import middle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

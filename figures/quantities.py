@@ -6,12 +6,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.interval import Interval, enclose
 
 if TYPE_CHECKING:
     from flint import arb
 
-    from accountant.core.mechanism import Mechanism
+    from dpassay.accountant.core.mechanism import Mechanism
 
 WIDTH = Fraction(1, 10**15)
 """Relative width of enclosures: more than the digits that a table keeps."""

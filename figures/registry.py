@@ -5,16 +5,18 @@ To add a figure:
 1. Write a module `figures/<paper_module>/figNN.py` (or, for a plot that the paper does not print,
    `figures/<paper_module>/<name>.py`) with three names:
 
-   * `DESCRIPTION`, a `figures.description.Description`: the paper's number, what is plotted, the
+   * `DESCRIPTION`, a `dpassay.figures.description.Description`: the paper's number, what is
+   plotted, the
      paper's statement, the ids of the ledger's claims about it (without the paper's name), the
      assumptions, a text alternative;
    * `compute(settings) -> Table`: all numbers that are drawn, in one table of long form (a label
      column such as `curve` or `panel`, then the coordinates), each column with its unit and the
      tolerance of `--check`. What the numbers depend on goes into the table's parameters.
      Chance comes from `settings.rng("what for")` only, sizes from `settings.pick(...)`;
-   * `draw(table) -> Figure`: the picture, with `figures.style.panels`; nothing is computed here.
-     Its title, by `figures.style.finding`, is what a reader shall take away, with numbers of the
-     table; it is kept as "finding" in the provenance.
+   * `draw(table) -> Figure`: the picture, with `dpassay.figures.style.panels`; nothing is computed
+   here.
+     Its title, by `dpassay.figures.style.finding`, is what a reader shall take away, with numbers
+     of the table; it is kept as "finding" in the provenance.
 
    matplotlib, numpy, scipy and what is heavier are imported inside the functions.
 2. Add a line to FIGURES below.
@@ -31,8 +33,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from accountant.errors import InvalidInputError, suggestion
-from figures.description import Plot
+from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.figures.description import Plot
 
 FIGURES: dict[str, str] = {
     "better-gaussian/1": "better_gaussian.fig01",
@@ -70,7 +72,7 @@ FIGURES: dict[str, str] = {
 
 def load(name: str) -> Plot:
     """Import a figure."""
-    return cast(Plot, import_module(f"figures.{FIGURES[name]}"))
+    return cast(Plot, import_module(f"dpassay.figures.{FIGURES[name]}"))
 
 
 def papers() -> list[str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from figures import style
-from verify.audit.kinds.result import AuditResult
+from dpassay.figures import style
+from dpassay.verifier.audit.kinds.result import AuditResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

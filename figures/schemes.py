@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from accountant.numbers.interval import Interval
-from accountant.training import Schemes
-from figures import style
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.training import Schemes
+from dpassay.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

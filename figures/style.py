@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Figure  # noqa: PLC0414 (style.Figure elsewhere)
 
-    from figures.table import Table, Value
+    from dpassay.figures.table import Table, Value
 
 WIDTH, HEIGHT = 6.0, 4.0
 """Inches."""
@@ -227,7 +227,7 @@ def drawn() -> Iterator[None]:
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format of the suffix, without a date."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     dates = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
     suffix = path.suffix.lower()

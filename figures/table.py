@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
-from accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.interval import Interval
 
 DIGITS = 12
 """Significant digits that are kept: the last ones of a float depend on the machine."""

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import DpassayError
-from accountant.numbers.reading import few
-from accountant.questions.estimate import estimate_power
-from accountant.questions.tradeoff import power
-from figures import style
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.questions.estimate import estimate_power
+from dpassay.accountant.questions.tradeoff import power
+from dpassay.figures import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,7 +112,7 @@ def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | Non
         short = f"({epsilon:.4g}, {few(delta, 3)})-DP" if delta else f"{epsilon:.4g}-DP"
         return allowed, short
     if "mu" in claimed:
-        from accountant.mechanisms import Gaussian
+        from dpassay.accountant.mechanisms import Gaussian
 
         noise = Gaussian(standard_deviation=1, l2_sensitivity=claimed["mu"])
         return (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from figures import registry
-from verify.batch import concluded, decide_all
-from verify.cli.verify import ledger, with_lemmas
-from verify.verdict import Finding
+from dpassay.figures import registry
+from dpassay.verifier.batch import concluded, decide_all
+from dpassay.verifier.cli.verify import ledger, with_lemmas
+from dpassay.verifier.verdict import Finding
 
 
 def claims_of(name: str) -> list[str]:

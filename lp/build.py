@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, final
 
-from lp.problem import CountNoiseProblem
-from lp.program import ONE, ZERO, Coefficient, Program, Row
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.lp.program import ONE, ZERO, Coefficient, Program, Row
 
 
 class Comparison(NamedTuple):

@@ -19,10 +19,10 @@ from typing import final
 
 from flint import arb, fmpq, fmpz
 
-from accountant.errors import UndecidedError
-from accountant.numbers.interval import Interval
-from lp.problem import Value, to_fmpq
-from lp.program import Coefficient, Program
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.lp.problem import Value, to_fmpq
+from dpassay.lp.program import Coefficient, Program
 
 
 @final

@@ -6,8 +6,8 @@ x_i ≤ E x_j + s for |i − j| = 1. Their least and greatest solutions are
     v_i = max(0, (C − s P_i)/E^i),    u_i = min(s P_{D+1−i}, E^i C + s P_i),
 
 so that a law exists if and only if Σ v ≤ 1 ≤ Σ u, and a mixture of v and u is one
-(`accountant.mechanisms.counting.count_noise_law`, `CountNoise.optimal_delta`). The multipliers
-that prove
+(`dpassay.accountant.mechanisms.counting.count_noise_law`, `CountNoise.optimal_delta`). The
+multipliers that prove
 that nothing is smaller are those of the summation: for δ_k of Lemma 1 they follow the chain from
 z = 0 to k, w_i = (w_{i+1} + 1)/E; for the bound with m, which the paper leaves out for m ≥ 1,
 they follow the chain from m inward, u_i = 1 + E u_{i+1}, and from m + 1 outward,
@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from flint import arb, fmpq
 
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from lp.build import CountProgram
-from lp.problem import CountNoiseProblem, Value, to_fmpq
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.lp.build import CountProgram
+from dpassay.lp.problem import CountNoiseProblem, Value, to_fmpq
 
 
 def closed_form(

@@ -2,7 +2,7 @@
 
 How the program of Proposition 2 is solved for any N in the time of one small program:
 
-* The α's go (`lp.build`); what is left are the laws p(· | n).
+* The α's go (`dpassay.lp.build`); what is left are the laws p(· | n).
 * Upper bound. With M = min(N, D + 1), use the law of n = M for every larger count: a
   restriction. Its laws are feasible for the full program.
 * Lower bound. Drop all constraints on counts beyond 2M − 1 or M + 1, where N is larger: a
@@ -12,7 +12,7 @@ How the program of Proposition 2 is solved for any N in the time of one small pr
 The two agree to the width that is asked for, or M is doubled; if they still do not, the answer
 says so. The optimum is then the same for every N beyond the counts of the relaxation. (N = D + 1
 is not always enough: for E = 3, η = 1/100, D = 4 it is 1/24 there and 57/1352 from N = 6 on.)
-One law for all counts n ≥ D has a closed form (`lp.closed_form`).
+One law for all counts n ≥ D has a closed form (`dpassay.lp.closed_form`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from accountant.errors import UndecidedError, forgiving
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.interval import Interval
-from lp.build import CountProgram, Layout
-from lp.certificate import DualBound, Ratio
-from lp.laws import Law, Weights, mixture_weights, symmetric_weights
-from lp.passes import Answer
-from lp.problem import CountNoiseProblem, to_fraction
-from lp.search import answers, by_formula, first_answer
-from lp.true_delta import divergence, true_answers
+from dpassay.accountant.errors import UndecidedError, forgiving
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.lp.build import CountProgram, Layout
+from dpassay.lp.certificate import DualBound, Ratio
+from dpassay.lp.laws import Law, Weights, mixture_weights, symmetric_weights
+from dpassay.lp.passes import Answer
+from dpassay.lp.problem import CountNoiseProblem, to_fraction
+from dpassay.lp.search import answers, by_formula, first_answer
+from dpassay.lp.true_delta import divergence, true_answers
 
 _WIDTH = Fraction(1, 10**12)
 """Relative width of the answer unless another is asked for."""

@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
-from accountant.errors import UndecidedError
-from lp.problem import Value
-from lp.program import Evaluated
+from dpassay.accountant.errors import UndecidedError
+from dpassay.lp.problem import Value
+from dpassay.lp.program import Evaluated
 
 Sparse: TypeAlias = dict[int, Value]
 _DENSE_ROW = 12

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from accountant.core.validate import integer, rational
-from accountant.errors import expected
-from accountant.numbers.exact import Number
+from dpassay.accountant.core.validate import integer, rational
+from dpassay.accountant.errors import expected
+from dpassay.accountant.numbers.exact import Number
 
 Pair: TypeAlias = tuple[int, int]
 """(i1, i2) with i1 < 0 < i2."""

@@ -25,17 +25,17 @@ from typing import Any, NamedTuple, final
 
 from flint import arb, fmpq
 
-from accountant.errors import DpassayError, UndecidedError, forgiving
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.numbers.exact import in_short
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from lp.certificate import Ratio, rounded
-from lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_program
-from lp.passes import log_ratio_of, polished
-from lp.problem import Value, to_fmpq, to_fraction
-from lp.program import scaled
-from lp.solve import Highs, InfeasibleError
+from dpassay.accountant.errors import DpassayError, UndecidedError, forgiving
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.numbers.exact import in_short
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.lp.certificate import Ratio, rounded
+from dpassay.lp.integer_problem import IntegerNoiseProblem, IntegerProgram, integer_program
+from dpassay.lp.passes import log_ratio_of, polished
+from dpassay.lp.problem import Value, to_fmpq, to_fraction
+from dpassay.lp.program import scaled
+from dpassay.lp.solve import Highs, InfeasibleError
 
 MARGIN = Fraction(1, 1 << 96)
 """Where E is irrational the law is made for δ(1 − MARGIN), so that its rounding cannot hurt."""

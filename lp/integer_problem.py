@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, final
 
-from accountant.core.validate import Integer, OneOf, OptionalRationals, Switch
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.exact import ExactReal
-from lp.problem import OptionalReal, OptionalShare, WithRatio
-from lp.program import ONE, ZERO, Coefficient, Program, Row
+from dpassay.accountant.core.validate import Integer, OneOf, OptionalRationals, Switch
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.lp.problem import OptionalReal, OptionalShare, WithRatio
+from dpassay.lp.program import ONE, ZERO, Coefficient, Program, Row
 
 OBJECTIVES = ("variance", "absolute", "error", "cost", "delta")
 _MOST_ROWS = 6000

@@ -23,9 +23,9 @@ from typing import TypeAlias, final
 
 from flint import fmpq
 
-from accountant.errors import UndecidedError
-from lp.certificate import rounded
-from lp.problem import Value, to_fraction
+from dpassay.accountant.errors import UndecidedError
+from dpassay.lp.certificate import rounded
+from dpassay.lp.problem import Value, to_fraction
 
 Weights: TypeAlias = dict[tuple[int, int], Fraction]
 """α_{i1,i2} by (i1, i2), without those that are 0."""

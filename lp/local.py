@@ -35,12 +35,12 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.validate import integer, rational
-from accountant.errors import expected
-from accountant.mechanisms.wrappers.local import SubsetSelection
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, ball, enclose
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.validate import integer, rational
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.wrappers.local import SubsetSelection
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.numbers.precision import ctx
 
 _MOST = 10_000
 """Categories: every size is compared, in milliseconds for each hundred."""

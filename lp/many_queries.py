@@ -15,9 +15,9 @@ the given law against other signs of the changes. So p(±j) = α_j (1 − η)/2,
 M a multinomial coefficient, and δ(p) = 1 − (1 − p(D))^k + Σ_a max(0, P − E Q). Over a box of laws
 it is at least the same sum with the least P and the largest Q. Boxes are halved until none can
 hold a law that is better than the best one found by more than the width that is asked for, or until
-there are too many: then the lower bound is the largest of the least of theirs, of `lp.query_bound`,
-and of the optimum for one query, as what is published may be ignored. Both ends are proved; the law
-that is returned has the upper.
+there are too many: then the lower bound is the largest of the least of theirs, of
+`dpassay.lp.query_bound`, and of the optimum for one query, as what is published may be ignored.
+Both ends are proved; the law that is returned has the upper.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ import numpy as np
 from flint import arb, fmpq
 from numpy.typing import NDArray
 
-from accountant.errors import expected
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from lp.count_noise import optimal_count_noise
-from lp.problem import CountNoiseProblem, Value, to_fmpq
-from lp.query_bound import lower_bound
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.problem import CountNoiseProblem, Value, to_fmpq
+from dpassay.lp.query_bound import lower_bound
 
 Array: TypeAlias = NDArray[np.float64]
 

@@ -79,8 +79,8 @@ from __future__ import annotations
 
 from flint import arb, fmpq
 
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from lp.problem import CountNoiseProblem, Value, to_fmpq
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.lp.problem import CountNoiseProblem, Value, to_fmpq
 
 
 def counts_for_one_law(problem: CountNoiseProblem) -> int | None:

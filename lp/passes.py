@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from flint import arb, fmpq
 
-from accountant.errors import UndecidedError
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from lp.build import CountProgram, Layout, count_program
-from lp.certificate import DualBound, Ratio
-from lp.elimination import basic_solution
-from lp.laws import Law, nearest_law
-from lp.problem import CountNoiseProblem, Value, to_fraction
-from lp.program import Program, scaled
-from lp.refine import optimal_basis
-from lp.solve import Basis, Highs, InfeasibleError, SolverError
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.lp.build import CountProgram, Layout, count_program
+from dpassay.lp.certificate import DualBound, Ratio
+from dpassay.lp.elimination import basic_solution
+from dpassay.lp.laws import Law, nearest_law
+from dpassay.lp.problem import CountNoiseProblem, Value, to_fraction
+from dpassay.lp.program import Program, scaled
+from dpassay.lp.refine import optimal_basis
+from dpassay.lp.solve import Basis, Highs, InfeasibleError, SolverError
 
 _GUARDS = (2, 4, 8)
 """Times the bits of a solution that its basis is solved with: more where elimination eats them."""
@@ -35,7 +35,7 @@ ROOM = 1 - fmpq(1, 1 << 40)
 
 
 class Answer(NamedTuple):
-    """The fields of a `lp.count_noise.Solution` that a pass finds."""
+    """The fields of a `dpassay.lp.count_noise.Solution` that a pass finds."""
 
     delta: Interval
     exact: Fraction | None
@@ -77,7 +77,8 @@ def polished(
 ) -> tuple[Sequence[Value], Sequence[Value]]:
     """Return the point and the multipliers of the best basis, exactly where that is asked for.
 
-    `bits` and `visible` are those of `lp.refine.optimal_basis`, which may raise UndecidedError.
+    `bits` and `visible` are those of `dpassay.lp.refine.optimal_basis`, which may raise
+    UndecidedError.
     """
     for guard in _GUARDS:
         with ctx.workprec(guard * (bits + 64)):

@@ -1,8 +1,8 @@
 """The simplex method over balls, to finish what floating-point solvers cannot.
 
-Each pivot solves the basis anew (`lp.elimination`), so nothing drifts. A basis that is neither
-primal nor dual feasible is handled by two runs: the primal method with the violated bounds moved
-out to where the point is, then the dual method with the true bounds.
+Each pivot solves the basis anew (`dpassay.lp.elimination`), so nothing drifts. A basis that is
+neither primal nor dual feasible is handled by two runs: the primal method with the violated bounds
+moved out to where the point is, then the dual method with the true bounds.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple, final
 
 from flint import arb, fmpq
 
-from accountant.errors import UndecidedError
-from lp.elimination import Sparse, basic_solution, solve
-from lp.problem import Value
-from lp.program import Evaluated, Scaled
-from lp.solve import Basis
+from dpassay.accountant.errors import UndecidedError
+from dpassay.lp.elimination import Sparse, basic_solution, solve
+from dpassay.lp.problem import Value
+from dpassay.lp.program import Evaluated, Scaled
+from dpassay.lp.solve import Basis
 
 _MOST_WORK = 200_000_000
 """Pivots times the square of the columns after which the last basis is taken: some 10 s."""

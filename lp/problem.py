@@ -8,10 +8,10 @@ from typing import TypeAlias, final
 
 from flint import arb, fmpq
 
-from accountant.core.description import Description
-from accountant.core.validate import Field, Integer, OneOf, OptionalInteger
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.core.description import Description
+from dpassay.accountant.core.validate import Field, Integer, OneOf, OptionalInteger
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 
 Value: TypeAlias = fmpq | arb
 """A number of the computation: exact where E = e^ε is rational, a ball where it is not."""
@@ -131,7 +131,7 @@ class CountNoiseProblem(WithRatio):
         that serves all counts n ≥ D (the program of Section III, "data-independent").
     objective
         "singular" is the δ of single outcomes above; "true-delta" that of (ε, δ)-DP itself,
-        Σ_y max(0, P(Y = y | n) − E·P(Y = y | n')) ≤ δ (see `lp.true_delta`).
+        Σ_y max(0, P(Y = y | n) − E·P(Y = y | n')) ≤ δ (see `dpassay.lp.true_delta`).
     min_count
         The least count that occurs; every count n in min_count..N has a law.
     """

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from flint import arb, fmpq
 
-from lp.problem import Value, to_fmpq
+from dpassay.lp.problem import Value, to_fmpq
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,7 +128,7 @@ class Scaled:
     and `values` hold the sparse rows. Entries below
     `_NEGLIGIBLE` are left out, and the columns that lose one cost a little instead, so that
     they do not grow without bound: the solver only guesses, and what it guesses is corrected by
-    `lp.refine` and proved afterwards in exact arithmetic.
+    `dpassay.lp.refine` and proved afterwards in exact arithmetic.
     """
 
     starts: NDArray[np.int32]

@@ -10,7 +10,7 @@ the program (9) to (13) is
 For one law that serves all counts n ≥ D it is Proposition 3 with the variables α_1, …, α_D:
 p(±j) = α_j (1 − η)/2, Σ α_j = 1, and p(z) ≤ E·p(z ± 1) + δ for all z. Its answers
 have the accuracy of a floating-point solver: an absolute error near 1e-8, which is larger than δ
-itself at the sizes of the paper. `lp.count_noise` gives the proved optimum and its α's.
+itself at the sizes of the paper. `dpassay.lp.count_noise` gives the proved optimum and its α's.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from accountant.core.description import Description
-from accountant.errors import expected
-from lp.example import two_point_law, two_point_pairs
-from lp.problem import CountNoiseProblem
-from lp.solve import SolverError, require_solver
+from dpassay.accountant.core.description import Description
+from dpassay.accountant.errors import expected
+from dpassay.lp.example import two_point_law, two_point_pairs
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.lp.solve import SolverError, require_solver
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,8 +4,8 @@ Iterative refinement of linear programs (Gleixner, Steffy and Wolter, 2016), fro
 the solution of a basis is computed over balls; what it violates is magnified by powers of two and
 put in the place of bounds and costs; the solver, warm from this basis, then finds a better one.
 Costs come first, with the violated bounds moved out to where the point is; then the true bounds.
-Where floats stay far from the optimum `lp.pivot` finishes. The answer is still a guess;
-`lp.certificate` makes bounds of it.
+Where floats stay far from the optimum `dpassay.lp.pivot` finishes. The answer is still a guess;
+`dpassay.lp.certificate` makes bounds of it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from flint import arb
 
-from accountant.errors import UndecidedError
-from lp.elimination import basic_solution
-from lp.pivot import Limits, Optimal, finished
-from lp.problem import Value
-from lp.program import Evaluated
-from lp.solve import Basis, Highs, InfeasibleError, SolverError
+from dpassay.accountant.errors import UndecidedError
+from dpassay.lp.elimination import basic_solution
+from dpassay.lp.pivot import Limits, Optimal, finished
+from dpassay.lp.problem import Value
+from dpassay.lp.program import Evaluated
+from dpassay.lp.solve import Basis, Highs, InfeasibleError, SolverError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ def optimal_basis(
     """Return a basis no value and no reduced cost of which is below −2^−bits in the scaling.
 
     With `visible`, those that are above −2^−visible in the unit of the objective stay: the
-    optimum does not show them. Where the solver gains no more, `lp.pivot` goes on.
+    optimum does not show them. Where the solver gains no more, `dpassay.lp.pivot` goes on.
 
     Raises UndecidedError where the first basis is not seen to be regular.
     """

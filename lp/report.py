@@ -7,10 +7,10 @@ from typing import Any
 
 from flint import fmpq
 
-from lp.count_noise import Solution
-from lp.laws import Law, mixture_weights
-from lp.one_law import counts_for_one_law
-from lp.problem import to_fraction
+from dpassay.lp.count_noise import Solution
+from dpassay.lp.laws import Law, mixture_weights
+from dpassay.lp.one_law import counts_for_one_law
+from dpassay.lp.problem import to_fraction
 
 SCHEMA_VERSION = 1
 """Version of the reports; it rises when a key changes its meaning."""
@@ -23,7 +23,8 @@ def to_json(solution: Solution) -> dict[str, Any]:
     lists the weights α_{i1,i2,n} that are not 0, "below" i1 and "above" i2, of each law at its
     first count n; "alpha_star" the α_j of one law for all counts, or None; "mechanism" is this law
     in the notation of mechanisms, or None; "counts_for_one_law" the number of counts n ≥ D from
-    which on this law is optimal among laws that differ by count, or None (see `lp.one_law`).
+    which on this law is optimal among laws that differ by count, or None (see
+    `dpassay.lp.one_law`).
     """
     mechanism = solution.mechanism()
     return {
@@ -44,7 +45,8 @@ def to_json(solution: Solution) -> dict[str, Any]:
 
 
 def certificate(solution: Solution) -> dict[str, Any]:
-    """Return laws, multipliers, bounds of E and of δ, for `verify.checker.optima.count_noise`."""
+    """Return laws, multipliers, bounds of E and of δ, for
+    `dpassay.verifier.checker.optima.count_noise`."""
     problem = solution.problem
     program, bound = solution.dual
     start = 0 if problem.max_count is None else problem.min_count

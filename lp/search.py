@@ -9,15 +9,25 @@ from decimal import Decimal
 
 from flint import arb, fmpq
 
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from lp.build import Layout, count_program
-from lp.certificate import DualBound, Ratio, dual_bound
-from lp.closed_form import closed_form
-from lp.laws import Law
-from lp.passes import GUARD_DIGITS, ROOM, WHOLE, Answer, Solved, answer, covers, log2, solved
-from lp.problem import CountNoiseProblem, Value, to_fraction
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.lp.build import Layout, count_program
+from dpassay.lp.certificate import DualBound, Ratio, dual_bound
+from dpassay.lp.closed_form import closed_form
+from dpassay.lp.laws import Law
+from dpassay.lp.passes import (
+    GUARD_DIGITS,
+    ROOM,
+    WHOLE,
+    Answer,
+    Solved,
+    answer,
+    covers,
+    log2,
+    solved,
+)
+from dpassay.lp.problem import CountNoiseProblem, Value, to_fraction
 
 _EXACT_SUPPORT = 16
 """Support up to which rational data are solved exactly."""

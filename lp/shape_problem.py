@@ -10,10 +10,10 @@ from typing import NamedTuple, final
 
 from flint import fmpq, fmpq_mat
 
-from accountant.core.description import Description
-from accountant.core.validate import Instance, OneOf, OptionalRationals
-from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.geometry.spaces import (
+from dpassay.accountant.core.description import Description
+from dpassay.accountant.core.validate import Instance, OneOf, OptionalRationals
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.geometry.spaces import (
     Box,
     DisjointGroups,
     FiniteSet,
@@ -23,7 +23,7 @@ from accountant.geometry.spaces import (
     common_root,
     space_field,
 )
-from accountant.numbers.quadratic import vertex_count
+from dpassay.accountant.numbers.quadratic import vertex_count
 
 _MOST_VERTICES = 4096
 """Vertices of a sensitivity space that are listed."""

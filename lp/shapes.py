@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.errors import UndecidedError
-from accountant.geometry.covariances import Covariance, Isotropic, Matrix
-from accountant.geometry.spaces import L2Ball
-from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.quadratic import flint_matrix
-from lp.shape_problem import GaussianShapeProblem, Vertex, vertices
-from lp.solve import SolverError, require_solver
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.geometry.covariances import Covariance, Isotropic, Matrix
+from dpassay.accountant.geometry.spaces import L2Ball
+from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.quadratic import flint_matrix
+from dpassay.lp.shape_problem import GaussianShapeProblem, Vertex, vertices
+from dpassay.lp.solve import SolverError, require_solver
 
 if TYPE_CHECKING:
     import numpy as np

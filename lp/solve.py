@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from accountant.errors import DpassayError, InvalidInputError, suggestion
-from lp.program import Scaled
+from dpassay.accountant.errors import DpassayError, InvalidInputError, suggestion
+from dpassay.lp.program import Scaled
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,9 +9,9 @@ sum to at most δ. A dual solution is the same as for single outcomes, flows w �
 the columns of all laws, except that Σ over pairs of max_z w is at most 1, in the place of Σ w:
 the maximum of w over z weighs the pair, and w over it is a randomised test.
 
-Counts beyond M are treated as in `lp.count_noise`: without their constraints (a lower bound),
-and with the law of M for all of them (an upper bound). Unlike there, the optimum may still grow
-with N beyond D + 1, by a factor that falls like E^{−N}; so M grows until the two bounds meet.
+Counts beyond M are treated as in `dpassay.lp.count_noise`: without their constraints (a lower
+bound), and with the law of M for all of them (an upper bound). Unlike there, the optimum may still
+grow with N beyond D + 1, by a factor that falls like E^{−N}; so M grows until the two bounds meet.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from fractions import Fraction
 
 from flint import fmpq
 
-from lp.build import Comparison, CountProgram, Layout
-from lp.certificate import DualBound, Ratio, dual_bound, rounded
-from lp.laws import Law
-from lp.passes import ROOM, WHOLE, Answer, Solved, answer, covers, solved
-from lp.problem import CountNoiseProblem
-from lp.program import ONE, Coefficient, Program, Row
-from lp.search import first_magnitude
+from dpassay.lp.build import Comparison, CountProgram, Layout
+from dpassay.lp.certificate import DualBound, Ratio, dual_bound, rounded
+from dpassay.lp.laws import Law
+from dpassay.lp.passes import ROOM, WHOLE, Answer, Solved, answer, covers, solved
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.lp.program import ONE, Coefficient, Program, Row
+from dpassay.lp.search import first_magnitude
 
 _EXACT_SUPPORT = 8
 """Support up to which rational data are solved exactly."""

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from verify.batch import Outcome
-    from verify.verdict import Finding
+    from dpassay.verifier.batch import Outcome
+    from dpassay.verifier.verdict import Finding
 
 # Derandomised: a run is a function of the code alone.
 settings.register_profile(
@@ -40,8 +40,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[s
 
     @functools.cache
     def of(name: str) -> dict[str, Outcome]:
-        from verify.batch import Outcome, concluded, decide_all
-        from verify.document import FIELD, read_paper
+        from dpassay.verifier.batch import Outcome, concluded, decide_all
+        from dpassay.verifier.document import FIELD, read_paper
 
         kept = folder / f"{name}.json"
         with (folder / f"{name}.lock").open("w") as lock:

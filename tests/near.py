@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import mpmath
 
-from accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.interval import Interval
 
 
 def narrow(value: Interval, width: Fraction | float) -> bool:

@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import DESCRIPTIONS
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import DESCRIPTIONS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SLOW = {

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import dpassay
-from accountant.errors import InvalidInputError
-from accountant.numbers.interval import Interval
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier import report
 from tests.tables import rows
-from verify import report
 
 NOISE = dpassay.Gaussian("1.1")
 WIDE = Interval(Decimal("0.0512"), Decimal("0.0559"))
@@ -199,7 +199,7 @@ def test_python_has_the_commands_of_the_command_line() -> None:
 
 
 def test_every_question_takes_a_text() -> None:
-    from accountant.ask import __all__ as questions
+    from dpassay.accountant.ask import __all__ as questions
 
     arguments = {"maximum_quantile": {"coordinates": 3}}
     for name in questions:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-import accountant.mechanisms
 import dpassay
+import dpassay.accountant.mechanisms
 
 ROOT = Path(dpassay.__file__).parent
 EXTRAS = ("core", "test", "dev")
@@ -90,8 +90,8 @@ def test_public_names_are_those_of_the_stub() -> None:
         if isinstance(node, ast.ImportFrom):
             names = [alias.name for alias in node.names]
             if names == ["*"]:
-                assert node.module == "accountant.mechanisms"
-                names = list(accountant.mechanisms.DESCRIPTIONS)
+                assert node.module == "dpassay.accountant.mechanisms"
+                names = list(dpassay.accountant.mechanisms.DESCRIPTIONS)
             listed.update(names)
             source = importlib.import_module(str(node.module))
             assert all(getattr(dpassay, name) is getattr(source, name) for name in names)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import dpassay
-from verify import document
-from verify.exact import verify
-from verify.tally import statements
-from verify.verdict import Finding
+from dpassay.verifier import document
+from dpassay.verifier.exact import verify
+from dpassay.verifier.tally import statements
+from dpassay.verifier.verdict import Finding
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -61,7 +61,7 @@ def test_the_claim_file_of_the_documentation_is_valid_and_decided() -> None:
 
 
 def test_the_documented_kinds_are_the_kinds() -> None:
-    from verify.claims import KINDS
+    from dpassay.verifier.claims import KINDS
 
     text = (ROOT / "docs" / "claims.md").read_text("utf-8")
     section = text.split("## Kinds")[1].split("##")[0]

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import DESCRIPTIONS
-from figures.cli import COMMAND as FIGURES
-from figures.comparison.cli import COMMAND
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import DESCRIPTIONS
+from dpassay.figures.cli import COMMAND as FIGURES
+from dpassay.figures.comparison.cli import COMMAND
+from dpassay.verifier.cli import main
 from tests.quick import quick
-from verify.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -95,8 +95,8 @@ def commands() -> list[str]:
 
 def test_every_command_shown_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
     """Options and mechanisms are read; only those of the guides are run."""
-    from accountant import notation
-    from verify import cli
+    from dpassay.accountant import notation
+    from dpassay.verifier import cli
 
     parsed = cli._parsed
 
@@ -136,7 +136,7 @@ def test_examples_run(path: Path) -> None:
 
 
 def test_the_budget_file_of_the_guide_is_read(tmp_path: Path) -> None:
-    from verify.compare.document import read_file
+    from dpassay.verifier.compare.document import read_file
 
     (text,) = re.findall(
         r"^```toml\n(.*?)^```", (DOCS / "compare.md").read_text("utf-8"), re.M | re.S

@@ -10,15 +10,24 @@ from typing import Any
 import pytest
 
 import dpassay
-import verify.audit
-from accountant.budget.calibrate import calibrate
-from figures.comparison.cli import COMMAND as COMPARE
-from lp.many_queries import optimal_for_queries
-from lp.problem import CountNoiseProblem
-from verify.cli import audit, audit_rows, check, convert, main, optimal_count, profile, training
-from verify.cli import calibrate as calibrating
-from verify.cli import verify as verifying
-from verify.cli.shell import Command, Parser
+import dpassay.verifier.audit
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.figures.comparison.cli import COMMAND as COMPARE
+from dpassay.lp.many_queries import optimal_for_queries
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.verifier.cli import (
+    audit,
+    audit_rows,
+    check,
+    convert,
+    main,
+    optimal_count,
+    profile,
+    training,
+)
+from dpassay.verifier.cli import calibrate as calibrating
+from dpassay.verifier.cli import verify as verifying
+from dpassay.verifier.cli.shell import Command, Parser
 
 SHOWN = {
     "alphas", "all_papers", "baselines", "certificate", "command", "csv", "data", "details",
@@ -53,13 +62,13 @@ OTHER_WORDS = {
 """What an option is called in Python: a list, a choice of functions, or the other way round."""
 SAID_BY: dict[str, tuple[Any, ...]] = {
     "audit": (
-        verify.audit.audit,
-        verify.audit.audit_until_refuted,
-        verify.audit.same_noise,
+        dpassay.verifier.audit.audit,
+        dpassay.verifier.audit.audit_until_refuted,
+        dpassay.verifier.audit.same_noise,
         dpassay.verify,
     ),
     "audit-one-run": (dpassay.audit_one_run, dpassay.canaries_needed),
-    "audit-samples": (verify.audit.audit_samples, dpassay.verify),
+    "audit-samples": (dpassay.verifier.audit.audit_samples, dpassay.verify),
     "audit-scores": (dpassay.audit_scores,),
     "calibrate": (dpassay.calibrate, calibrate),
     "check": (dpassay.check,),

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from verify.claim import Claim
-from verify.verdict import Finding, Rigour, Verdict
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 _ENOUGH = (Verdict.HOLDS, Verdict.ARGUED)
 

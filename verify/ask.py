@@ -1,6 +1,6 @@
 """`verify`, `certify`, `calibrate`, `compare` and audits in the words of the command line.
 
->>> from verify.ask import verify
+>>> from dpassay.verifier.ask import verify
 >>> verify("Gaussian(1)", epsilon=1, delta="1e-5").verdict.value
 'REFUTED'
 """
@@ -14,22 +14,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accountant.ask import read_mechanism
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, expected, forgiving, suggestion
-from accountant.numbers.exact import Number, exact, in_short
-from verify.claim import Claim
-from verify.needed_noise import needed_noise
-from verify.sentence import read_guarantee, read_sentence
-from verify.verdict import Finding
+from dpassay.accountant.ask import read_mechanism
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, expected, forgiving, suggestion
+from dpassay.accountant.numbers.exact import Number, exact, in_short
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.needed_noise import needed_noise
+from dpassay.verifier.sentence import read_guarantee, read_sentence
+from dpassay.verifier.verdict import Finding
 
 if TYPE_CHECKING:
-    from accountant.budget.calibrate import Calibration
-    from accountant.budget.target import Target
-    from accountant.geometry.workload import Workload
-    from verify.checker import Checked
-    from verify.compare import Budget, Comparison
+    from dpassay.accountant.budget.calibrate import Calibration
+    from dpassay.accountant.budget.target import Target
+    from dpassay.accountant.geometry.workload import Workload
+    from dpassay.verifier.checker import Checked
+    from dpassay.verifier.compare import Budget, Comparison
 
 Finding.adviser = staticmethod(needed_noise)  # which lies above the trusted kernel
 
@@ -55,7 +55,7 @@ def claims_about(
 
     (ε, δ)-DP, μ-GDP, ρ-zCDP, or a Rényi divergence of an order.
     """
-    from verify.claims.guarantee import guarantee
+    from dpassay.verifier.claims.guarantee import guarantee
 
     if delta is not None and epsilon is None:
         raise InvalidInputError("delta needs epsilon: the claim is (epsilon, delta)-DP.")
@@ -158,7 +158,7 @@ def verify(
     >>> verify("Laplace(scale=2) is 0.4-DP").verdict.value
     'REFUTED'
     """
-    from verify.exact import verify as decide
+    from dpassay.verifier.exact import verify as decide
 
     numbers = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     words = {**numbers, "order": order, "renyi": renyi, "adjacency": adjacency}
@@ -179,7 +179,7 @@ def certify(
     adjacency: Adjacency | str | None = None,
 ) -> tuple[Finding, dict[str, Any] | None]:
     """Decide as `verify` does; return the finding and its certificate (None if undecided)."""
-    from verify.certificate import certify as decide
+    from dpassay.verifier.certificate import certify as decide
 
     numbers = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     words = {**numbers, "order": order, "renyi": renyi, "adjacency": adjacency}
@@ -198,7 +198,7 @@ def check(certificate: Mapping[str, Any]) -> Checked:
     >>> print(check(certificate))
     VALID  HOLDS: Laplace(scale=2) is (0.5, 0)-DP
     """
-    from verify import checker
+    from dpassay.verifier import checker
 
     if not isinstance(certificate, Mapping):
         raise InvalidInputError(
@@ -238,16 +238,16 @@ def calibrate(
         The neighbouring relation, required where the guarantee depends on it.
     options
         `digits`, `count`, `sampling_prob`, `schedule`, and the other arguments of the mechanism:
-        see `accountant.budget.calibrate.calibrate`. With a `target`, `epsilon`, `delta`, `mu` and
-        `rho` are arguments of the mechanism too.
+        see `dpassay.accountant.budget.calibrate.calibrate`. With a `target`, `epsilon`, `delta`,
+        `mu` and `rho` are arguments of the mechanism too.
 
     Examples
     --------
     >>> calibrate("Laplace", epsilon="0.1").mechanism
     Laplace(scale=10)
     """
-    from accountant.budget.calibrate import calibrate as least_noise
-    from accountant.budget.target import Target, read_target
+    from dpassay.accountant.budget.calibrate import calibrate as least_noise
+    from dpassay.accountant.budget.target import Target, read_target
 
     words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     if target is None:
@@ -295,13 +295,14 @@ def compare(
         What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
         Where the budget is named by words it may come first.
     candidates, only, metrics, seed, simulated, published, progress
-        As for `verify.compare.comparison.compare`; a candidate may be the text of a mechanism.
+        As for `dpassay.verifier.compare.comparison.compare`; a candidate may be the text of a
+        mechanism.
     """
-    from accountant.budget.target import read_target
-    from accountant.geometry.workload import Workload
-    from verify.compare import Budget
-    from verify.compare.comparison import compare as judge
-    from verify.compare.document import read_workload
+    from dpassay.accountant.budget.target import read_target
+    from dpassay.accountant.geometry.workload import Workload
+    from dpassay.verifier.compare import Budget
+    from dpassay.verifier.compare.comparison import compare as judge
+    from dpassay.verifier.compare.document import read_workload
 
     if workload is None and isinstance(budget, (str, Workload)):
         budget, workload = None, budget
@@ -345,7 +346,7 @@ def read_claim(text: str) -> Any:
     >>> read_claim("1,1e-5"), read_claim("0.5-GDP")
     ({'epsilon': '1', 'delta': '1e-5'}, {'mu': '0.5'})
     """
-    from verify.audit.runs.target import is_notation
+    from dpassay.verifier.audit.runs.target import is_notation
 
     if is_notation(text):
         return read_mechanism(text)
@@ -369,8 +370,8 @@ def _in_words(name: str) -> Callable[..., Any]:
         rho: Number | None = None,
         **options: Any,
     ) -> Any:
-        import verify.audit
-        from verify.audit.runs.target import named
+        import dpassay.verifier.audit
+        from dpassay.verifier.audit.runs.target import named
 
         words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
         if given and isinstance(given[0], str):
@@ -383,7 +384,7 @@ def _in_words(name: str) -> Callable[..., Any]:
             raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
         if claim:
             options["claim"] = claim
-        audited = getattr(verify.audit, name)
+        audited = getattr(dpassay.verifier.audit, name)
         signature = inspect.signature(audited)
         try:
             bound = signature.bind(*given, **options)
@@ -403,7 +404,7 @@ def _in_words(name: str) -> Callable[..., Any]:
 
     asked.__name__ = asked.__qualname__ = name
     asked.__doc__ = (
-        f"Call `verify.audit.{name}`; its claim may be named by `epsilon` and `delta`, `mu` or "
+        f"Call `dpassay.verifier.audit.{name}`; its claim may be named by `epsilon` and `delta`, `mu` or "
         "`rho`, and a mechanism may be text."
     )
     return asked

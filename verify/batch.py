@@ -13,14 +13,14 @@ from typing import Any, TypeAlias, final
 
 import msgspec
 
-from accountant.errors import DpassayError, InvalidInputError, UndecidedError
-from verify import certificate
-from verify.argument import conclude
-from verify.claim import Claim
-from verify.exact import verify
-from verify.proof import plain, reachable
-from verify.verdict import Finding, Verdict
-from verify.workers import workers
+from dpassay.accountant.errors import DpassayError, InvalidInputError, UndecidedError
+from dpassay.verifier import certificate
+from dpassay.verifier.argument import conclude
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.exact import verify
+from dpassay.verifier.proof import plain, reachable
+from dpassay.verifier.verdict import Finding, Verdict
+from dpassay.verifier.workers import workers
 
 _FEW = 4
 """So few claims are decided before other processes would have started."""

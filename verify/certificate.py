@@ -1,6 +1,7 @@
 """Certificates: a verdict as plain data that a second program can check.
 
-Their shape, seal and files are in `verify.seal`, the second program in `verify.checker`.
+Their shape, seal and files are in `dpassay.verifier.seal`, the second program in
+`dpassay.verifier.checker`.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from verify.claim import Claim, Decision, Scope
-from verify.exact import verify_with_evidence
-from verify.proof import plain, reachable
-from verify.seal import SCHEMA_VERSION, read, seal, write
-from verify.verdict import Finding, Verdict
+from dpassay.verifier.claim import Claim, Decision, Scope
+from dpassay.verifier.exact import verify_with_evidence
+from dpassay.verifier.proof import plain, reachable
+from dpassay.verifier.seal import SCHEMA_VERSION, read, seal, write
+from dpassay.verifier.verdict import Finding, Verdict
 
 __all__ = ["SCHEMA_VERSION", "argued", "certificate", "certify", "read", "seal", "write"]
 

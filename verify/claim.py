@@ -14,16 +14,16 @@ from typing import Any, ClassVar, Literal, TypeVar, final
 import msgspec
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import START_PRECISION, Interval
-from accountant.numbers.precision import ctx
-from verify.domain import Domain, Range, Scalar
-from verify.expression import Expression, split_relation
-from verify.value import Value, number, to_ball, to_exact
-from verify.verdict import Rigour, Verdict
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.domain import Domain, Range, Scalar
+from dpassay.verifier.expression import Expression, split_relation
+from dpassay.verifier.value import Value, number, to_ball, to_exact
+from dpassay.verifier.verdict import Rigour, Verdict
 
 Computed = TypeVar("Computed")
 
@@ -38,10 +38,10 @@ class Claim(
 ):
     """A statement that can be true or false.
 
-    Expressions are strings in the language of `verify.expression`. `where` lists the values the
-    claim is exactly about (all combinations); `for_all` gives domains it ranges over; `let`
-    names sub-expressions, each of which may use the ones before it; `assume` drops the cases in
-    which a listed comparison is false.
+    Expressions are strings in the language of `dpassay.verifier.expression`. `where` lists the
+    values the claim is exactly about (all combinations); `for_all` gives domains it ranges over;
+    `let` names sub-expressions, each of which may use the ones before it; `assume` drops the cases
+    in which a listed comparison is false.
     """
 
     written: ClassVar[tuple[str, ...]] = ()

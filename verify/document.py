@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, suggestion
-from verify.argument import corrected_by
-from verify.claim import Claim
-from verify.claims import KINDS
-from verify.expression import Expression, split_relation
-from verify.proof import named
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.verifier.argument import corrected_by
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims import KINDS
+from dpassay.verifier.expression import Expression, split_relation
+from dpassay.verifier.proof import named
 
 SCHEMA_VERSION = 1
 """Version of the claim files that are read."""
@@ -213,7 +213,7 @@ def papers() -> list[str]:
 
 
 def _ledgers() -> list[str]:
-    found = (entry.name for entry in resources.files("verify.papers").iterdir())
+    found = (entry.name for entry in resources.files("dpassay.verifier.papers").iterdir())
     return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
 
 
@@ -224,7 +224,7 @@ def read_paper(name: str) -> Document:
     """
     if name not in _ledgers():
         raise InvalidInputError(f"Unknown paper {name!r}. {suggestion(name, _ledgers())}")
-    ledger = resources.files("verify.papers") / f"{name}.toml"
+    ledger = resources.files("dpassay.verifier.papers") / f"{name}.toml"
     return read_text(ledger.read_text("utf-8"), f"{name}.toml")
 
 

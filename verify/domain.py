@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
 
 Scalar: TypeAlias = int | str
 INFINITE = ("inf", "-inf")

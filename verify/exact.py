@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers import ledger
-from accountant.numbers.interval import Interval
-from verify.claim import Claim, Decision, Scope
-from verify.domain import Scalar
-from verify.proof import proved
-from verify.verdict import Finding, Rigour, Verdict
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers import ledger
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.claim import Claim, Decision, Scope
+from dpassay.verifier.domain import Scalar
+from dpassay.verifier.proof import proved
+from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 _LISTED = 20
 """So many values of a variable are listed; of more, the ends and the number are given."""

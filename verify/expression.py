@@ -19,14 +19,14 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, suggestion
-from accountant.mechanisms import DESCRIPTIONS
-from accountant.notation import build
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from verify.functions import FUNCTIONS
-from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.accountant.mechanisms import DESCRIPTIONS
+from dpassay.accountant.notation import build
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.functions import FUNCTIONS
+from dpassay.verifier.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
 Environment: TypeAlias = Mapping[str, Value]
 

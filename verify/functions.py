@@ -12,23 +12,23 @@ from typing import Any, TypeAlias
 
 from flint import arb, fmpq
 
-from accountant.composition import invert
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import loss_tails
-from accountant.counting import tree
-from accountant.errors import InvalidInputError, expected
-from accountant.geometry.dual import defects
-from accountant.geometry.ellipse import optimal_ellipse
-from accountant.mechanisms.additive.gaussian import normal_quantile
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval
-from accountant.numbers.precision import ctx
-from accountant.pairs.gaussian import normal_cdf
-from accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
-from accountant.questions import profile
-from verify.value import RealValue, Value, number, to_ball, to_exact, to_integer
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import loss_tails
+from dpassay.accountant.counting import tree
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.geometry.dual import defects
+from dpassay.accountant.geometry.ellipse import optimal_ellipse
+from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
+from dpassay.accountant.questions import profile
+from dpassay.verifier.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
 Function: TypeAlias = Callable[..., Value]
 
@@ -200,7 +200,7 @@ def _asked_of(module: str, question: str, width: Fraction = RELATIVE_WIDTH) -> C
     """Return a question of the accountant, whose module is imported when it is first asked."""
 
     def ask(mechanism: Mechanism, adjacency: Adjacency | None, *at: ExactReal) -> arb:
-        found = getattr(import_module(f"accountant.questions.{module}"), question)
+        found = getattr(import_module(f"dpassay.accountant.questions.{module}"), question)
         answer: Interval = found(mechanism, *at, adjacency=adjacency, relative_width=width)
         return answer.ball()
 
@@ -234,8 +234,8 @@ _EXACT: dict[str, Callable[[Mechanism, Adjacency | None], ExactReal | None]] = {
 def _count_noise(question: Callable[..., Any]) -> Function:
     """Lift a question about bounded count noise, asked as name(index, …, E, eta, D).
 
-    As in `accountant.mechanisms.counting.count_noise_law`, with E = e^ε in the place of ε: where E
-    and η are rational, so is the answer, and equalities are decided.
+    As in `dpassay.accountant.mechanisms.counting.count_noise_law`, with E = e^ε in the place of ε:
+    where E and η are rational, so is the answer, and equalities are decided.
     """
 
     def asked(*values: Value) -> Value:
@@ -268,7 +268,7 @@ def _nearest_float(x: Value) -> Fraction:
 
 
 def _optimal_count(objective: str) -> Function:
-    """Return the certified optimum of `lp.count_noise` as a function of (E, η, D, N, n_0).
+    """Return the certified optimum of `dpassay.lp.count_noise` as a function of (E, η, D, N, n_0).
 
     Without N, one law serves all counts n ≥ D; without n_0 the counts start at 1. E must be
     rational; the optimum is then a fraction, except for large programs.
@@ -277,7 +277,7 @@ def _optimal_count(objective: str) -> Function:
     @functools.lru_cache(maxsize=256)
     def solved(ratio: Fraction, eta: Fraction, support: int, *counts: int) -> Value:
         # by name: whoever imports this table, the certificates do, needs no solver for it
-        problem = import_module("lp.problem").CountNoiseProblem(
+        problem = import_module("dpassay.lp.problem").CountNoiseProblem(
             ratio=ratio,
             eta=eta,
             support=support,
@@ -285,7 +285,7 @@ def _optimal_count(objective: str) -> Function:
             min_count=counts[1] if counts[1:] else 1,
             objective=objective,
         )
-        found = import_module("lp.count_noise").optimal_count_noise(problem)
+        found = import_module("dpassay.lp.count_noise").optimal_count_noise(problem)
         optimum: Value = found.delta.ball() if found.exact is None else found.exact
         return optimum
 
@@ -342,4 +342,5 @@ FUNCTIONS: dict[str, Function] = {
     "count_noise_mass": _count_noise(lambda noise, z: noise.mass(z)),
     **{name: _question(name) for name in _QUESTIONS},
 }
-"""Name → function of values. Add a function here, and its mpmath twin in `verify.checker`."""
+"""Name → function of values. Add a function here, and its mpmath twin in
+`dpassay.verifier.checker`."""

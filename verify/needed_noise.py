@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from verify.verdict import Finding
+    from dpassay.verifier.verdict import Finding
 
 TYPED = ("command line", "Python")
 """The sources of a claim that a user has typed, whose least noise is found as well."""
@@ -17,10 +17,10 @@ _WORDS = ("epsilon", "delta", "mu", "rho")
 
 def needed_noise(finding: Finding) -> str:
     """Say with which noise a mechanism that a user typed has the guarantee; else empty."""
-    from accountant import notation
-    from accountant.budget.calibrate import calibrate
-    from accountant.budget.target import read_target
-    from accountant.errors import DpassayError
+    from dpassay.accountant import notation
+    from dpassay.accountant.budget.calibrate import calibrate
+    from dpassay.accountant.budget.target import read_target
+    from dpassay.accountant.errors import DpassayError
 
     if finding.source not in TYPED:
         return ""

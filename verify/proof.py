@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from verify.claim import Claim, Scope
+from dpassay.verifier.claim import Claim, Scope
 
 if TYPE_CHECKING:
-    from verify.checker.kernel import Proved
+    from dpassay.verifier.checker.kernel import Proved
 
 _NAME = "claim"
 
@@ -70,7 +70,7 @@ def plain(claim: Claim) -> dict[str, Any]:
 
 def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Proved | None, str]:
     """Prove a claim over its domains; return the theorem, or None and why not."""
-    from verify.checker.kernel import ProofError, prove
+    from dpassay.verifier.checker.kernel import ProofError, prove
 
     try:
         return prove(plain(claim), {e.id: plain(e) for e in reachable(claim, lemmas)}), ""
@@ -88,7 +88,7 @@ def in_case(claim: Claim, scope: Scope, **changes: Any) -> Claim:
 
 def identical(left: str, right: str, scope: Scope) -> bool:
     """Whether two expressions are proved to be the same number in a case."""
-    from verify.checker.kernel import ProofError, prove
+    from dpassay.verifier.checker.kernel import ProofError, prove
 
     data = {
         "kind": "relation",

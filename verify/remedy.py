@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from verify.needed_noise import TYPED, needed_noise
-from verify.verdict import Finding, Verdict
+from dpassay.verifier.needed_noise import TYPED, needed_noise
+from dpassay.verifier.verdict import Finding, Verdict
 
 _FALLBACK = "claim it of fewer cases: the case that is shown refutes it"
 _LESS = "add noise, or claim less"
@@ -23,7 +23,7 @@ def remedy(finding: Finding) -> str:
 
 def _value(finding: Finding) -> str:
     """Give the true value where a number was misprinted."""
-    from accountant.numbers.reading import text
+    from dpassay.accountant.numbers.reading import text
 
     value = finding.true.get("value")
     if not isinstance(value, dict):

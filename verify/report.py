@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TextIO, final
 
-from accountant.errors import InvalidInputError
-from accountant.numbers import reading
-from accountant.numbers.exact import exact, floats_in_short, in_short
-from accountant.numbers.interval import Interval, enclose
-from verify.remedy import remedy
-from verify.tables import Row, console, fitted, is_pretty
-from verify.tables import show as show_rows
-from verify.verdict import Finding, Verdict, distinct_errors
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers import reading
+from dpassay.accountant.numbers.exact import exact, floats_in_short, in_short
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.verifier.remedy import remedy
+from dpassay.verifier.tables import Row, console, fitted, is_pretty
+from dpassay.verifier.tables import show as show_rows
+from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -3,7 +3,7 @@
 A certificate holds the claim, the case, the facts with their enclosures, and the comparison
 between them that gives the verdict. Every leaf is sealed: `seal` maps the path of each leaf to a
 digest, so that a changed digit is reported by the field it stands in. The seal guards against
-accidents; the mathematics of `verify.checker` guards against mistakes.
+accidents; the mathematics of `dpassay.verifier.checker` guards against mistakes.
 
 A file is read as one that a stranger wrote: from a regular file or a pipe, so much of it and no
 more, and a field that stands twice in an object is noted (`Twice`).
@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, final
 
 import msgspec
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
 
 SCHEMA_VERSION = 1
 """Version of the certificates that are written and read."""

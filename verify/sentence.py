@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
 
 _WORDS = {"DP": ("epsilon", "delta"), "GDP": ("mu",), "zCDP": ("rho",), "RDP": ("order", "renyi")}
 """What the numbers before a kind of privacy are."""

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from verify.document import Document
-from verify.report import counts
-from verify.verdict import Finding, Verdict, distinct_errors
+from dpassay.verifier.document import Document
+from dpassay.verifier.report import counts
+from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
 
 _NUMBER = r"[A-Z]?\.?\d+(?:\.\d+)?"
 _NAMED = re.compile(

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from flint import arb
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import ball
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import ball
 
 RealValue: TypeAlias = Fraction | ExactReal | arb
 Value: TypeAlias = object

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from accountant.core.drawing import Drawable
-from accountant.numbers.exact import floats_in_short
+from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.numbers.exact import floats_in_short
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
 _DIGITS = 5
@@ -101,8 +101,8 @@ class Finding(msgspec.Struct, Drawable, frozen=True, kw_only=True):
     """How many cases were decided."""
     seconds: float = 0.0
     adviser: ClassVar[Callable[[Finding], str]] = staticmethod(lambda _: "")
-    """Says with which noise a refuted claim is true: set by `verify.ask`, as no certificate may
-    depend on what calibrates."""
+    """Says with which noise a refuted claim is true: set by `dpassay.verifier.ask`, as no
+    certificate may depend on what calibrates."""
 
     @property
     def is_stricter(self) -> bool:
@@ -154,7 +154,7 @@ class Finding(msgspec.Struct, Drawable, frozen=True, kw_only=True):
         """Return the verdict as a badge, and what supports it, for notebooks."""
         from html import escape
 
-        from accountant.core.notebook import badge, rows
+        from dpassay.accountant.core.notebook import badge, rows
 
         entries = [
             ("verdict", badge(self.verdict.value)),
@@ -189,7 +189,7 @@ def distinct_errors(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 def _short(value: Any) -> str:
     """Return the digits that both ends share."""
-    from accountant.numbers.reading import text
+    from dpassay.accountant.numbers.reading import text
 
     if isinstance(value, dict) and {"lower", "upper"} <= set(value):
         return text(Decimal(value["lower"]), Decimal(value["upper"]))

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 
-from accountant.errors import NotApplicableError
+from dpassay.accountant.errors import NotApplicableError
 
 _GLANCE = 1.0
 """Seconds between two looks at whether the parent is still there."""

@@ -5,10 +5,16 @@ encloses the ε that its theorem gives at a δ. All but the central-limit approx
 upper bounds.
 """
 
-from accountant.baselines.central_limit import CentralLimit, central_limit
-from accountant.baselines.compare import Row, compare
-from accountant.baselines.moments import ORDERS, Moments, moments
-from accountant.baselines.theorems import advanced_epsilon, basic, kairouz, kairouz_delta, zcdp
+from dpassay.accountant.baselines.central_limit import CentralLimit, central_limit
+from dpassay.accountant.baselines.compare import Row, compare
+from dpassay.accountant.baselines.moments import ORDERS, Moments, moments
+from dpassay.accountant.baselines.theorems import (
+    advanced_epsilon,
+    basic,
+    kairouz,
+    kairouz_delta,
+    zcdp,
+)
 
 __all__ = [
     "ORDERS",

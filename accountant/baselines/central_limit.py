@@ -14,17 +14,17 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition import invert
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import probability
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import Number
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import profile
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers.exact import Number
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import profile
 
 _WIDTH = Fraction(1, 10**15)
 _ERROR_WIDTH = Fraction(1, 10**6)

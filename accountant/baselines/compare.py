@@ -7,17 +7,22 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
-from accountant.baselines.central_limit import central_limit
-from accountant.baselines.moments import CONVERSIONS, moments
-from accountant.baselines.theorems import advanced_epsilon, basic, kairouz, zcdp
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import probability
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, UndecidedError
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
+from dpassay.accountant.baselines.central_limit import central_limit
+from dpassay.accountant.baselines.moments import CONVERSIONS, moments
+from dpassay.accountant.baselines.theorems import advanced_epsilon, basic, kairouz, zcdp
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import (
+    AdjacencyError,
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+)
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
 
 WIDTH = Fraction(1, 10**9)
 

@@ -10,18 +10,18 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.invert import most
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.validate import probability
-from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.pairs.subsampled import SubsampledPair
-from accountant.questions import notions
-from accountant.questions.guarantees import enveloped_renyi
+from dpassay.accountant.composition.invert import most
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.questions import notions
+from dpassay.accountant.questions.guarantees import enveloped_renyi
 
 ORDERS: tuple[Fraction, ...] = (
     Fraction(5, 4), Fraction(3, 2), Fraction(7, 4), *(Fraction(n) for n in range(2, 65)),

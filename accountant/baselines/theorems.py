@@ -32,15 +32,15 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import NonNegative, Probability, integer, probability
-from accountant.errors import InvalidInputError, UndecidedError, expected
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import Interval, enclose, sign
-from accountant.questions import guarantees, profile
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import NonNegative, Probability, integer, probability
+from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.interval import Interval, enclose, sign
+from dpassay.accountant.questions import guarantees, profile
 
 _LONGEST = 1 << 14
 """Bits of a probability that is written out as a fraction; a longer one is not exact."""
@@ -170,8 +170,8 @@ def zcdp(
 ) -> Interval:
     """Enclose ρ + 2√(ρ ln(1/δ)) for the sum ρ of the parts' least ρ.
 
-    `accountant.questions.notions.epsilon_of_zcdp` converts the same ρ better. +∞ where a part has
-    no ρ.
+    `dpassay.accountant.questions.notions.epsilon_of_zcdp` converts the same ρ better. +∞ where a
+    part has no ρ.
     """
     target = probability("delta", delta)
     if target.sign == 0:

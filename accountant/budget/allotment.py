@@ -15,28 +15,33 @@ from typing import final
 
 from flint import arb
 
-from accountant.baselines.theorems import kairouz_delta
-from accountant.budget.calibrate import calibrate
-from accountant.budget.target import EpsilonDelta, ProfileBelow, Target, Width
-from accountant.composition.choose import smooth
-from accountant.composition.fourier.engine import FOURIER
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.core.validate import exact_list, integer
-from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, expected
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.halving import first
-from accountant.numbers.interval import START_PRECISION, Interval, sign
-from accountant.numbers.precision import ctx
-from accountant.questions.estimate import estimate_log_delta
-from accountant.questions.profile_threshold import MissingError, Search
-from accountant.questions.threshold import to_zero
+from dpassay.accountant.baselines.theorems import kairouz_delta
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.budget.target import EpsilonDelta, ProfileBelow, Target, Width
+from dpassay.accountant.composition.choose import smooth
+from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.validate import exact_list, integer
+from dpassay.accountant.errors import (
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+    expected,
+)
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.halving import first
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval, sign
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions.estimate import estimate_log_delta
+from dpassay.accountant.questions.profile_threshold import MissingError, Search
+from dpassay.accountant.questions.threshold import to_zero
 
 WIDTH = Fraction(1, 10**12)
 MOST_RELEASES = 10**12

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, final
 
 from flint import arb
 
-from accountant import notation
-from accountant.budget.calibration import (
+from dpassay.accountant import notation
+from dpassay.accountant.budget.calibration import (
     Calibration,
     best,
     class_of,
@@ -23,30 +23,30 @@ from accountant.budget.calibration import (
     schedule_factors,
     with_adjacency,
 )
-from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.core.validate import integer, probability, rational
-from accountant.errors import (
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.validate import integer, probability, rational
+from dpassay.accountant.errors import (
     DpassayError,
     InvalidInputError,
     NotApplicableError,
     UndecidedError,
     expected,
 )
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import (
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.interval import (
     COMPOSED_WIDTH,
     MAX_PRECISION,
     Interval,
     decimal_context,
 )
-from accountant.numbers.precision import ctx
-from accountant.questions.answer import usual
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions.answer import usual
 
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
 

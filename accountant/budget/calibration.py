@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-from accountant import notation
-from accountant.budget.target import EpsilonDelta, Mu, Target
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import exact_list
-from accountant.errors import InvalidInputError, NotApplicableError, expected, suggestion
-from accountant.mechanisms import DESCRIPTIONS
-from accountant.numbers.exact import ExactReal, Number, floats_in_short
-from accountant.numbers.interval import Interval
-from accountant.questions.utility import mean_squared_error
+from dpassay.accountant import notation
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Target
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import exact_list
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected, suggestion
+from dpassay.accountant.mechanisms import DESCRIPTIONS
+from dpassay.accountant.numbers.exact import ExactReal, Number, floats_in_short
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions.utility import mean_squared_error
 
 
 @final

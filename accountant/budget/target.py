@@ -11,20 +11,25 @@ from typing import Any, TypeAlias, final
 
 from flint import arb
 
-from accountant.composition import invert
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.core.validate import Positive, Probability, Real
-from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.numbers.dominance import largest_ratio
-from accountant.numbers.exact import ExactReal, Number, exact, in_short
-from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
-from accountant.numbers.precision import ctx
-from accountant.questions import guarantees, profile
-from accountant.questions.profile_threshold import touching
-from accountant.questions.threshold import Family, Threshold, threshold
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.validate import Positive, Probability, Real
+from dpassay.accountant.errors import (
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+    expected,
+)
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.numbers.dominance import largest_ratio
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact, in_short
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.accountant.questions.profile_threshold import touching
+from dpassay.accountant.questions.threshold import Family, Threshold, threshold
 
 Width: TypeAlias = Fraction | None
 """The relative width that a δ is asked for; None for flint's precision."""
@@ -225,7 +230,7 @@ class Mu(Target):
         self, family: Family, first: Fraction, relative_width: Fraction
     ) -> Found | None:
         """Enclose the argument at which the profile of bounded losses keeps below δ_μ."""
-        from accountant.composition.exact.laplace_product import is_laplace
+        from dpassay.accountant.composition.exact.laplace_product import is_laplace
 
         pairs = family(ExactReal.of_rational(first))
         if not all(map(is_laplace, pairs)):
@@ -382,7 +387,7 @@ class ProfileBelow(Target):
 
         Raises UndecidedError where the profiles come too near each other, or estimates fail.
         """
-        from accountant.composition.choose import smooth  # slow to import
+        from dpassay.accountant.composition.choose import smooth  # slow to import
 
         stop = self.end()
         pairs = family(ExactReal.of_rational(first))
@@ -431,7 +436,7 @@ def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:
     try:
         return mechanism.gaussian_mu(adjacency)
     except NotApplicableError:
-        from accountant.questions.least_mu import closed_mu  # slow to import
+        from dpassay.accountant.questions.least_mu import closed_mu  # slow to import
 
         return closed_mu(mechanism.worst_case(adjacency).pairs(None))
 
@@ -481,7 +486,7 @@ def read_target(given: Mapping[str, Any]) -> Target:
             return Mu(given["mu"])
         case "rho":
             return Rho(given["rho"])
-    from accountant import notation  # knows every mechanism, which most targets need not
+    from dpassay.accountant import notation  # knows every mechanism, which most targets need not
 
     relation = Adjacency.read(given.get("adjacency"))
     return ProfileBelow(notation.parse(str(given["profile"])), relation, given.get("up_to"))

@@ -28,8 +28,8 @@ largest of each, which one choice throughout attains; of tables it bounds
 each with one pair of neighbours, are attained, and each of them alone, where its losses have no
 largest value but those of the former do. Above: a pair that dominates every release on every
 history dominates all of them together in a product (Zhu, Dong and Wang 2022, Theorem 10). Of
-exponential mechanisms with one ε `accountant.pairs.bounded_range` knows the worst adaptive choices,
-and `accountant.pairs.fixed_selections` those that are fixed in advance.
+exponential mechanisms with one ε `dpassay.accountant.pairs.bounded_range` knows the worst adaptive
+choices, and `dpassay.accountant.pairs.fixed_selections` those that are fixed in advance.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from flint import arb
 
-from accountant.composition import choose
-from accountant.composition.grid import GRID
-from accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
-from accountant.composition.grid.factors import Table, releases, tables
-from accountant.composition.invert import inverse
-from accountant.composition.product import Engine, Product
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.mechanisms.selection.exponential import BoundedRangePair
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.pairs.between import Between
-from accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
-from accountant.pairs.fixed_selections import MOST_FIXED, FixedSelections
-from accountant.pairs.subsampled import EnvelopePair, Family, envelope
+from dpassay.accountant.composition import choose
+from dpassay.accountant.composition.grid import GRID
+from dpassay.accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
+from dpassay.accountant.composition.grid.factors import Table, releases, tables
+from dpassay.accountant.composition.invert import inverse
+from dpassay.accountant.composition.product import Engine, Product
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms.selection.exponential import BoundedRangePair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
+from dpassay.accountant.pairs.fixed_selections import MOST_FIXED, FixedSelections
+from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

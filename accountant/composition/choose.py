@@ -30,22 +30,22 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.fourier import engine as fourier
-from accountant.composition.fourier.engine import FOURIER, transform
-from accountant.composition.grid import GRID, SELDOM_BELOW, Grid
-from accountant.composition.invert import inverse_by_values, rough_root
-from accountant.composition.product import Engine, Factor, Product, T, UnsuitedError, apart
-from accountant.core.pair import Pair, Tails
-from accountant.errors import UndecidedError
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import GRID_WIDTH, Interval
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.finite_losses import finite
-from accountant.pairs.random_allocation import RandomAllocationPair
-from accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.composition.fourier import engine as fourier
+from dpassay.accountant.composition.fourier.engine import FOURIER, transform
+from dpassay.accountant.composition.grid import GRID, SELDOM_BELOW, Grid
+from dpassay.accountant.composition.invert import inverse_by_values, rough_root
+from dpassay.accountant.composition.product import Engine, Factor, Product, T, UnsuitedError, apart
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.finite_losses import finite
+from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 METHODS = ("auto", "exact", "fourier", "grid")
 """Names of engines that a question may insist on; "auto" lets the losses choose."""
@@ -137,7 +137,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         else:
             others.append((pair, count))
     if any(isinstance(pair, RandomAllocationPair) for pair, _ in others):
-        from accountant.pairs.random_allocation import together
+        from dpassay.accountant.pairs.random_allocation import together
 
         others = together(others)
     others = _smooth(others)
@@ -159,8 +159,8 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         return None  # a contour of all takes no longer
     if not others and len(listed) == 1 and sum(listed.values()) == 1:
         return next(iter(listed))
-    from accountant.composition import conditional
-    from accountant.composition.exact import convolution
+    from dpassay.accountant.composition import conditional
+    from dpassay.accountant.composition.exact import convolution
 
     sums = tuple(listed.items())
     most = conditional.MAX_VALUES if others else convolution.MAX_VALUES
@@ -186,7 +186,7 @@ def _numerically(factors: tuple[Factor, ...]) -> Product:
 
 def _last(factors: tuple[Factor, ...]) -> Product:
     """Return the product for the engine that applies to all losses."""
-    from accountant.pairs.rank_one import heavy
+    from dpassay.accountant.pairs.rank_one import heavy
 
     is_heavy = heavy.applies([pair for pair, _ in factors])
     return Product(factors, heavy.Heavy()) if is_heavy else _on_grid(factors)
@@ -219,7 +219,7 @@ def _quick(pair: Product) -> Product:
 
 def _on_circle(factors: tuple[Factor, ...]) -> Product | None:
     """Return the product for sums over the circle, None where it is on no lattice."""
-    from accountant.composition.exact import circle
+    from dpassay.accountant.composition.exact import circle
 
     return Product(factors, circle.CIRCLE) if circle.applies(factors) else None
 
@@ -259,7 +259,7 @@ def _smooth(factors: list[Factor]) -> list[Factor]:
 def _laplace(factors: Sequence[tuple[LaplacePair, int]]) -> Pair:
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
-    from accountant.composition.exact.laplace_product import of_counts
+    from dpassay.accountant.composition.exact.laplace_product import of_counts
 
     distances: Counter[ExactReal] = Counter()
     for pair, count in factors:
@@ -302,7 +302,7 @@ class Ladder(Engine):
         def ask(rung: Product) -> arb:
             fine = asked is not None and asked < SELDOM_BELOW
             if fine and isinstance(rung.engine, Grid) and smooth(product) is not None:
-                from accountant.composition.grid.bracket import refuse_seldom
+                from dpassay.accountant.composition.grid.bracket import refuse_seldom
 
                 refuse_seldom(rung, epsilon)
             return rung.to_width(asked).hockey_stick(epsilon)
@@ -386,7 +386,7 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
 
     Values of few digits come first: those far from the root are for nothing else.
     """
-    from accountant.composition.grid import bracket
+    from dpassay.accountant.composition.grid import bracket
 
     if not isinstance(last.engine, Grid):
         return None

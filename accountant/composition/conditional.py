@@ -19,9 +19,9 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.exact import convolution
-from accountant.composition.exact.convolution import Value
-from accountant.composition.product import (
+from dpassay.accountant.composition.exact import convolution
+from dpassay.accountant.composition.exact.convolution import Value
+from dpassay.accountant.composition.product import (
     Engine,
     Product,
     ends,
@@ -30,11 +30,11 @@ from accountant.composition.product import (
     is_numerical,
     tails_at,
 )
-from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 MAX_VALUES = 1 << 12
 """Most values of the finite loss: the other pair is asked once for each."""

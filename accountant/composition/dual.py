@@ -22,14 +22,14 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.fourier.engine import FOURIER, curve
-from accountant.composition.grid import Grid, bracket
-from accountant.composition.product import Product
-from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.composition.fourier.engine import FOURIER, curve
+from dpassay.accountant.composition.grid import Grid, bracket
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
 
 Values = Callable[[float], arb]
 

@@ -1,7 +1,8 @@
 """Answers from several pairs at once: the largest H(ε), and its inverse ε(δ).
 
 The inverse has two steps: an estimate in floats; and a proof, by two points at which H is certainly
-on different sides of δ (`accountant.numbers.solve`). Finer widths are searched between these.
+on different sides of δ (`dpassay.accountant.numbers.solve`). Finer widths are searched between
+these.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.pair import Pair
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import (
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import (
     GRID_WIDTH,
     START_PRECISION,
     Interval,
@@ -29,7 +30,7 @@ from accountant.numbers.interval import (
     sign,
     within,
 )
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import ctx
 
 _MOST_STEPS = 30
 """Secant steps of an estimate: it settles within ten; more only delay a refusal."""

@@ -13,14 +13,14 @@ from typing import ClassVar, TypeAlias, TypeVar, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import COMPOSED_WIDTH, Interval
-from accountant.numbers.precision import cached_property
-from accountant.numbers.solve import fraction
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval
+from dpassay.accountant.numbers.precision import cached_property
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
 
 
 def hockey_stick_at(pair: Pair, epsilon: arb) -> arb:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeVar
 
-from accountant.errors import AdjacencyError, DpassayError, InvalidInputError, suggestion
+from dpassay.accountant.errors import AdjacencyError, DpassayError, InvalidInputError, suggestion
 
 E = TypeVar("E", bound=Enum)
 

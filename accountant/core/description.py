@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeVar, dataclass_transform
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, suggestion
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.accountant.numbers.exact import ExactReal
 
 Kind = TypeVar("Kind")
 _BUDGETS = ("epsilon", "eps", "delta", "rho")
@@ -84,13 +84,13 @@ class Description(metaclass=Described):
 
     def _repr_html_(self) -> str:
         """Return the notation and the law, for notebooks."""
-        from accountant.core.notebook import describe_html
+        from dpassay.accountant.core.notebook import describe_html
 
         return describe_html(self)
 
     def _repr_markdown_(self) -> str:
         """Return the same as Markdown."""
-        from accountant.core.notebook import describe_markdown
+        from dpassay.accountant.core.notebook import describe_markdown
 
         return describe_markdown(self)
 

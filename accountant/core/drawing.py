@@ -17,7 +17,9 @@ class Drawable:
     def plot(self, path: Path | str | None = None, **options: Any) -> Any:
         """Return a matplotlib Figure, saved where `path` names a file: see `dpassay.plot`."""
         if Drawable.drawer is None:
-            from accountant.errors import NotApplicableError  # late: `import dpassay` is short
+            from dpassay.accountant.errors import (
+                NotApplicableError,  # late: `import dpassay` is short
+            )
 
             raise NotApplicableError("Nothing draws here. Write `import dpassay` first.")
         return Drawable.drawer(self, path, **options)

@@ -13,8 +13,8 @@ from typing import Any, final
 
 from flint import arb
 
-from accountant.core.arrays import NDArray, np
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.arrays import NDArray, np
+from dpassay.accountant.numbers.exact import ExactReal
 
 
 @final

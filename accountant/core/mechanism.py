@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import Description
-from accountant.core.drawing import Drawable
-from accountant.core.inverse_noise import InverseNoise
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import SECURE, Randomness
-from accountant.core.validate import integer
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import InvertedNoise
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import Description
+from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.inverse_noise import InverseNoise
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import SECURE, Randomness
+from dpassay.accountant.core.validate import integer
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import InvertedNoise
 
 _ASK = {
     name: f" Ask dpassay.{name}(mechanism, …)."
@@ -35,7 +35,7 @@ class Mechanism(Drawable, Description, ABC):
 
     A concrete mechanism is a final frozen dataclass whose fields are the arguments of the
     notation; `repr` gives the notation back. Methods that return balls work at flint's current
-    precision; the functions of `accountant.questions.profile`, `tradeoff`, `guarantees` and
+    precision; the functions of `dpassay.accountant.questions.profile`, `tradeoff`, `guarantees` and
     `utility` turn them into enclosures of a stated width.
     """
 
@@ -129,7 +129,7 @@ class Mechanism(Drawable, Description, ABC):
         Adding `sample` to the answer in floating point instead would leak it: the last bits of
         the sum tell much about the answer (Mironov, 2012). A real mechanism is rounded to a
         lattice that depends on the scale of its noise alone, which costs nothing in δ
-        (`accountant.release.lattice`); integer noise is added to integers only.
+        (`dpassay.accountant.release.lattice`); integer noise is added to integers only.
 
         Parameters
         ----------

@@ -8,8 +8,8 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.arrays import np
-from accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.arrays import np
+from dpassay.accountant.core.mechanism import Mechanism
 
 _SENSITIVITIES = ("sensitivity", "l1_sensitivity", "l2_sensitivity")
 """Arguments of mechanisms that no difference of true answers exceeds, and that one attains."""

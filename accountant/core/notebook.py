@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from accountant.errors import NotApplicableError
+from dpassay.accountant.errors import NotApplicableError
 
 _CELL = "padding:.2em .7em;text-align:left;vertical-align:top"
 _COLOURS = {

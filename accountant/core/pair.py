@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from flint import arb
 
-from accountant.core.adjacency import Direction
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval
 
 if TYPE_CHECKING:
-    from accountant.composition.losses.transform import Transform
+    from dpassay.accountant.composition.losses.transform import Transform
 
 
 @final

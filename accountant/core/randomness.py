@@ -1,8 +1,9 @@
 """Where noise comes from: the secure generator of the operating system, or one that can be guessed.
 
-Every exact sampler (`accountant.release.sampling`, `accountant.release.lazy_reals`) uses uniform
-integers only. `SECURE` gives them from `os.urandom`. A NumPy generator makes a test or a simulation
-repeatable, but whoever knows its seed, or sees enough of its output, can remove the noise.
+Every exact sampler (`dpassay.accountant.release.sampling`, `dpassay.accountant.release.lazy_reals`)
+uses uniform integers only. `SECURE` gives them from `os.urandom`. A NumPy generator makes a test or
+a simulation repeatable, but whoever knows its seed, or sees enough of its output, can remove the
+noise.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import math
 import os
 from typing import Any, Final, TypeAlias, final
 
-from accountant.core.arrays import Array, np
-from accountant.errors import expected
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.errors import expected
 
 Randomness: TypeAlias = "np.random.Generator | SecureIntegers"
 _WIDTHS: Final = ((4, 1), (24, 4), (64, 8))

@@ -19,9 +19,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Generic, TypeVar, final
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, expected, suggestion
-from accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, expected, suggestion
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 
 Stored = TypeVar("Stored")
 Given = TypeVar("Given")

@@ -31,13 +31,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from accountant.core.mechanism import Mechanism
-from accountant.counting.strategies import Dense, Toeplitz
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.counting.strategies import Dense, Toeplitz
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.random_allocation import RandomAllocation
+from dpassay.accountant.numbers.exact import ExactReal
 
 _STEEPEST = 300.0
 """Largest exponent of a χ² divergence in floats."""

@@ -13,28 +13,28 @@ from typing import Any, Final, final
 
 from flint import arb
 
-from accountant.budget.calibrate import calibrate
-from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import integer
-from accountant.counting.bridge import Grids
-from accountant.counting.delannoy import best_levels
-from accountant.counting.least_error import least_units
-from accountant.counting.tree import Digits, Tree
-from accountant.errors import expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.counting.bridged_tree import BridgedTree
-from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
-from accountant.mechanisms.counting.honaker_tree import HonakerTree
-from accountant.mechanisms.counting.kary_tree import BinaryTree, KaryTree
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
-from accountant.mechanisms.counting.partly_shown import PartlyShown
-from accountant.mechanisms.counting.smooth_binary import SmoothBinary
-from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import utility
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import integer
+from dpassay.accountant.counting.bridge import Grids
+from dpassay.accountant.counting.delannoy import best_levels
+from dpassay.accountant.counting.least_error import least_units
+from dpassay.accountant.counting.tree import Digits, Tree
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.counting.bridged_tree import BridgedTree
+from dpassay.accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
+from dpassay.accountant.mechanisms.counting.honaker_tree import HonakerTree
+from dpassay.accountant.mechanisms.counting.kary_tree import BinaryTree, KaryTree
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
+from dpassay.accountant.mechanisms.counting.partly_shown import PartlyShown
+from dpassay.accountant.mechanisms.counting.smooth_binary import SmoothBinary
+from dpassay.accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import utility
 
 LARGEST_STORED: Final = 1 << 20
 """Most steps for which the square root, which stores all its noise, is considered."""
@@ -91,7 +91,7 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     mechanism and Honaker's. For an approximate budget each is calibrated to it, with Laplace and
     with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps (with columns of
     one length up to 2¹⁴). It is the best of those, not of all: `bound` is what no factorisation
-    can go below (`accountant.counting.least_error`).
+    can go below (`dpassay.accountant.counting.least_error`).
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from accountant.errors import InvalidInputError, expected
+from dpassay.accountant.errors import InvalidInputError, expected
 
 
 @final

@@ -1,10 +1,10 @@
 """The sensitivity of a strategy: how far one record moves C x, proved or enclosed.
 
 For Toeplitz C the first columns are the longest, and three cases of
-`accountant.counting.participation` need no inner products: one participation; bands that end before
-the next one, so that columns are orthogonal; and coefficients c_0 ≥ c_1 ≥ … ≥ 0 (any c ≥ 0, where
-steps are exactly b apart: G_{i+1,j+1} ≤ G_ij alone moves a pattern to the first step). All others
-go through CᵀC.
+`dpassay.accountant.counting.participation` need no inner products: one participation; bands that
+end before the next one, so that columns are orthogonal; and coefficients c_0 ≥ c_1 ≥ … ≥ 0 (any c ≥
+0, where steps are exactly b apart: G_{i+1,j+1} ≤ G_ij alone moves a pattern to the first step). All
+others go through CᵀC.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from typing import final
 
 from flint import arb
 
-from accountant.counting.participation import Most, Participation, Record, largest, progression
-from accountant.counting.strategies import Dense, Toeplitz
-from accountant.errors import NotApplicableError
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.counting.participation import (
+    Most,
+    Participation,
+    Record,
+    largest,
+    progression,
+)
+from dpassay.accountant.counting.strategies import Dense, Toeplitz
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 
 @final

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from accountant.errors import expected
-from accountant.numbers.halving import first
+from dpassay.accountant.errors import expected
+from dpassay.accountant.numbers.halving import first
 
 Word: TypeAlias = tuple[int, ...]
 

@@ -35,9 +35,9 @@ from itertools import pairwise
 
 from flint import arb, arb_mat
 
-from accountant.core.validate import integer
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.validate import integer
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
 
 _BITS = 128
 """A block of 2ᵏ equal steps loses k of these."""

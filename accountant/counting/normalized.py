@@ -29,8 +29,8 @@ from itertools import accumulate
 import numpy as np
 from flint import arb
 
-from accountant.numbers.landau import coefficients, landau
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.landau import coefficients, landau
+from dpassay.accountant.numbers.precision import ctx
 
 LEVEL_BITS = 8
 """Of a weight, as below."""

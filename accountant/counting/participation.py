@@ -48,10 +48,11 @@ from heapq import nlargest
 from math import comb
 from typing import Any, TypeAlias, final
 
-from accountant.errors import InvalidInputError, expected
+from dpassay.accountant.errors import InvalidInputError, expected
 
 ALLOCATED = "random-allocation"
-"""Cyclic, the first step being chosen by chance (`accountant.counting.allocated_columns`)."""
+"""Cyclic, the first step being chosen by chance
+(`dpassay.accountant.counting.allocated_columns`)."""
 SCHEMAS = ("single", "cyclic", "min-separation", ALLOCATED)
 _MOST_PATTERNS = 20_000
 """Patterns that are looked at one by one: about a second."""

@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
-from accountant.counting.participation import Participation
-from accountant.counting.strategies import Dense, Toeplitz
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.counting.participation import Participation
+from dpassay.accountant.counting.strategies import Dense, Toeplitz
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers.exact import ExactReal
 
 
 def sampled_releases(

@@ -51,9 +51,9 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.counting.bridge import Grids
-from accountant.counting.tree import own_weight
-from accountant.numbers.precision import ctx
+from dpassay.accountant.counting.bridge import Grids
+from dpassay.accountant.counting.tree import own_weight
+from dpassay.accountant.numbers.precision import ctx
 
 Quadratics = tuple[arb, list[tuple[arb, arb]]]
 """p, and (q, r) of the inputs that may be the worst."""

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias, final
 
 from flint import arb, arb_mat, arb_series, fmpz_mat
 
-from accountant.core.description import Description, declared
-from accountant.core.validate import Field, Rationals, rational
-from accountant.errors import InvalidInputError, expected, suggestion
-from accountant.numbers.interval import ball
-from accountant.numbers.landau import coefficients
-from accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.core.description import Description, declared
+from dpassay.accountant.core.validate import Field, Rationals, rational
+from dpassay.accountant.errors import InvalidInputError, expected, suggestion
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.landau import coefficients
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 Row: TypeAlias = tuple[Fraction, ...]
 Given: TypeAlias = "str | Row | tuple[Row, ...] | BufferedToeplitz"

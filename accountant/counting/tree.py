@@ -24,7 +24,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final, final
 
-from accountant.errors import expected
+from dpassay.accountant.errors import expected
 
 _MOST_WALKED: Final = 1_000_000
 """Most digits that are written out one by one."""

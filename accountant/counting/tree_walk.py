@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
-from accountant.counting.tree import Tree
+from dpassay.accountant.counting.tree import Tree
 
 Rows: TypeAlias = list[list[Fraction]]
 

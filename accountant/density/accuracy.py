@@ -10,15 +10,15 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.density.integers import IntegerLaw, integer_law_of
-from accountant.density.law import Law, goal, law_of
-from accountant.density.pieces import Piece
-from accountant.density.sweep import Break
-from accountant.density.tree import ZERO, X, branch, mirrored, mul, power
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.crossing import crossing
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
+from dpassay.accountant.density.integers import IntegerLaw, integer_law_of
+from dpassay.accountant.density.law import Law, goal, law_of
+from dpassay.accountant.density.pieces import Piece
+from dpassay.accountant.density.sweep import Break
+from dpassay.accountant.density.tree import ZERO, X, branch, mirrored, mul, power
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers.crossing import crossing
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
 
 
 def mean(found: Law | IntegerLaw) -> arb:

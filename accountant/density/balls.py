@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from flint import acb, arb, fmpq
 
-from accountant.density.tree import Node
-from accountant.numbers.interval import ball
+from dpassay.accountant.density.tree import Node
+from dpassay.accountant.numbers.interval import ball
 
 _HALF = fmpq(1, 2)
 

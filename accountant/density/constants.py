@@ -19,12 +19,12 @@ from typing import TypeAlias, TypeVar, final
 
 from flint import arb, fmpz
 
-from accountant.density.text import read
-from accountant.density.tree import MOST_BITS, Node, bits
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.density.text import read
+from dpassay.accountant.density.tree import MOST_BITS, Node, bits
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 Exponent: TypeAlias = frozenset[tuple[int, Fraction]]
 """The rational factor of each √m, without those that are 0."""

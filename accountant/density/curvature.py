@@ -23,12 +23,12 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from accountant.density.balls import real
-from accountant.density.law import Law
-from accountant.density.pieces import Piece
-from accountant.density.ranges import Array, Ranges, number_ends, product, total
-from accountant.density.tail import Tail, TailError
-from accountant.numbers.interval import ball
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.law import Law
+from dpassay.accountant.density.pieces import Piece
+from dpassay.accountant.density.ranges import Array, Ranges, number_ends, product, total
+from dpassay.accountant.density.tail import Tail, TailError
+from dpassay.accountant.numbers.interval import ball
 
 _CELLS = 1024
 """Cells of a range: a bound that is wide by a share of a cell is good enough far out."""

@@ -1,9 +1,9 @@
 """A distribution function that is written as a formula: its derivative, as a formula too.
 
-F is differentiated piece by piece in the trees of `accountant.density.tree`. Checked are that F has
-no jump, which would be an atom of the noise, exactly where both values are rational, and else none
-above about 1e-77; that F′ is a density; and that F(−∞) = 0 and F(∞) = 1, by the integrals of F′, to
-15 digits. The noise has the density F′ over its integral, whatever F was.
+F is differentiated piece by piece in the trees of `dpassay.accountant.density.tree`. Checked are
+that F has no jump, which would be an atom of the noise, exactly where both values are rational, and
+else none above about 1e-77; that F′ is a density; and that F(−∞) = 0 and F(∞) = 1, by the integrals
+of F′, to 15 digits. The noise has the density F′ over its integral, whatever F was.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from itertools import pairwise
 
 from flint import arb
 
-from accountant.density.balls import real
-from accountant.density.law import law
-from accountant.density.pieces import jump, resolved
-from accountant.density.sweep import Break
-from accountant.density.text import LONGEST, read
-from accountant.density.tree import Node, derivative, num
-from accountant.errors import InvalidInputError
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.law import law
+from dpassay.accountant.density.pieces import jump, resolved
+from dpassay.accountant.density.sweep import Break
+from dpassay.accountant.density.text import LONGEST, read
+from dpassay.accountant.density.tree import Node, derivative, num
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 _BITS = 64
 """Bits in which F is compared with the integrals of F′."""

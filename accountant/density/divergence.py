@@ -19,12 +19,12 @@ from itertools import pairwise
 
 from flint import acb, arb
 
-from accountant.density.balls import real
-from accountant.density.law import Law, integral, negligible
-from accountant.density.loss import ABOVE, OPEN, Losses, Run, losses
-from accountant.density.tail import Decay
-from accountant.errors import UndecidedError
-from accountant.numbers.interval import ball
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.law import Law, integral, negligible
+from dpassay.accountant.density.loss import ABOVE, OPEN, Losses, Run, losses
+from dpassay.accountant.density.tail import Decay
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.interval import ball
 
 _DOUBLINGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """How often the reach is doubled until the tails no longer count."""

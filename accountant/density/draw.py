@@ -1,8 +1,8 @@
 """Draws from a density in floats, by rejection: for simulation.
 
 Between −R and R cells have upper bounds of f, from its ranges; beyond, f is at most f(R)(R/x)^α
-(`accountant.density.tail`), which is drawn by inversion. A point is kept with probability f over
-its bound, so what is kept has the density f, up to the rounding of floats.
+(`dpassay.accountant.density.tail`), which is drawn by inversion. A point is kept with probability f
+over its bound, so what is kept has the density f, up to the rounding of floats.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from accountant.density.balls import real
-from accountant.density.law import Law
-from accountant.density.ranges import Ranges, number_ends
-from accountant.numbers.interval import ball
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.law import Law
+from dpassay.accountant.density.ranges import Ranges, number_ends
+from dpassay.accountant.numbers.interval import ball
 
 _CELLS = 4096
 """Cells between the tails: fewer reject more."""

@@ -28,12 +28,12 @@ from typing import final
 
 import numpy as np
 
-from accountant.density.law import Law
-from accountant.density.line import BITS, SLACK, Line, ends_of
-from accountant.density.pieces import jump
-from accountant.density.ranges import Array, Range, Ranges, total
-from accountant.density.tree import derivative
-from accountant.numbers.precision import ctx
+from dpassay.accountant.density.law import Law
+from dpassay.accountant.density.line import BITS, SLACK, Line, ends_of
+from dpassay.accountant.density.pieces import jump
+from dpassay.accountant.density.ranges import Array, Range, Ranges, total
+from dpassay.accountant.density.tree import derivative
+from dpassay.accountant.numbers.precision import ctx
 
 MOST_CELLS = 1 << 16
 """Cells of y at once, and 16 times as many as cells of shifts in all: about a second."""

@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from accountant.density.balls import real
-from accountant.density.law import Law, goal, law_of
-from accountant.density.pieces import Piece
-from accountant.density.tail import Tail, TailError
-from accountant.density.text import read
-from accountant.density.tree import Node, at, derivative, num, rebuilt
-from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.law import Law, goal, law_of
+from dpassay.accountant.density.pieces import Piece
+from dpassay.accountant.density.tail import Tail, TailError
+from dpassay.accountant.density.text import read
+from dpassay.accountant.density.tree import Node, at, derivative, num, rebuilt
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from accountant.core.randomness import Randomness
+    from dpassay.accountant.core.randomness import Randomness
 
 _STARTS = tuple(1 << n for n in range(4, 13))
 """Where tails are tried to begin: sums of more terms take seconds."""
@@ -209,7 +209,7 @@ def integer_law_of(tree: Node) -> IntegerLaw:
 
 def draw(found: IntegerLaw, size: int, rng: Randomness) -> NDArray[Any]:
     """Draw integers exactly, by inversion on enclosures."""
-    from accountant.release import sampling
+    from dpassay.accountant.release import sampling
 
     if found.is_finite:
         listed = range(found.low, found.high)

@@ -17,15 +17,15 @@ from typing import final
 import numpy as np
 from flint import acb, arb
 
-from accountant.density.balls import real
-from accountant.density.pieces import Piece, Pieces, pieces, steepest, turned
-from accountant.density.ranges import Ranges, number_ends
-from accountant.density.tail import Decay, Tail, TailError, nearer
-from accountant.density.text import read
-from accountant.density.tree import Node, centres, mirrored, ordered
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.interval import START_PRECISION, ball
-from accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.pieces import Piece, Pieces, pieces, steepest, turned
+from dpassay.accountant.density.ranges import Ranges, number_ends
+from dpassay.accountant.density.tail import Decay, Tail, TailError, nearer
+from dpassay.accountant.density.text import read
+from dpassay.accountant.density.tree import Node, centres, mirrored, ordered
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers.interval import START_PRECISION, ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 _MOST_PANELS = 4096
 """Doubling panels of one tail: 2^4096 is beyond every exponent that is written."""

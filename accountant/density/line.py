@@ -10,13 +10,13 @@ from typing import final
 
 import numpy as np
 
-from accountant.density.balls import real
-from accountant.density.law import Law
-from accountant.density.pieces import Piece
-from accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
-from accountant.density.tree import ZERO
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.law import Law
+from dpassay.accountant.density.pieces import Piece
+from dpassay.accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
+from dpassay.accountant.density.tree import ZERO
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 SLACK = 2.0**-45
 """Relative rounding of a sum over the ends, of which there are fewer than a hundred."""

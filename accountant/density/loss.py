@@ -19,16 +19,16 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.density.balls import real
-from accountant.density.law import Law, goal
-from accountant.density.pieces import Piece
-from accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
-from accountant.density.sweep import Break, sweep
-from accountant.density.tail import nearer
-from accountant.errors import UndecidedError
-from accountant.numbers.crossing import crossing, power_of_two
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.law import Law, goal
+from dpassay.accountant.density.pieces import Piece
+from dpassay.accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
+from dpassay.accountant.density.sweep import Break, sweep
+from dpassay.accountant.density.tail import nearer
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.crossing import crossing, power_of_two
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 ABOVE, BELOW, OPEN = 1, -1, 0
 """Whether the loss exceeds a level on a stretch."""

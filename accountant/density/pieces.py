@@ -17,11 +17,11 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.density.balls import Holomorphic, real
-from accountant.density.ranges import Array, Ranges, number_ends
-from accountant.density.sweep import STARTS, Break, signs, sweep
-from accountant.density.tail import Decay, Tail, TailError, decay, nearer
-from accountant.density.tree import (
+from dpassay.accountant.density.balls import Holomorphic, real
+from dpassay.accountant.density.ranges import Array, Ranges, number_ends
+from dpassay.accountant.density.sweep import STARTS, Break, signs, sweep
+from dpassay.accountant.density.tail import Decay, Tail, TailError, decay, nearer
+from dpassay.accountant.density.tree import (
     ZERO,
     Node,
     X,
@@ -34,10 +34,10 @@ from accountant.density.tree import (
     num,
     replaced,
 )
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
-from accountant.numbers.solve import fraction
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.solve import fraction
 
 _MOST_PIECES = 66
 """Pieces, 64 and two of a moment: every one is swept again for every shift."""

@@ -22,15 +22,15 @@ from typing import TypeAlias, final
 
 from flint import acb, arb
 
-from accountant.density.balls import Holomorphic, real
-from accountant.density.law import law
-from accountant.density.pieces import Piece, pieces, second_rise
-from accountant.density.sweep import Break
-from accountant.density.text import read
-from accountant.density.tree import ZERO, X, branch
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.density.balls import Holomorphic, real
+from dpassay.accountant.density.law import law
+from dpassay.accountant.density.pieces import Piece, pieces, second_rise
+from dpassay.accountant.density.sweep import Break
+from dpassay.accountant.density.text import read
+from dpassay.accountant.density.tree import ZERO, X, branch
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 _OCTAVES = range(-40, 64)
 """Powers of 2 between which radii are tabled: Newton's method begins there."""

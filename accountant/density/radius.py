@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.density.radii import Radii, Stretch, radii
-from accountant.density.ranges import Ranges
-from accountant.density.sweep import STARTS
-from accountant.density.tail import Decay, TailError, decay
-from accountant.density.tree import X, add, mul, num, power
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
+from dpassay.accountant.density.radii import Radii, Stretch, radii
+from dpassay.accountant.density.ranges import Ranges
+from dpassay.accountant.density.sweep import STARTS
+from dpassay.accountant.density.tail import Decay, TailError, decay
+from dpassay.accountant.density.tree import X, add, mul, num, power
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

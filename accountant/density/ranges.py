@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.density.tree import Node
+from dpassay.accountant.density.tree import Node
 
 Array: TypeAlias = "NDArray[Any]"
 Range: TypeAlias = "tuple[Array, Array]"

@@ -1,9 +1,9 @@
 """The largest divergence of a density from itself over all shifts up to a distance, with proof.
 
-H is enclosed in balls at a few shifts. From these the growths (`accountant.density.growth`) bound
-it on all cells; where a bound exceeds the best value found the cell is split, geometrically towards
-a shift whose value is known. The derivative vanishes at an inner maximum, so that a last cell of
-width h adds O(h²).
+H is enclosed in balls at a few shifts. From these the growths (`dpassay.accountant.density.growth`)
+bound it on all cells; where a bound exceeds the best value found the cell is split, geometrically
+towards a shift whose value is known. The derivative vanishes at an inner maximum, so that a last
+cell of width h adds O(h²).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.density.growth import HIGHEST, MOST_CELLS, UNIT, Growth
-from accountant.density.law import Law
-from accountant.density.line import BITS, SLACK
-from accountant.density.ranges import number_ends
-from accountant.numbers.precision import ctx
+from dpassay.accountant.density.growth import HIGHEST, MOST_CELLS, UNIT, Growth
+from dpassay.accountant.density.law import Law
+from dpassay.accountant.density.line import BITS, SLACK
+from dpassay.accountant.density.ranges import number_ends
+from dpassay.accountant.numbers.precision import ctx
 
 _FIRST = 48
 """Cells of shifts at first: fewer take more rounds, more take longer."""

@@ -14,13 +14,13 @@ from typing import final
 
 import numpy as np
 
-from accountant.density.balls import real
-from accountant.density.ranges import Array, Ranges, number_ends
-from accountant.density.tail import Tail, TailError
-from accountant.density.tree import Node, at, derivative, mirrored, num
-from accountant.errors import UndecidedError
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.ranges import Array, Ranges, number_ends
+from dpassay.accountant.density.tail import Tail, TailError
+from dpassay.accountant.density.tree import Node, at, derivative, mirrored, num
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 _FINEST = 2.0**-46
 """Relative width of the last cells: floats tell no more of a function with a derivative."""

@@ -22,9 +22,9 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant.density.balls import whole_power
-from accountant.density.tree import Node
-from accountant.numbers.interval import ball
+from dpassay.accountant.density.balls import whole_power
+from dpassay.accountant.density.tree import Node
+from dpassay.accountant.numbers.interval import ball
 
 _MOST_TERMS = 40
 """Of a sum: products of longer ones become balls."""

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
 
-from accountant.density.tree import (
+from dpassay.accountant.density.tree import (
     ONE,
     PI,
     ZERO,
@@ -33,8 +33,8 @@ from accountant.density.tree import (
     num,
     power,
 )
-from accountant.errors import InvalidInputError, expected, suggestion
-from accountant.numbers.exact import exact
+from dpassay.accountant.errors import InvalidInputError, expected, suggestion
+from dpassay.accountant.numbers.exact import exact
 
 LONGEST = 2000
 """Characters: a longer text makes trees that take minutes."""

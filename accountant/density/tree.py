@@ -13,7 +13,7 @@ from typing import final
 
 from flint import fmpq, fmpq_poly
 
-from accountant.numbers.surd import to_fmpq
+from dpassay.accountant.numbers.surd import to_fmpq
 
 
 @final

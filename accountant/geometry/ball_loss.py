@@ -20,8 +20,8 @@ import math
 
 from flint import acb, arb
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
 
 _LOST_BITS = 64
 """Bits that Bessel functions lose where they are computed as differences."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import ctx
 
 _HALF, _ONE = arb("0.5"), arb(1)
 _FLAT = 3

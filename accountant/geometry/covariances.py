@@ -9,13 +9,20 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
-from accountant.core.description import Description, declared
-from accountant.core.validate import Instance, Integer, Rational, Rationals, Read, rational_rows
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.exact import Number
-from accountant.numbers.interval import ball
-from accountant.numbers.quadratic import Rows, factor, least_eigenvalue
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import Description, declared
+from dpassay.accountant.core.validate import (
+    Instance,
+    Integer,
+    Rational,
+    Rationals,
+    Read,
+    rational_rows,
+)
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.exact import Number
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.quadratic import Rows, factor, least_eigenvalue
 
 
 class Covariance(Description, ABC):

@@ -17,8 +17,8 @@ from typing import Final
 
 from flint import fmpq
 
-from accountant.geometry.ellipse import Ellipse
-from accountant.numbers.surd import Surd
+from dpassay.accountant.geometry.ellipse import Ellipse
+from dpassay.accountant.numbers.surd import Surd
 
 _ZERO: Final = fmpq(0)
 

@@ -18,8 +18,9 @@ The least variance of one query is, with V(j) = (j + √((d−1) j (d−j)))²/d
 * otherwise V(min(k, J)), J the integer nearest to (d + √d)/2.
 
 This answers the open problem after Lemma 4.4 of Lebeda, "Better Gaussian Mechanism using
-Correlated Noise"; for k ≤ d/2 it is the Count ellipse of Joseph and Yu. `accountant.geometry.dual`
-proves optimality among *all* covariances, for every ellipse that is returned here.
+Correlated Noise"; for k ≤ d/2 it is the Count ellipse of Joseph and Yu.
+`dpassay.accountant.geometry.dual` proves optimality among *all* covariances, for every ellipse that
+is returned here.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from typing import Final, final
 
 from flint import fmpq
 
-from accountant.errors import expected
-from accountant.numbers.surd import Surd
+from dpassay.accountant.errors import expected
+from dpassay.accountant.numbers.surd import Surd
 
 _ONE: Final = fmpq(1)
 
@@ -51,7 +52,8 @@ class Ellipse:
         Variance in every direction orthogonal to 1, a₂²; it plays no part where d = 1.
     weights
         The claim of optimality: pairs (number of ones j, probability), each j standing for the
-        uniform law on the 0/1 vectors with j ones. `accountant.geometry.dual.defects` checks it.
+        uniform law on the 0/1 vectors with j ones. `dpassay.accountant.geometry.dual.defects`
+        checks it.
     """
 
     dimension: int

@@ -16,13 +16,27 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.description import Description, declared
-from accountant.core.validate import Instance, Integer, Positive, Read, Reals, Switch, rows_of
-from accountant.errors import InvalidInputError, expected
-from accountant.geometry.covariances import Covariance, Diagonal, Isotropic, Matrix, outside_range
-from accountant.geometry.ellipse import require_sparsity
-from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.quadratic import inverse, largest_value
+from dpassay.accountant.core.description import Description, declared
+from dpassay.accountant.core.validate import (
+    Instance,
+    Integer,
+    Positive,
+    Read,
+    Reals,
+    Switch,
+    rows_of,
+)
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.geometry.covariances import (
+    Covariance,
+    Diagonal,
+    Isotropic,
+    Matrix,
+    outside_range,
+)
+from dpassay.accountant.geometry.ellipse import require_sparsity
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.quadratic import inverse, largest_value
 
 
 @final

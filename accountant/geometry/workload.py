@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.description import Description, declared
-from accountant.core.validate import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.description import Description, declared
+from dpassay.accountant.core.validate import (
     Instance,
     Integer,
     OptionalPositive,
@@ -26,9 +26,9 @@ from accountant.core.validate import (
     Switch,
     rational_rows,
 )
-from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.geometry.spaces import Space, space_field
-from accountant.numbers.exact import Number
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.geometry.spaces import Space, space_field
+from dpassay.accountant.numbers.exact import Number
 
 
 class Workload(Description, ABC):

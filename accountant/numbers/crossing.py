@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal
 
 _GROWTH = 8
 """Factor of the steps out of a crossing to where the side is certain."""

@@ -15,10 +15,10 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 Profile = Callable[[ExactReal], arb]
 _MAX_PIECES = 2000

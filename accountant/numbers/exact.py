@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, final
 
 from flint import arb, fmpq, fmpz
 
-from accountant.errors import UndecidedError, expected
+from dpassay.accountant.errors import UndecidedError, expected
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")

@@ -13,10 +13,10 @@ from typing import final, overload
 
 from flint import arb, fmpq
 
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers import reading
-from accountant.numbers.exact import Number, exact
-from accountant.numbers.precision import ctx
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers import reading
+from dpassay.accountant.numbers.exact import Number, exact
+from dpassay.accountant.numbers.precision import ctx
 
 RELATIVE_WIDTH = Fraction(1, 10**30)
 """Relative width that closed forms are enclosed to unless asked otherwise."""

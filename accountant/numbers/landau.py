@@ -16,7 +16,7 @@ from typing import Literal, overload
 
 from flint import arb, arb_series
 
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import ctx
 
 _LEAST_SUMMED = 64
 """Terms that are summed at least: the series of the rest wants a large argument."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, final
 
 import flint
 
-from accountant.errors import UndecidedError
+from dpassay.accountant.errors import UndecidedError
 
 MOST_BITS = 1 << 26
 """Largest precision: 8 MB a number. What needs more would take hours, and gigabytes."""

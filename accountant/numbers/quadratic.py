@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 
 from flint import arb, fmpq, fmpq_mat
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
 
 Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
 

@@ -21,8 +21,8 @@ from decimal import (
 )
 from fractions import Fraction
 
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 
 _SPEC = re.compile(r"((?:.?[<>=^])?[-+ ]?z?#?0?[0-9]*)([,_]?)((?:\.[0-9]+)?)([a-zA-Z%]?)")
 _PLACE = re.compile(r"((?:.?[<>=^])?)[-+ ]?z?#?0?([0-9]*)")

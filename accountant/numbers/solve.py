@@ -9,10 +9,16 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import MAX_PRECISION, START_PRECISION, Interval, ball, within
-from accountant.numbers.precision import ctx
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import (
+    MAX_PRECISION,
+    START_PRECISION,
+    Interval,
+    ball,
+    within,
+)
+from dpassay.accountant.numbers.precision import ctx
 
 Function = Callable[[ExactReal], arb]
 Bracket = tuple[Fraction, Fraction]

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, final
 
 from flint import arb, fmpq
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
 
 Rational: TypeAlias = fmpq | int
 

@@ -14,8 +14,8 @@ import math
 
 from flint import arb, fmpq
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
 
 _FEWEST_TERMS = 400
 """Terms, besides one for each bit, up to which a series is summed directly."""

@@ -52,15 +52,26 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.composition.exact.laplace_product import of_distances
-from accountant.core.pair import MirroredPair, Tails
-from accountant.numbers import ledger
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, ball, enclose
-from accountant.numbers.precision import ctx
-from accountant.pairs.first_above import MOST_STEPS, FirstAbove, best_stream, most_of_streams
-from accountant.pairs.two_candidates import TwoCandidates
-from accountant.pairs.two_ends import inverse_between, narrow_enough, passes
+from dpassay.accountant.composition.exact.laplace_product import of_distances
+from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.numbers import ledger
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import (
+    RELATIVE_WIDTH,
+    START_PRECISION,
+    Interval,
+    ball,
+    enclose,
+)
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.first_above import (
+    MOST_STEPS,
+    FirstAbove,
+    best_stream,
+    most_of_streams,
+)
+from dpassay.accountant.pairs.two_candidates import TwoCandidates
+from dpassay.accountant.pairs.two_ends import inverse_between, narrow_enough, passes
 
 Terms = list[tuple[arb, int]]
 """Sums of c e^{λz}, as (c, λ)."""

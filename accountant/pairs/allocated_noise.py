@@ -32,24 +32,24 @@ from typing import ClassVar, final
 import numpy as np
 from flint import arb
 
-from accountant.composition.grid import dominate, engine
-from accountant.composition.grid.dominate import GridLaw, Place
-from accountant.composition.grid.factors import Release, releases
-from accountant.composition.grid.plan import Sketch, ends
-from accountant.composition.grid.survival import UNIT, Array
-from accountant.composition.grid.tilted import Frame, TiltedSum, compose
-from accountant.composition.product import apart
-from accountant.core.pair import Pair, ProfileOnly, Tails, WorstCase
-from accountant.errors import UndecidedError
-from accountant.numbers import ledger
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.halving import halved
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import shortened
-from accountant.pairs.allocated_values import allocated_values
-from accountant.pairs.finite_losses import finite
-from accountant.pairs.two_ends import narrow_enough
+from dpassay.accountant.composition.grid import dominate, engine
+from dpassay.accountant.composition.grid.dominate import GridLaw, Place
+from dpassay.accountant.composition.grid.factors import Release, releases
+from dpassay.accountant.composition.grid.plan import Sketch, ends
+from dpassay.accountant.composition.grid.survival import UNIT, Array
+from dpassay.accountant.composition.grid.tilted import Frame, TiltedSum, compose
+from dpassay.accountant.composition.product import apart
+from dpassay.accountant.core.pair import Pair, ProfileOnly, Tails, WorstCase
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers import ledger
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import shortened
+from dpassay.accountant.pairs.allocated_values import allocated_values
+from dpassay.accountant.pairs.finite_losses import finite
+from dpassay.accountant.pairs.two_ends import narrow_enough
 
 _LEAST, _MOST = 1 << 16, 1 << 20
 """Points of the sum at first and at most: the last take about a second."""

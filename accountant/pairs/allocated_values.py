@@ -20,8 +20,8 @@ from typing import final
 
 from flint import arb, arb_series
 
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 MOST_OUTCOMES = 1 << 12
 """Most numbers of steps that are listed: their profile takes a few ms."""

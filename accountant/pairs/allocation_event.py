@@ -25,12 +25,12 @@ from typing import NamedTuple, final
 
 from flint import arb
 
-from accountant.core.pair import ProfileOnly, Tails
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import shortened
-from accountant.pairs.allocation_sum import LEAST_BITS, AllocationSum
-from accountant.pairs.mean_lognormal import MeanLognormal
+from dpassay.accountant.core.pair import ProfileOnly, Tails
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import shortened
+from dpassay.accountant.pairs.allocation_sum import LEAST_BITS, AllocationSum
+from dpassay.accountant.pairs.mean_lognormal import MeanLognormal
 
 _ENOUGH = 40
 """Relative bits of a difference that are enough: the ends differ by far more."""

@@ -1,8 +1,8 @@
 """Several epochs of random allocation, and Gaussian releases: one sum on a vertical line.
 
 S = Σ k_i ln W_i + G under Q: W_i the mean of lognormal variables of a random allocation
-(`accountant.pairs.mean_lognormal`), G ~ N(−m/2, m) the loss of Gaussian releases, m = Σ k μ², all
-independent; w = e^S is the density of P. With z = ½ + iτ,
+(`dpassay.accountant.pairs.mean_lognormal`), G ~ N(−m/2, m) the loss of Gaussian releases, m = Σ k
+μ², all independent; w = e^S is the density of P. With z = ½ + iτ,
 
     M(z) = E_Q w^{1−z} = e^{−z(1−z)m/2} Π (E W_i^{1−z})^{k_i},  |M(z)| ≤ M(½) e^{−Vτ²/2},  M(½) ≤ 1,
 
@@ -42,19 +42,19 @@ from typing import final
 
 from flint import acb, acb_mat, arb
 
-from accountant.core.pair import Tails
-from accountant.errors import UndecidedError
-from accountant.numbers import solve
-from accountant.numbers.chernoff import rough_log_peak
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import (
+from dpassay.accountant.core.pair import Tails
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.chernoff import rough_log_peak
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import (
     START_PRECISION,
     ball,
     within,
 )
-from accountant.numbers.precision import cached_property, ctx
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.mean_lognormal import HALF, MOST_ORDER, MeanLognormal
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.mean_lognormal import HALF, MOST_ORDER, MeanLognormal
 
 _LOG_2 = math.log(2)
 _USUAL_BITS = 66

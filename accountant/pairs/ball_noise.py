@@ -1,7 +1,7 @@
 """The dominating pair of noise with the density e^{−‖x‖₂} in d ≥ 2 dimensions.
 
 P is at a point v of length t, Q at 0. The loss L = t sin φ has the density w(φ) e^{z sin φ}/W of
-`accountant.geometry.ball_loss`; w is even, and reflection x → v − x exchanges P and Q.
+`dpassay.accountant.geometry.ball_loss`; w is even, and reflection x → v − x exchanges P and Q.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar, final
 
 from flint import acb, arb
 
-from accountant.core.pair import ReflectedPair, Tails
-from accountant.geometry.ball_loss import bessel_k, moment, shape
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.pair import ReflectedPair, Tails
+from dpassay.accountant.geometry.ball_loss import bessel_k, moment, shape
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
-    from accountant.composition.losses.transform import Transform
+    from dpassay.accountant.composition.losses.transform import Transform
 
 _SPARE_BITS = 8
 """Bits of the precision that an integral is not asked for."""
@@ -79,7 +79,7 @@ class BallNoisePair(ReflectedPair):
 
     def loss_transform(self) -> Transform | None:
         """Return the moments; in two dimensions how they fall is not known."""
-        from accountant.composition.losses.ball_noise import BallNoiseTransform
+        from dpassay.accountant.composition.losses.ball_noise import BallNoiseTransform
 
         return None if self.dimension == 2 else BallNoiseTransform(self.distance, self.dimension)
 

@@ -14,13 +14,19 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import inverse
-from accountant.core.pair import Pair, ProfileOnly
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose, nonnegative, within
-from accountant.numbers.precision import ctx
-from accountant.pairs.two_ends import narrow_enough
+from dpassay.accountant.composition.invert import inverse
+from dpassay.accountant.core.pair import Pair, ProfileOnly
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import (
+    RELATIVE_WIDTH,
+    Interval,
+    enclose,
+    nonnegative,
+    within,
+)
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.two_ends import narrow_enough
 
 _BITS, _WIDTHS = 64, (Fraction(1, 10**9), Fraction(1, 10**5), Fraction(1, 10**3))
 """Precision and relative widths of ends, which are farther apart: grids end at the later ones, or

@@ -38,14 +38,14 @@ from typing import Any, ClassVar, final
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
-from accountant.core.pair import ReflectedPair, Tails
-from accountant.errors import UndecidedError
-from accountant.mechanisms.selection.exponential import BoundedRangePair
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.halving import halved
-from accountant.numbers.interval import Interval, enclose
-from accountant.pairs.two_ends import narrow_enough
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.pair import ReflectedPair, Tails
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms.selection.exponential import BoundedRangePair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.pairs.two_ends import narrow_enough
 
 MOST_RELEASES = 200
 """Releases that are followed one by one: more take seconds."""

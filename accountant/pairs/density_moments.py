@@ -25,12 +25,12 @@ from typing import TypeAlias
 
 from flint import acb, arb
 
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.numbers.theta import theta
-from accountant.pairs.gaussian import normal_cdf
-from accountant.pairs.rank_one.interruption import integral
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import theta
+from dpassay.accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.pairs.rank_one.interruption import integral
 
 Components: TypeAlias = Sequence[tuple[arb, arb]]
 """Weights > 0 and means."""

@@ -10,10 +10,10 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import MirroredPair, Tails
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.numbers.theta import log_theta_ratio, upper_tail
+from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import log_theta_ratio, upper_tail
 
 
 class HalfLinePair(MirroredPair, ABC):

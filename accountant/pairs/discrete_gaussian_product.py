@@ -10,11 +10,11 @@ from typing import final
 
 from flint import arb, arb_poly
 
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.numbers.theta import log_theta_ratio, theta, upper_tail
-from accountant.pairs.discrete_gaussian import HalfLinePair
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import log_theta_ratio, theta, upper_tail
+from dpassay.accountant.pairs.discrete_gaussian import HalfLinePair
 
 MAX_TERMS = 1 << 17
 """Most values of the sum of the coordinates whose masses are formed."""

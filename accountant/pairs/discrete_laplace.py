@@ -8,8 +8,8 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import ReflectedPair, Tails
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.pair import ReflectedPair, Tails
+from dpassay.accountant.numbers.exact import ExactReal
 
 
 @final

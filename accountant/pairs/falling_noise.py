@@ -8,13 +8,14 @@ oK, r and o the radii up to which V does not exceed v and v + ε. (p − cq)⁺ 
     H_a(ε) = ∫ e^{−v} r^d/d S(r, o) dv/Z,    S = |(rK + a) ∖ oK|/|rK|.
 
 *The worst shift.* That of ℓ2 is the full distance in any direction: balls have the less in common
-the farther apart they are (`accountant.pairs.round_noise`). For ‖a‖ ≤ t any norm has at most
+the farther apart they are (`dpassay.accountant.pairs.round_noise`). For ‖a‖ ≤ t any norm has at
+most
 
     S = 1 − ((s⁺)/r)^d,  s = (r + o − t)/2, or S = 0 where o − r ≥ t,
 
 as both balls hold a translate of sK; in ℓ1 one coordinate attains it, in ℓ∞ all, for every level
-at once (`accountant.pairs.radial_noise`, where nothing is asked of the exponent). In ℓ2 S is of
-caps C. With the height c of the plane in which the spheres meet
+at once (`dpassay.accountant.pairs.radial_noise`, where nothing is asked of the exponent). In ℓ2 S
+is of caps C. With the height c of the plane in which the spheres meet
 
     c = (o² − r² − t²)/(2rt),  c′ = (o² − r² + t²)/(2ot),  S = C_{d+2}(c) − (o/r)^d C_{d+2}(c′).
 
@@ -50,17 +51,17 @@ from typing import NamedTuple, final
 
 from flint import acb, arb
 
-from accountant.density.law import integral
-from accountant.density.radii import Stretch, Target, radii, stretches
-from accountant.density.radius import Radius, is_integrable, radius
-from accountant.errors import UndecidedError
-from accountant.geometry.caps import cap
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.pairs.radial_noise import LevelsPair, power_of, tolerance_of
+from dpassay.accountant.density.law import integral
+from dpassay.accountant.density.radii import Stretch, Target, radii, stretches
+from dpassay.accountant.density.radius import Radius, is_integrable, radius
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.geometry.caps import cap
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.pairs.radial_noise import LevelsPair, power_of, tolerance_of
 
 _SPARE_BITS = 16
 """Bits that differences of radii lose, besides those of d."""

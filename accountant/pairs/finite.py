@@ -11,10 +11,10 @@ from typing import ClassVar, TypeAlias, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 Balls: TypeAlias = list[arb]
 Fractions: TypeAlias = Sequence[Fraction]

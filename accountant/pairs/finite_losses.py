@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar, final
 
-from accountant.core.pair import Pair
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.discrete_laplace import DiscreteLaplacePair
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.discrete_laplace import DiscreteLaplacePair
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 T = TypeVar("T")
 

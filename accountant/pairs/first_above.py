@@ -50,7 +50,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from accountant.core.arrays import np
+from dpassay.accountant.core.arrays import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -48,12 +48,12 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import chernoff_epsilon, rough_root
-from accountant.core.pair import Tails
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.pairs.bounded_range import Selections
+from dpassay.accountant.composition.invert import chernoff_epsilon, rough_root
+from dpassay.accountant.core.pair import Tails
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.bounded_range import Selections
 
 MOST_FIXED = 2000
 """Releases of which all sums are bounded, about a second for an ε(δ): more take longer."""

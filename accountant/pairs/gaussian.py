@@ -9,12 +9,12 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import MirroredPair, Tails
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 _FAR = 64
 """From here on, erfc of a ball is asked for at its ends."""

@@ -38,13 +38,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from flint import arb
 
-from accountant.core.pair import MirroredPair, Tails
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import largest_divergence
-from accountant.pairs.gaussian import gaussian_tails, normal_cdf
+from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import largest_divergence
+from dpassay.accountant.pairs.gaussian import gaussian_tails, normal_cdf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

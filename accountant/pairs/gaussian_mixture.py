@@ -12,12 +12,12 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.gaussian import normal_cdf
 
 Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
 """The (weight > 0, mean) of every component, with variance 1; the means are distinct."""
@@ -131,7 +131,7 @@ class GaussianMixturePair(Pair):
 
     def renyi(self, order: arb) -> arb:
         """Return D_a, an integral, or a closed form where the largest shift dominates it."""
-        from accountant.pairs.density_moments import mixture_renyi
+        from dpassay.accountant.pairs.density_moments import mixture_renyi
 
         extreme = self._renyi_of_large_losses(order)
         if extreme is not None:
@@ -162,7 +162,7 @@ class GaussianMixturePair(Pair):
 
     def kullback_leibler(self) -> arb:
         """Return D_1, an integral."""
-        from accountant.pairs.density_moments import mixture_kullback_leibler
+        from dpassay.accountant.pairs.density_moments import mixture_kullback_leibler
 
         return mixture_kullback_leibler(_in_balls(self.p), _in_balls(self.q))
 

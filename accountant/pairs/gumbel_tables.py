@@ -1,7 +1,7 @@
 """Several values with Gumbel noise: tables of losses above all pairs of scores, and below some.
 
-Above: `accountant.pairs.loss_tables`, of the largest profile of all pairs (`gumbel_value`). Below:
-neighbours have all pairs in which a share p of the first law rises (`gumbel_value`), and
+Above: `dpassay.accountant.pairs.loss_tables`, of the largest profile of all pairs (`gumbel_value`).
+Below: neighbours have all pairs in which a share p of the first law rises (`gumbel_value`), and
 so those of which only the cell of the loss is told: P(l < L ≤ l′), and the same of Q.
 """
 
@@ -16,13 +16,13 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import Pair
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import Balls, FinitePair
-from accountant.pairs.gumbel_value import GumbelValuePair
-from accountant.pairs.loss_tables import TablesAbove
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import Balls, FinitePair
+from dpassay.accountant.pairs.gumbel_value import GumbelValuePair
+from dpassay.accountant.pairs.loss_tables import TablesAbove
 
 _POINTS = 256
 """N: twice as many take twice the time, and move H less than the 1e-4 of `gumbel_value`."""

@@ -31,13 +31,13 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
-from accountant.core.pair import MirroredPair, Tails
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball, enclose
-from accountant.numbers.precision import ctx
-from accountant.pairs.two_ends import inverse_between, narrow_enough
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.two_ends import inverse_between, narrow_enough
 
 _ODDS = tuple(Fraction(2) ** i * (1 + Fraction(j, 8)) for i in range(-40, 41) for j in range(8))
 """Odds of p that are tried: a certificate names the best of them."""

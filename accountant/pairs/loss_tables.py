@@ -28,16 +28,16 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import MirroredPair, Pair, WorstCase
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import MirroredPair, Pair, WorstCase
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 _BITS, _ASKED = 128, 48
 """Of the balls that find by how much masses are too small, and of H and tails of a pair."""

@@ -53,14 +53,14 @@ from typing import Any, ClassVar, TypeAlias, final
 
 from flint import arb
 
-from accountant.core.pair import MirroredPair, Pair, Tails
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.halving import first, halved
-from accountant.numbers.interval import START_PRECISION, Interval, enclose
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair, largest_divergence
-from accountant.pairs.two_candidates import STEPS
+from dpassay.accountant.core.pair import MirroredPair, Pair, Tails
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.halving import first, halved
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair, largest_divergence
+from dpassay.accountant.pairs.two_candidates import STEPS
 
 _ROUGH = 128
 """Bits of the numbers by which a level is looked for."""

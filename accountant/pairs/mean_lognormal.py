@@ -57,10 +57,10 @@ from typing import final
 
 from flint import acb, arb, arb_series
 
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION, ball
+from dpassay.accountant.numbers.precision import ctx
 
 HALF = Fraction(1, 2)
 """Re z: |Γ| has a closed form on this line."""

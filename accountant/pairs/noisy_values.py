@@ -28,8 +28,8 @@ from typing import final
 
 from flint import arb
 
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 
 @final

@@ -1,9 +1,9 @@
 """The dominating pair of noise with any density of one mode, at a distance t.
 
 Where the loss exceeds ε is a finite union of intervals, whose ends are enclosed
-(`accountant.density.loss`); H(ε) = P(L > ε) − e^ε Q(L > ε) takes the masses of those. A place that
-stays open adds between 0 and P(it)·(1 − e^{ε − l})⁺, l the largest loss there: next to a crossing
-that is of the second order in its width.
+(`dpassay.accountant.density.loss`); H(ε) = P(L > ε) − e^ε Q(L > ε) takes the masses of those. A
+place that stays open adds between 0 and P(it)·(1 − e^{ε − l})⁺, l the largest loss there: next to a
+crossing that is of the second order in its width.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import ClassVar, Self, final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
-from accountant.density.curvature import curvatures, steepens
-from accountant.density.divergence import kullback_leibler, renyi
-from accountant.density.law import Law, law, negligible
-from accountant.density.loss import ABOVE, BELOW, OPEN, Stretch, losses
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.density.curvature import curvatures, steepens
+from dpassay.accountant.density.divergence import kullback_leibler, renyi
+from dpassay.accountant.density.law import Law, law, negligible
+from dpassay.accountant.density.loss import ABOVE, BELOW, OPEN, Stretch, losses
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 _DOUBLINGS = (0, 2, 4, 6, 9, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 130, 160, 200)
 """How often the reach of the losses is doubled where a tail matters."""

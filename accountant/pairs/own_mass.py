@@ -16,10 +16,10 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.pair import ProfileOnly, Tails
-from accountant.density.integers import IntegerLaw, integer_law
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.finite import Balls, FiniteLaws, Fractions
+from dpassay.accountant.core.pair import ProfileOnly, Tails
+from dpassay.accountant.density.integers import IntegerLaw, integer_law
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, Fractions
 
 
 @final

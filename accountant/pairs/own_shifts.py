@@ -1,7 +1,8 @@
 """Noise of a density with several modes, at the worst of all shifts up to a distance.
 
 H(ε) is the largest of the divergences of the shifts, each of two datasets; the proof of its upper
-end is in `accountant.density.growth`. Which shift is worst depends on ε, so that no one pair is.
+end is in `dpassay.accountant.density.growth`. Which shift is worst depends on ε, so that no one
+pair is.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import ProfileOnly
-from accountant.density.shifts import Worst, worst
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, within
-from accountant.pairs.own_density import OfDensity, OwnDensityPair
-from accountant.pairs.two_ends import narrow_enough, passes
+from dpassay.accountant.core.pair import ProfileOnly
+from dpassay.accountant.density.shifts import Worst, worst
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, within
+from dpassay.accountant.pairs.own_density import OfDensity, OwnDensityPair
+from dpassay.accountant.pairs.two_ends import narrow_enough, passes
 
 _ANSWERS = 64
 """Sweeps that are kept: each takes about half a second."""

@@ -27,12 +27,12 @@ from typing import ClassVar, final
 
 from flint import acb, arb
 
-from accountant.core.pair import ReflectedPair, Tails
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.numbers.crossing import crossing
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.pair import ReflectedPair, Tails
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.crossing import crossing
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION, ball
+from dpassay.accountant.numbers.precision import ctx
 
 _SPARE_BITS = 64
 """Bits that differences of roots of large numbers lose, and the integral does not reach."""

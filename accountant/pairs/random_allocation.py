@@ -2,8 +2,8 @@
 
 W = dP/dQ = (1/t) Σ_j e^{μ Z_j − μ²/2} for P = (1/t) Σ_j N(μ e_j, I) and Q = N(0, I), with
 independent standard normal Z_j under Q. Its profile and that of several epochs, whose losses ln W
-add up, are integrals of its moments (`accountant.pairs.allocation_sum`): those of several epochs,
-alone or with Gaussian noise, are one sum on a line (`Allocations`).
+add up, are integrals of its moments (`dpassay.accountant.pairs.allocation_sum`): those of several
+epochs, alone or with Gaussian noise, are one sum on a line (`Allocations`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.composition.product import Engine, Factor, Product
-from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import COMPOSED_WIDTH
-from accountant.numbers.precision import cached_property
-from accountant.pairs.allocation_sum import AllocationSum
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.mean_lognormal import MeanLognormal
+from dpassay.accountant.composition.product import Engine, Factor, Product
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import COMPOSED_WIDTH
+from dpassay.accountant.numbers.precision import cached_property
+from dpassay.accountant.pairs.allocation_sum import AllocationSum
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.mean_lognormal import MeanLognormal
 
 _MOST_ORDER = 400
 """Largest order whose moment is a coefficient of a power series."""

@@ -1,7 +1,7 @@
 """Noise with the density e^{−‖x‖^p} in d ≥ 2 dimensions, ℓ2, at distance t, p > 1.
 
 Level sets of P and Q are balls rB + v and r′B, r = x^{1/p} and r′ = (x + ε)^{1/p}, ε ≥ 0, as in
-`accountant.pairs.radial_noise`, and
+`dpassay.accountant.pairs.radial_noise`, and
 
     H(ε) = ∫ e^{−x} |(rB + v) ∖ r′B| dx/(Γ(d/p + 1)|B|).
 
@@ -14,7 +14,7 @@ the spheres meet in a plane, cr beyond v and c′r′ beyond 0 in the direction 
 
     c = (r′² − r² − t²)/(2rt),  c′ = c r/r′ + t/r′,
 
-and with the caps C of `accountant.geometry.caps` |(rB + v) ∖ r′B|/|rB| is
+and with the caps C of `dpassay.accountant.geometry.caps` |(rB + v) ∖ r′B|/|rB| is
 C_{d+2}(c) − (r′/r)^d C_{d+2}(c′). Q(L > ε) is the share of the sphere r′ that lies in rB + v:
 
     e^ε Q(L > ε) = ∫ e^{−x} (x + ε)^{d/p − 1} C_d(c′) dx/Γ(d/p).
@@ -29,9 +29,9 @@ from typing import ClassVar, TypeAlias, final
 
 from flint import acb, arb
 
-from accountant.geometry.caps import cap
-from accountant.numbers.interval import ball
-from accountant.pairs.radial_noise import RadialPair
+from dpassay.accountant.geometry.caps import cap
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.radial_noise import RadialPair
 
 Ends: TypeAlias = tuple[acb, acb]
 """1 + c and 1 − c of a height c."""

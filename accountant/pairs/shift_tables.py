@@ -1,8 +1,8 @@
 """A density with several modes: a table of losses above all of its shifts, and some shifts below.
 
-Above: `accountant.pairs.loss_tables`, of the largest profile of all shifts up to a distance to
-both sides. These are a family that holds the reverse of each pair, so that its profile is the one
-of a pair that is its own reverse. Below: the shifts that are worst at some ε.
+Above: `dpassay.accountant.pairs.loss_tables`, of the largest profile of all shifts up to a distance
+to both sides. These are a family that holds the reverse of each pair, so that its profile is the
+one of a pair that is its own reverse. Below: the shifts that are worst at some ε.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import Pair
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.loss_tables import TablesAbove, profile_at, spread
-from accountant.pairs.own_shifts import OwnShiftsPair
-from accountant.pairs.subsampled import envelope
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.loss_tables import TablesAbove, profile_at, spread
+from dpassay.accountant.pairs.own_shifts import OwnShiftsPair
+from dpassay.accountant.pairs.subsampled import envelope
 
 _POINTS = 48
 """Losses of a table: some seconds, and ends of ε that differ by about 1 %."""

@@ -35,9 +35,9 @@ from typing import final
 
 from flint import acb, arb
 
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 _PLACES = (-2, -1, 0, 1, 2, 3, 4)
 """Places below the threshold, in units of √(s² + r²): of events that are tried."""

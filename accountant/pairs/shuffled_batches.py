@@ -27,10 +27,10 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball, enclose
-from accountant.numbers.precision import ctx
-from accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.gaussian import normal_cdf
 
 _PRECISION = 192
 """Bits of sums whose terms cancel."""

@@ -45,13 +45,13 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.pair import ProfileOnly, Tails
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.pairs.two_ends import Bound, inverse_between
+from dpassay.accountant.core.pair import ProfileOnly, Tails
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.two_ends import Bound, inverse_between
 
 _LARGEST = 30.0
 """ε₀ up to which a first step is chosen by its exponential."""

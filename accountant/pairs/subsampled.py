@@ -40,22 +40,22 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, final
 
 from flint import arb
 
-from accountant.composition.invert import least, most
-from accountant.composition.losses.transform import MixtureTransform
-from accountant.composition.product import hockey_stick_at, hull, tails_at
-from accountant.core.pair import Pair, ProfileOnly, Tails
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import COMPOSED_WIDTH
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.finite_losses import SubsampledLaws, finite
-from accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.composition.invert import least, most
+from dpassay.accountant.composition.losses.transform import MixtureTransform
+from dpassay.accountant.composition.product import hockey_stick_at, hull, tails_at
+from dpassay.accountant.core.pair import Pair, ProfileOnly, Tails
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import COMPOSED_WIDTH
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.finite_losses import SubsampledLaws, finite
+from dpassay.accountant.pairs.gaussian import GaussianPair
 
 if TYPE_CHECKING:
-    from accountant.pairs.density_moments import Base
+    from dpassay.accountant.pairs.density_moments import Base
 
 _MOST_ORDER = 10_000
 """Largest order whose binomial sum is written out: the sum has a term for each integer below it."""
@@ -154,7 +154,7 @@ class SubsampledPair(Pair):
 
         E_Q[(1 − q + q e^l)^a] = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
         Sampled Gaussian, discrete Gaussian, Laplace and logistic noise has every order above 1, in
-        both directions, by quadrature or a sum (`accountant.pairs.density_moments`).
+        both directions, by quadrature or a sum (`dpassay.accountant.pairs.density_moments`).
         """
         if (extreme := self.renyi_of_large_losses(order)) is not None:
             return extreme
@@ -164,7 +164,7 @@ class SubsampledPair(Pair):
                 return self._gaussian_renyi(order)
             base = self._base()
             if base is not None:
-                from accountant.pairs.density_moments import sampled_renyi
+                from dpassay.accountant.pairs.density_moments import sampled_renyi
 
                 q = self.sampling_prob.ball()
                 return sampled_renyi(base, q, order, mixed_first=self.mixed_first)
@@ -213,10 +213,10 @@ class SubsampledPair(Pair):
 
     def _base(self) -> Base | None:
         """Return the means over the loss of the noise under the law that is not mixed."""
-        from accountant.mechanisms.additive.laplace import LaplacePair
-        from accountant.mechanisms.additive.logistic import LogisticPair
-        from accountant.pairs import density_moments as moments
-        from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+        from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+        from dpassay.accountant.mechanisms.additive.logistic import LogisticPair
+        from dpassay.accountant.pairs import density_moments as moments
+        from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 
         match self.inner:  # each is its own reverse
             case LaplacePair(distance):
@@ -232,7 +232,7 @@ class SubsampledPair(Pair):
 
         Raises NotApplicableError for other noise.
         """
-        from accountant.pairs import density_moments as moments
+        from dpassay.accountant.pairs import density_moments as moments
 
         q = self.sampling_prob.ball()
         if isinstance(self.inner, GaussianPair):

@@ -16,10 +16,10 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import ball
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import ball
 
 
 def tail(x: Fraction) -> tuple[arb, arb]:

@@ -9,11 +9,11 @@ from typing import final
 
 from flint import arb
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
-from accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.pairs.gaussian import normal_cdf
 
 STEPS = 8
 """Steps in which a score may stand behind, from 0 to the whole move."""

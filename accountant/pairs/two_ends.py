@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from flint import arb
 
-from accountant.errors import UndecidedError
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
 
 Bound: TypeAlias = Callable[[ExactReal], arb]
 _ENDS = Fraction(1, 10**6)

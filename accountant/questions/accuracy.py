@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import integer, probability
-from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import integer, probability
+from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
 
 _ROOT_DIGITS = (40, 80, 160, 320)
 

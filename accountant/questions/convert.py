@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError, expected, forgiving
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.numbers.exact import Number, exact
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, notions, profile, tradeoff
-from accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected, forgiving
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.numbers.exact import Number, exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
+from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 
 Answers: TypeAlias = Mapping[str, Callable[[Number], Interval]]
 """What follows, by the name of what is asked for."""

@@ -1,12 +1,12 @@
 """Estimates in floats: profiles of composed releases in about a millisecond. Nothing is proved.
 
 No verdict, certificate or calibration rests on a number from here: they ask
-`accountant.questions.profile`.
+`dpassay.accountant.questions.profile`.
 Every function takes one number, in any notation, and returns an `Estimate`, or takes an array of
 numbers, and returns floats of the same shape.
 
 For compositions of subsampled Gaussian releases the engine is that of
-`accountant.composition.fourier.estimates`. With L the loss and M(z) = E_P[e^{zL}],
+`dpassay.accountant.composition.fourier.estimates`. With L the loss and M(z) = E_P[e^{zL}],
 
     δ(ε) = (1/2πi) ∫ M(z) e^{−zε} / (z(z + 1)) dz,   Re z = c > 0,
 
@@ -35,18 +35,18 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, final
 import numpy as np
 from flint import arb
 
-from accountant.composition.choose import smooth
-from accountant.composition.fourier.engine import curve
-from accountant.composition.fourier.estimates import FloatCurve
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import InvalidInputError, UndecidedError, expected
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from accountant.questions import guarantees, profile, tradeoff
-from accountant.questions.answer import enclosed, reached, usual
+from dpassay.accountant.composition.choose import smooth
+from dpassay.accountant.composition.fourier.engine import curve
+from dpassay.accountant.composition.fourier.estimates import FloatCurve
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.questions.answer import enclosed, reached, usual
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -106,9 +106,9 @@ class Asked(TypedDict, total=False):
     """What every estimate takes, by name."""
 
     adjacency: Adjacency | str | None
-    """As for `accountant.questions.profile.delta`."""
+    """As for `dpassay.accountant.questions.profile.delta`."""
     direction: Direction | None
-    """As for `accountant.questions.profile.delta`."""
+    """As for `dpassay.accountant.questions.profile.delta`."""
 
 
 def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
@@ -160,8 +160,8 @@ def estimate_epsilon(
 ) -> Floats:
     """Estimate ε(δ) for δ in [0, 1], or for ln δ ≤ 0 where δ is below the smallest float.
 
-    +∞, −∞ and the largest loss where `accountant.questions.profile.epsilon` has them. Else as for
-    `estimate_delta`.
+    +∞, −∞ and the largest loss where `dpassay.accountant.questions.profile.epsilon` has them. Else
+    as for `estimate_delta`.
     """
     if (delta is None) == (log_delta is None):
         raise InvalidInputError("Expected either delta or log_delta. Give one of them.")
@@ -208,7 +208,8 @@ def estimate_power(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) 
 def estimate_log_loss_survival(
     mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]
 ) -> Floats:
-    """Estimate the logarithm of what `accountant.questions.guarantees.loss_survival` encloses.
+    """Estimate the logarithm of what `dpassay.accountant.questions.guarantees.loss_survival`
+    encloses.
 
     Of REMOVE, unless another direction is asked for.
     """
@@ -223,7 +224,7 @@ def estimate_log_loss_survival(
 
 
 def estimate_log_loss_cdf(mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]) -> Floats:
-    """Estimate the logarithm of what `accountant.questions.guarantees.loss_cdf` encloses.
+    """Estimate the logarithm of what `dpassay.accountant.questions.guarantees.loss_cdf` encloses.
 
     Of REMOVE, unless another direction is asked for.
     """

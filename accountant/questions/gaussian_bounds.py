@@ -17,21 +17,21 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition import invert
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.core.validate import probability, rational
-from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.numbers.dominance import Profile
-from accountant.numbers.exact import ExactReal, Number, in_short
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.gaussian_maxima import GaussianMaximaPair
-from accountant.questions import guarantees, profile
-from accountant.questions.least_mu import bounds, least_mu
-from accountant.questions.least_mu.curve import needed, profile_of
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.validate import probability, rational
+from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
+from dpassay.accountant.numbers.dominance import Profile
+from dpassay.accountant.numbers.exact import ExactReal, Number, in_short
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.accountant.questions.least_mu import bounds, least_mu
+from dpassay.accountant.questions.least_mu.curve import needed, profile_of
 
 MU_WIDTH = Fraction(1, 10**6)
 _WIDTH = Fraction(1, 10**9)
@@ -111,8 +111,8 @@ def gaussian_bounds(
     of the largest one. With δ₀ = `down_to`, μ and regret of (μ, δ₀)-GDP come too.
 
     Subsampled Gaussian releases have upper = μ of all of them together, Σ μ_i² = μ², whatever the
-    sampling rates q_i > 0 (`accountant.questions.least_mu.closed`; `MixtureOfGaussians`: that of
-    the largest shift). All that sampling gains is in the regret, and in the lower μ.
+    sampling rates q_i > 0 (`dpassay.accountant.questions.least_mu.closed`; `MixtureOfGaussians`:
+    that of the largest shift). All that sampling gains is in the regret, and in the lower μ.
 
     Raises
     ------

@@ -12,14 +12,14 @@ from functools import partial
 
 from flint import arb
 
-from accountant.composition.invert import least, most
-from accountant.composition.product import Factor, Product
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, loss_tails
-from accountant.errors import BetweenError, UndecidedError, expected
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import (
+from dpassay.accountant.composition.invert import least, most
+from dpassay.accountant.composition.product import Factor, Product
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, loss_tails
+from dpassay.accountant.errors import BetweenError, UndecidedError, expected
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import (
     MAX_PRECISION,
     RELATIVE_WIDTH,
     START_PRECISION,
@@ -29,11 +29,11 @@ from accountant.numbers.interval import (
     nonnegative,
     within,
 )
-from accountant.numbers.precision import ctx
-from accountant.pairs.gaussian import GaussianPair
-from accountant.questions import profile
-from accountant.questions.answer import answer, enclosed, joined, largest, usual
-from accountant.questions.profile import worst_pairs
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.questions import profile
+from dpassay.accountant.questions.answer import answer, enclosed, joined, largest, usual
+from dpassay.accountant.questions.profile import worst_pairs
 
 SEARCHED = Fraction(1, 10**6)
 """Relative width of a ρ that is searched, unless another is asked for."""

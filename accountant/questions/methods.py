@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import product
 
-from accountant.composition.choose import FOR, METHODS, RENAMED, engine
-from accountant.composition.product import apart, is_numerical
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import InvalidInputError, NotApplicableError, suggestion
-from accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.composition.choose import FOR, METHODS, RENAMED, engine
+from dpassay.accountant.composition.product import apart, is_numerical
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, suggestion
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
 
 
 def pairs_of(

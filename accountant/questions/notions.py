@@ -18,17 +18,17 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.product import ends
-from accountant.core.validate import probability
-from accountant.errors import expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.numbers import solve
-from accountant.numbers.crossing import crossing
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, ball, enclose, sign
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.questions import profile, tradeoff
+from dpassay.accountant.composition.product import ends
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.crossing import crossing
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import Interval, ball, enclose, sign
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.questions import profile, tradeoff
 
 _ONE = ExactReal.of_rational(1)
 _ROOT_WIDTH = Fraction(1, 10**20)

@@ -14,16 +14,16 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.invert import complement, hockey_stick, inverse, most
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.core.validate import probability
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.halving import halved
-from accountant.numbers.interval import Interval, ball, enclose
-from accountant.questions.answer import answer, enclosed, share, usual
+from dpassay.accountant.composition.invert import complement, hockey_stick, inverse, most
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.questions.answer import answer, enclosed, share, usual
 
 _HALF = arb("0.5")
 _FARTHEST, _HALVINGS = 64, 12
@@ -41,7 +41,9 @@ def worst_pairs(
     relation, direction = Adjacency.read(adjacency), Direction.read(direction)
     if method == "auto":
         return mechanism.worst_case(relation).pairs(direction)
-    from accountant.questions.methods import pairs_of  # engines are loaded where they are named
+    from dpassay.accountant.questions.methods import (
+        pairs_of,  # engines are loaded where they are named
+    )
 
     return pairs_of(mechanism, method, relation, direction)
 
@@ -69,7 +71,7 @@ def delta(
         One direction of the pair; None takes the worse of both.
     method
         The engine of a composition: "auto", or one that is insisted on, "exact",
-        "fourier" or "grid" (`accountant.composition.choose`).
+        "fourier" or "grid" (`dpassay.accountant.composition.choose`).
     relative_width
         Width of the enclosure relative to δ. None asks for 1e-30 of a closed form and 1e-9 of a
         composition, and takes the best that is reached.

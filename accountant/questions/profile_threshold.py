@@ -6,7 +6,7 @@ limit is non-increasing and convex in e^ε, as profiles are. At the threshold th
 ln δ − ln limit are largest, on a grid and by interpolation between its points, and x is where they
 are 0 there. The middle of a ball is the estimate where `stop` is not given. One enclosure at that ε
 proves that a slightly smaller x does not do; that a slightly larger one does is proved on all of
-[0, stop], by chords (`accountant.numbers.dominance`).
+[0, stop], by chords (`dpassay.accountant.numbers.dominance`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition import invert
-from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
-from accountant.numbers.dominance import proved_below
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, Interval
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import HALF
-from accountant.questions.threshold import FINEST, Family, falling_root
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.dominance import proved_below
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import HALF
+from dpassay.accountant.questions.threshold import FINEST, Family, falling_root
 
 Limit = Callable[[ExactReal], arb]
 _ROUGH = 64

@@ -16,12 +16,12 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition import invert
-from accountant.core.pair import Pair
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import START_PRECISION, Interval
-from accountant.numbers.precision import ctx
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval
+from dpassay.accountant.numbers.precision import ctx
 
 FINEST = Fraction(1, 10**13)
 """Narrower roots are not found by floats."""

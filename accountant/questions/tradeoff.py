@@ -26,15 +26,15 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.invert import least
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, Tails
-from accountant.core.validate import probability
-from accountant.errors import BetweenError, NotApplicableError, UndecidedError
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import (
+from dpassay.accountant.composition.invert import least
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.interval import (
     START_PRECISION,
     Interval,
     ball,
@@ -43,9 +43,9 @@ from accountant.numbers.interval import (
     sign,
     within,
 )
-from accountant.numbers.precision import ctx
-from accountant.questions.answer import answer, joined, largest, smallest, usual
-from accountant.questions.profile import worst_pairs
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions.answer import answer, joined, largest, smallest, usual
+from dpassay.accountant.questions.profile import worst_pairs
 
 _SPARE_BITS = 20
 """Bits of the precision that the tails of a test may lose."""
@@ -76,8 +76,8 @@ def beta(
     """Enclose β(α), the least type II error at type I error α over the worst pairs.
 
     Of a mechanism that is only dominated by the largest of several profiles
-    (`accountant.core.pair.WorstCase.enveloped`) the least β of the pairs is attained; for all
-    neighbours
+    (`dpassay.accountant.core.pair.WorstCase.enveloped`) the least β of the pairs is attained; for
+    all neighbours
     together that of the pair with the largest profile is a lower bound, and both are the same but
     where a straight line shortens the way between two curves. Where one pair stands for the largest
     profile of many neighbours (`ReportNoisyMax`), β is the largest trade-off function that those of
@@ -86,7 +86,7 @@ def beta(
     Parameters
     ----------
     mechanism, adjacency, direction, method, relative_width
-        As for `accountant.questions.profile.delta`.
+        As for `dpassay.accountant.questions.profile.delta`.
     alpha
         Type I error in [0, 1], read exactly.
 
@@ -125,7 +125,7 @@ def _envelope(
     """Return the pair with the largest profile, None where each of the pairs is worst by itself."""
     if len(pairs) == 1 or not mechanism.worst_case(Adjacency.read(adjacency)).enveloped:
         return None
-    from accountant.pairs.subsampled import envelope
+    from dpassay.accountant.pairs.subsampled import envelope
 
     return envelope(tuple(pairs))
 
@@ -178,9 +178,9 @@ class _Question:
             )
         if not hasattr(pair, "factors"):  # one release loads no engine
             return self._by_tails(pair, width)
-        from accountant.composition.choose import best_of
-        from accountant.composition.dual import FINEST, by_values
-        from accountant.composition.product import UnsuitedError
+        from dpassay.accountant.composition.choose import best_of
+        from dpassay.accountant.composition.dual import FINEST, by_values
+        from dpassay.accountant.composition.product import UnsuitedError
 
         def values(form: Pair) -> Interval:
             found = by_values(form, self.level, width, power=self.power)

@@ -7,10 +7,10 @@ from functools import partial
 
 from flint import arb
 
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import probability
-from accountant.numbers.exact import Number
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.numbers.exact import Number
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
 
 
 def variance(mechanism: Mechanism, *, relative_width: Fraction = RELATIVE_WIDTH) -> list[Interval]:

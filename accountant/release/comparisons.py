@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
-from accountant.core.randomness import Randomness
-from accountant.numbers.precision import ctx
-from accountant.release import lazy_reals
-from accountant.release.lattice import input_error
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.release import lazy_reals
+from dpassay.accountant.release.lattice import input_error
 
 _ROUNDING = 2.0**-50
 """More than what rounding a score and a sum to doubles takes of their sizes."""

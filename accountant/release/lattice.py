@@ -7,13 +7,15 @@ same numbers: neither the sensitivity nor δ grows. The rounding costs at most g
 coordinate, at most 2^−33 of its scale. Every output lies on one lattice, whatever v was.
 
 What makes this true of a program is that the rounding is decided exactly. The noise is a real
-number of which more digits are drawn when they are needed (`accountant.release.lazy_reals`). A
-coordinate is first computed in double precision with a bound of the error; where a rounding
-boundary lies within that bound, it is computed again in ball arithmetic, with further digits, until
-it is decided. So the law of the output is exactly that of the rounded real mechanism.
+number of which more digits are drawn when they are needed
+(`dpassay.accountant.release.lazy_reals`). A coordinate is first computed in double precision with a
+bound of the error; where a rounding boundary lies within that bound, it is computed again in ball
+arithmetic, with further digits, until it is decided. So the law of the output is exactly that of
+the rounded real mechanism.
 
-Noise comes from the operating system (`accountant.core.randomness`). Not covered: how long a draw
-takes, and how v was computed (its sensitivity must be that of the floating-point numbers given).
+Noise comes from the operating system (`dpassay.accountant.core.randomness`). Not covered: how long
+a draw takes, and how v was computed (its sensitivity must be that of the floating-point numbers
+given).
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from typing import TypeAlias, final
 
 from flint import arb, fmpq, fmpz
 
-from accountant.core.arrays import Array, ArrayLike, NDArray, np
-from accountant.core.randomness import SECURE, Randomness
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from accountant.release.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
+from dpassay.accountant.core.arrays import Array, ArrayLike, NDArray, np
+from dpassay.accountant.core.randomness import SECURE, Randomness
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.release.lazy_reals import WORD, LazyReals, Numbers, laplace, normal
 
 Row: TypeAlias = list[tuple[int, arb]]
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, final
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
-from accountant.core.inverse_noise import InverseNoise
-from accountant.core.randomness import Randomness
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.quadratic import factor
-from accountant.release import sampling
-from accountant.release.lattice import LinearNoise, Noise, Row, input_error
-from accountant.release.lazy_reals import WORD, LazyReals, Numbers
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.inverse_noise import InverseNoise
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.quadratic import factor
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.lattice import LinearNoise, Noise, Row, input_error
+from dpassay.accountant.release.lazy_reals import WORD, LazyReals, Numbers
 
 if TYPE_CHECKING:
-    from accountant.geometry.covariances import Covariance
+    from dpassay.accountant.geometry.covariances import Covariance
 
 _UNIT = 2.0**-53
 """Relative error of one operation with floats."""

@@ -18,11 +18,11 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
-from accountant.core.randomness import Randomness
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.theta import theta
-from accountant.release import sampling
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.theta import theta
+from dpassay.accountant.release import sampling
 
 WORD = 52
 """Digits drawn at once: whole + fraction is then a double up to one rounding."""

@@ -17,10 +17,10 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
-from accountant.core.randomness import Randomness
-from accountant.numbers.halving import first
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.numbers.halving import first
+from dpassay.accountant.numbers.precision import ctx
 
 _WORD = 64
 """Bits of a random word."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accountant.training.run import (
+from dpassay.accountant.training.run import (
     Schemes,
     Training,
     dpsgd,

@@ -39,17 +39,19 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
-from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.halving import first, halved
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.gaussian import gaussian_tails
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.random_allocation import RandomAllocation
+from dpassay.accountant.mechanisms.wrappers.sampled_without_replacement import (
+    SampledWithoutReplacement,
+)
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.halving import first, halved
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.gaussian import gaussian_tails
 
 _TRIES = 8
 """Values of δ₁ that are tried: after five the bound hardly falls."""

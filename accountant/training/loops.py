@@ -12,14 +12,14 @@ from typing import final
 
 from flint import arb
 
-from accountant import ask
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import integer
-from accountant.errors import InvalidInputError, UndecidedError, expected
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.precision import ctx
+from dpassay.accountant import ask
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import integer
+from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.precision import ctx
 
 _PRECISION = 128
 """Bits of what is left of δ."""

@@ -8,8 +8,8 @@ attained by zero-out is attained by replace-one. Gradients have norm at most 1, 
 * *Poisson*: zero-out is add-remove. Replace-one is exact (`MixtureOfGaussians`), for k records too.
 * *Random allocation*: zero-out is add-remove. Replace-one, above: given the steps, an epoch is a
   Gaussian release of sensitivity 2; or the record is zeroed out, and the other one put in
-  (`accountant.training.groups`, the rule for two). Below: zero-out, or −u for u, and the sum of all
-  noisy sums, N(2E, Etσ²) against N(0, Etσ²).
+  (`dpassay.accountant.training.groups`, the rule for two). Below: zero-out, or −u for u, and the
+  sum of all noisy sums, N(2E, Etσ²) against N(0, Etσ²).
 * *Shuffled batches*, replace-one: sensitivity 2 in each epoch; below u is replaced by −u where all
   others are −u. Add-remove: a random order of N records is one of N − 1 of which that at a random
   place makes room for the record and moves to the end. So one batch moves by at most 2 and the last
@@ -25,9 +25,9 @@ attained by zero-out is attained by replace-one. Gradients have norm at most 1, 
 
 Of k records. *Without replacement*, add-remove: a sample of N − k others, of which J make room, J
 of the k being in a batch of B of N: exactly a mixture. *Shuffled batches*: k times as far, and the
-bounds of `accountant.training.groups` with moves twice as long. *Random allocation*: all k are
-zeroed out, and the others put in. Elsewhere the upper ends are those of the rule for groups, or of
-`one_is_drawn`, and no lower end is below that of one record.
+bounds of `dpassay.accountant.training.groups` with moves twice as long. *Random allocation*: all k
+are zeroed out, and the others put in. Elsewhere the upper ends are those of the rule for groups, or
+of `one_is_drawn`, and no lower end is below that of one record.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias, final
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.pairs.shuffled_batches import ShuffledBatches
-from accountant.training.groups import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.shuffled_batches import ShuffledBatches
+from dpassay.accountant.training.groups import (
     by_rule,
     drawn,
     gathered,
@@ -56,8 +56,8 @@ from accountant.training.groups import (
     shuffled,
     times,
 )
-from accountant.training.loops import Loop, Scheme, enclosed, least_epsilon, rational_below
-from accountant.training.truncated_batches import TruncatedBatches
+from dpassay.accountant.training.loops import Loop, Scheme, enclosed, least_epsilon, rational_below
+from dpassay.accountant.training.truncated_batches import TruncatedBatches
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 

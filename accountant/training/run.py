@@ -1,6 +1,6 @@
 """The privacy of DP-SGD from the settings of a training run, and the noise for a budget.
 
-What each sampling releases, and to whom it is known, is in `accountant.training.schemes`.
+What each sampling releases, and to whom it is known, is in `dpassay.accountant.training.schemes`.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from accountant.budget.calibrate import calibrate
-from accountant.budget.target import EpsilonDelta
-from accountant.core.adjacency import Adjacency
-from accountant.core.drawing import Drawable
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import probability
-from accountant.errors import (
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.budget.target import EpsilonDelta
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import (
     InvalidInputError,
     UndecidedError,
     expected,
     forgiving,
 )
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.numbers.exact import ExactReal, Number, exact, floats_in_short, in_short
-from accountant.numbers.interval import Interval
-from accountant.training.loops import Loop
-from accountant.training.schemes import OWN, REPLACED, SCHEMES, TRUNCATED, scheme
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact, floats_in_short, in_short
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.training.loops import Loop
+from dpassay.accountant.training.schemes import OWN, REPLACED, SCHEMES, TRUNCATED, scheme
 
 _CLOSE, _CLOSEST = 0.99, 1 - 1e-7
 """Share of the budget that is used at least: the latter where a run takes less than a second."""
@@ -188,16 +188,16 @@ def dpsgd(
         (by replace-one); "with-replacement" (each place of a batch takes any record; by
         replace-one); "shuffle" (an order of the records in each epoch, cut into batches;
         neighbours differ in a gradient that is 0 in one of them). Where ε is between two bounds
-        the answer says what each rests on; `accountant.training.schemes` has the proofs.
+        the answer says what each rests on; `dpassay.accountant.training.schemes` has the proofs.
     group
         How many records a person has: neighbours differ in all of them. Exact for Poisson sampling,
-        two ends elsewhere (`accountant.training.groups`).
+        two ends elsewhere (`dpassay.accountant.training.groups`).
     truncated_batch_size
         How many records of a larger batch are kept, at random. Truncated Poisson sampling only.
     neighbours
         "add-remove", "replace-one" or "zero-out" (the gradient is 0 in one of them), for every
         sampling; None for those that the sampling comes with. Where nothing exact is known there
-        are two ends (`accountant.training.relations`).
+        are two ends (`dpassay.accountant.training.relations`).
 
     Raises
     ------

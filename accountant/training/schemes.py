@@ -8,16 +8,16 @@ sampling comes with its own neighbouring relation:
   of all else; neighbours by add-remove. One step is `PoissonSubsampled(Gaussian(noise_multiplier),
   q)`; with `group=k` neighbours differ in k records, of which Binomial(k, q) are in a batch, and a
   step is a `MixtureOfGaussians`. Its pair is worst for adaptively chosen steps too. (Other schemes
-  have two ends for groups: `accountant.training.groups`.)
+  have two ends for groups: `dpassay.accountant.training.groups`.)
 * "truncated-poisson": Poisson samples of which truncated_batch_size records are kept, at random,
   where there are more; neighbours by add-remove. ε has two ends, which nearly meet where hardly
-  any batch is cut (`accountant.training.truncated_batches`).
+  any batch is cut (`dpassay.accountant.training.truncated_batches`).
 * "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
   neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step is
   `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
 * "with-replacement": each of the batch_size places of a batch takes one of the records, uniformly,
   drawn anew; neighbours by replace-one, with two ends; add-remove is exact
-  (`accountant.training.with_replacement`).
+  (`dpassay.accountant.training.with_replacement`).
 * "random-allocation": every record is in one step of each epoch, chosen uniformly, independently of
   all else; neighbours by add-remove. An epoch is `RandomAllocation(Gaussian(…), steps=t)`, t =
   ⌊dataset_size/batch_size⌋. More steps are no worse: one of t' > t is one of a random set of t, and
@@ -27,13 +27,13 @@ sampling comes with its own neighbouring relation:
   Given the order, which does not depend on gradients, a record is in one batch of an epoch, so that
   an epoch is a Gaussian release of it, and by joint convexity no worse for a random order: that is
   the upper end. The lower one is that of a dataset and an event
-  (`accountant.pairs.shuffled_batches`), or for one epoch, if larger, that of the dataset where all
-  other gradients are 0. There only the batch of the record matters, and with ⌈N/B⌉
+  (`dpassay.accountant.pairs.shuffled_batches`), or for one epoch, if larger, that of the dataset
+  where all other gradients are 0. There only the batch of the record matters, and with ⌈N/B⌉
   batches its law w is that of a random allocation, or less even; the uniform law is the mean of w
   over permutations of the steps, which leave hockey-stick divergences alone, so that by joint
   convexity the allocation is no worse.
 
-The other neighbouring relations are in `accountant.training.relations`.
+The other neighbouring relations are in `dpassay.accountant.training.relations`.
 
 What is proved of one is no guarantee for another: that of Poisson batches is none for a shuffle.
 """
@@ -47,22 +47,24 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
-from accountant import ask
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, expected, suggestion
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.random_allocation import RandomAllocation
-from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.pairs.shuffled_batches import ShuffledBatches
-from accountant.training import groups, relations
-from accountant.training.groups import times
-from accountant.training.loops import Loop, Scheme, enclosed, least_epsilon
-from accountant.training.relations import RELATIONS
-from accountant.training.truncated_batches import TruncatedBatches, sampled
-from accountant.training.with_replacement import WithReplacement
+from dpassay.accountant import ask
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, expected, suggestion
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.random_allocation import RandomAllocation
+from dpassay.accountant.mechanisms.wrappers.sampled_without_replacement import (
+    SampledWithoutReplacement,
+)
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.shuffled_batches import ShuffledBatches
+from dpassay.accountant.training import groups, relations
+from dpassay.accountant.training.groups import times
+from dpassay.accountant.training.loops import Loop, Scheme, enclosed, least_epsilon
+from dpassay.accountant.training.relations import RELATIONS
+from dpassay.accountant.training.truncated_batches import TruncatedBatches, sampled
+from dpassay.accountant.training.with_replacement import WithReplacement
 
 _APART = Fraction(1, 1000)
 """Relative width of ends that are some percent apart: more digits take many times as long."""

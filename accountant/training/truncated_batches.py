@@ -41,18 +41,18 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import final
 
-from accountant import ask
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import UndecidedError
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
-from accountant.training.loops import enclosed, least_epsilon, rational_below
+from dpassay.accountant import ask
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.training.loops import enclosed, least_epsilon, rational_below
 
 _PRECISION = 128
 """Bits of binomial tails: ten digits remain of them for N up to 1e9."""

@@ -28,15 +28,15 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import final
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
-from accountant.training.groups import times
-from accountant.training.loops import enclosed, rational_below
-from accountant.training.truncated_batches import binomial_tail
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.training.groups import times
+from dpassay.accountant.training.loops import enclosed, rational_below
+from dpassay.accountant.training.truncated_batches import binomial_tail
 
 _BITS = 96
 """Leading bits to which tails are rounded: far more than answers have digits."""

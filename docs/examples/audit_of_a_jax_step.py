@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from verify.audit import audit_step
+from dpassay.verifier.audit import audit_step
 
 CLIP, SIGMA, BATCH, SIZE = 1.0, 2.0, 50, 20
 

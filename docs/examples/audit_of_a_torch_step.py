@@ -10,7 +10,7 @@ import time
 import torch
 from opacus.optimizers import DPOptimizer
 
-from verify.audit import audit_step
+from dpassay.verifier.audit import audit_step
 
 CLIP, SIGMA, BATCH, SIZE = 1.0, 2.0, 50, 20
 

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from verify.audit import audit_one_run, audit_scores, audit_step
+from dpassay.verifier.audit import audit_one_run, audit_scores, audit_step
 
 CANARIES, FEATURES, STEPS, SIGMA = 1000, 200, 60, 8
 

@@ -7,7 +7,7 @@ The history of an accountant becomes a mechanism; the epsilon that it reported b
 from fractions import Fraction
 
 import dpassay
-from verify.foreign import opacus
+from dpassay.verifier.foreign import opacus
 
 history = [(1.1, 256 / 60000, 7032)]  # noise multiplier, sample rate, steps
 reported = {"RDPAccountant": 1.7934728423217132, "GaussianAccountant": 1.5791869973724761}

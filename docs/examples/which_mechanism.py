@@ -5,7 +5,7 @@ Every candidate is calibrated to the same budget; one with its published noise i
 """
 
 import dpassay
-from verify.compare.output import best_lines, table
+from dpassay.verifier.compare.output import best_lines, table
 
 found = dpassay.compare(
     dpassay.Budget(dpassay.EpsilonDelta(1, "1e-6")),

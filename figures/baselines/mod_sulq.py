@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 
 
 def claimed_deviation(size: int, records: int, epsilon: float, delta: float) -> float:

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.data.digits import Images
+from dpassay.figures.data.digits import Images
 
 if TYPE_CHECKING:
-    from figures.baselines.network import Network
+    from dpassay.figures.baselines.network import Network
 
 Noise = Callable[[int, np.random.Generator], NDArray[np.float64]]
 """Draws noise for so many parameters at C = 1."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import CorrelatedGaussian, Gaussian, OptimalEllipse
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import CorrelatedGaussian, Gaussian, OptimalEllipse
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Figure 1",

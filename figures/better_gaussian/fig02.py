@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from accountant.mechanisms import CorrelatedGaussian
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.table import Table, number
+from dpassay.accountant.mechanisms import CorrelatedGaussian
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

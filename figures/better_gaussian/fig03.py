@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import CorrelatedGaussian, CountEllipse, OptimalEllipse
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.table import Table, number
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import CorrelatedGaussian, CountEllipse, OptimalEllipse
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, number
 
 DESCRIPTION = Description(
     number="Figure 3",

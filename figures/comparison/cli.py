@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from verify.compare import Comparison, Sweep
-    from verify.compare.data import OnData
-    from verify.compare.document import Question
+    from dpassay.verifier.compare import Comparison, Sweep
+    from dpassay.verifier.compare.data import OnData
+    from dpassay.verifier.compare.document import Question
 
 _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
@@ -117,8 +117,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare and print."""
-    from verify.compare import compare, sweep
-    from verify.progress import Line
+    from dpassay.verifier.compare import compare, sweep
+    from dpassay.verifier.progress import Line
 
     question = _question(options)
     for path in (options.csv, options.latex, options.html, options.plot, options.certificate):
@@ -160,10 +160,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _question(options: argparse.Namespace) -> Question:
     """Read the file, or the flags, not both."""
-    from accountant.budget.target import read_target
-    from accountant.errors import InvalidInputError
-    from verify.compare import Budget
-    from verify.compare.document import Question, SweepTable, read_file, read_workload
+    from dpassay.accountant.budget.target import read_target
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.verifier.compare import Budget
+    from dpassay.verifier.compare.document import Question, SweepTable, read_file, read_workload
 
     given = [name for name in _BY_FLAGS if getattr(options, name) is not None]
     sweeps = tuple(
@@ -209,7 +209,7 @@ def _with_options(
 ) -> Question:
     import msgspec
 
-    from accountant import notation
+    from dpassay.accountant import notation
 
     return msgspec.structs.replace(
         question,
@@ -222,7 +222,7 @@ def _with_options(
 
 
 def _sweep(text: str) -> tuple[str, list[str]]:
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     name, equals, values = text.partition("=")
     if not equals or not values:
@@ -233,7 +233,7 @@ def _sweep(text: str) -> tuple[str, list[str]]:
 def _true_answers(path: Path | None, question: Question) -> Any:
     if path is None:
         return None
-    from verify.compare.data import true_answers
+    from dpassay.verifier.compare.data import true_answers
 
     return true_answers(path, question.workload, question.budget)
 
@@ -241,7 +241,7 @@ def _true_answers(path: Path | None, question: Question) -> Any:
 def _on_data(found: Comparison, true: Any, seed: int) -> dict[str, OnData]:
     if true is None:
         return {}
-    from verify.compare.data import on_data
+    from dpassay.verifier.compare.data import on_data
 
     return {
         row.candidate.name: on_data(row.found, found.workload, true, seed=seed)
@@ -256,8 +256,8 @@ def _print(
     data: Mapping[str, OnData],
     options: argparse.Namespace,
 ) -> None:
-    from verify import tables
-    from verify.compare import output, screen
+    from dpassay.verifier import tables
+    from dpassay.verifier.compare import output, screen
 
     if options.json:
         plain = found.to_json()
@@ -294,7 +294,7 @@ def _print(
 
 def _notes(found: Comparison, sweeps: list[Sweep], *, details: bool) -> list[str]:
     """Return what is said below the table; with details, why a candidate is left out."""
-    from verify.compare import output
+    from dpassay.verifier.compare import output
 
     notes = [*output.best_lines(found), *output.struck_out(found)]
     for entry in sweeps:
@@ -313,7 +313,7 @@ def _write(
     options: argparse.Namespace,
 ) -> None:
     """Write what the options ask for."""
-    from verify.compare import output
+    from dpassay.verifier.compare import output
 
     texts: list[tuple[Path | None, Callable[[], str]]] = [
         (options.csv, lambda: output.to_csv(found)),
@@ -325,12 +325,12 @@ def _write(
             path.write_text(text(), encoding="utf-8")
             note(f"wrote {path}")
     if options.plot is not None:
-        from figures import style
+        from dpassay.figures import style
 
         style.save(_pictures(found, sweeps)[0][2], options.plot)
         note(f"wrote {options.plot}")
     if options.certificate is not None:
-        from verify import certificate
+        from dpassay.verifier import certificate
 
         certificates = [row.certificate for row in found.rows if row.certificate is not None]
         certificate.write(options.certificate, certificates)
@@ -338,7 +338,7 @@ def _write(
 
 
 def _page(found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData]) -> str:
-    from figures.comparison.page import page
+    from dpassay.figures.comparison.page import page
 
     command = ["dpassay", *sys.argv[1:]]
     return page(found, sweeps, _pictures(found, sweeps, titled=False), command, data)
@@ -347,7 +347,7 @@ def _page(found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData]) ->
 def _pictures(
     found: Comparison, sweeps: list[Sweep], *, titled: bool = True
 ) -> list[tuple[str, str, Figure]]:
-    from figures.comparison import draw
+    from dpassay.figures.comparison import draw
 
     name = found.ranked_by.name
     alt = "; ".join(f"{row.candidate.name}: {row.metrics[name]}" for row in found.rows)
@@ -361,7 +361,7 @@ def _pictures(
 
 
 def _require_writable(path: Path | None) -> None:
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     if path is None:
         return
@@ -371,7 +371,7 @@ def _require_writable(path: Path | None) -> None:
 
 def _exit_code(found: Comparison) -> int:
     """Return 130 after an interruption, 1 if a named candidate is refuted, else 0."""
-    from verify.verdict import Verdict
+    from dpassay.verifier.verdict import Verdict
 
     if not found.complete:
         return ExitCode.INTERRUPTED

@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from figures import style
-from verify.compare import output
+from dpassay.figures import style
+from dpassay.verifier.compare import output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from verify.compare import Comparison, Sweep
+    from dpassay.verifier.compare import Comparison, Sweep
 
 _WIDE = 7.0
 """Inches."""
@@ -97,7 +97,7 @@ def _spans(values: list[float]) -> bool:
 
 
 def _position(value: str) -> float:
-    from accountant.numbers.exact import exact
+    from dpassay.accountant.numbers.exact import exact
 
     return float(exact(value))
 

@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from figures.pages import svg
-from figures.pages.template import render
+from dpassay.figures.pages import svg
+from dpassay.figures.pages.template import render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from verify.compare import Comparison, Row, Sweep
-    from verify.compare.data import OnData
+    from dpassay.verifier.compare import Comparison, Row, Sweep
+    from dpassay.verifier.compare.data import OnData
 
 
 def page(
@@ -34,7 +34,7 @@ def page(
     data
         The errors on the user's data by the name of the candidate; empty without data.
     """
-    from verify.compare import output
+    from dpassay.verifier.compare import output
 
     heads = [entry.name for entry in found.metrics]
     heads += ["simulated rmse", *(["rmse / true answers"] if data else [])]
@@ -61,8 +61,8 @@ def page(
 
 
 def _row(found: Comparison, row: Row, data: Mapping[str, OnData]) -> dict[str, Any]:
-    from verify.compare.noise import noise
-    from verify.compare.output import number, simulated
+    from dpassay.verifier.compare.noise import noise
+    from dpassay.verifier.compare.output import number, simulated
 
     cells = [
         {"text": number(row.metrics[entry.name]), "best": row in found.best(entry.name)}
@@ -88,7 +88,7 @@ def _row(found: Comparison, row: Row, data: Mapping[str, OnData]) -> dict[str, A
 
 def _verification(found: Comparison, row: Row) -> str:
     """Return the command that decides whether one candidate keeps the budget."""
-    from accountant.budget.target import EpsilonDelta, Mu, Rho
+    from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
 
     parts = ["dpassay", "verify", repr(row.found.whole)]
     target: Any = found.budget.target

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from figures import style
-from figures.count_on_your_elders import errors
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.figures import style
+from dpassay.figures.count_on_your_elders import errors
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Corollary 4.9, Section 3.2 and Appendix C",

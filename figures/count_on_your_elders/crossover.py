@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from accountant.mechanisms import Gaussian
-from accountant.numbers.exact import exact
-from accountant.questions import profile
-from figures import quantities, style
-from figures.count_on_your_elders import errors
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.accountant.mechanisms import Gaussian
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.questions import profile
+from dpassay.figures import quantities, style
+from dpassay.figures.count_on_your_elders import errors
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Theorem 1.2 and Lemma 5.1",

@@ -15,7 +15,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from accountant.counting.tree import Digits, Tree
+from dpassay.accountant.counting.tree import Digits, Tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from figures import style
-from figures.count_on_your_elders import pictures
-from figures.description import Description, Settings
-from figures.table import Table
+from dpassay.figures import style
+from dpassay.figures.count_on_your_elders import pictures
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table
 
 DESCRIPTION = Description(
     number="Figure 2",

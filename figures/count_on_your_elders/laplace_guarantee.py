@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Gaussian, LaplaceVector
-from accountant.questions import profile
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import Gaussian, LaplaceVector
+from dpassay.accountant.questions import profile
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Theorem 1.3 and Lemma 5.4",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Lemma 5.4 and Corollary 5.5",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from accountant.counting.tree import Digits, Tree
-from figures import style
-from figures.table import Column, Table, label, number
+from dpassay.accountant.counting.tree import Digits, Tree
+from dpassay.figures import style
+from dpassay.figures.table import Column, Table, label, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.counting.tree import honaker_mean_squared_error
-from accountant.mechanisms import BridgedTree, DelannoyCounter, SmoothBinary
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from figures import quantities, style
-from figures.count_on_your_elders import errors
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.accountant.counting.tree import honaker_mean_squared_error
+from dpassay.accountant.mechanisms import BridgedTree, DelannoyCounter, SmoothBinary
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.figures import quantities, style
+from dpassay.figures.count_on_your_elders import errors
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Theorem 1.1, Theorem 3.7 and Section 1.3",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed
-from accountant.questions import profile
-from figures import quantities, style
-from figures.count_queries import laws
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import Composed
+from dpassay.accountant.questions import profile
+from dpassay.figures import quantities, style
+from dpassay.figures.count_queries import laws
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Section V, the open question",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from figures import quantities, style
-from figures.count_queries import laws
-from figures.count_queries.fig02 import SUPPORTS
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.figures import quantities, style
+from dpassay.figures.count_queries import laws
+from dpassay.figures.count_queries.fig02 import SUPPORTS
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Figure 3",

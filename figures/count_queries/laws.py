@@ -8,18 +8,18 @@ from functools import lru_cache
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import BoundedCountNoise, DiscreteGaussian, DiscreteLaplace
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from accountant.numbers.exact import exact
-from accountant.numbers.halving import halved
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
-from figures import quantities, style
-from lp.count_noise import optimal_count_noise
-from lp.problem import CountNoiseProblem
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import BoundedCountNoise, DiscreteGaussian, DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
+from dpassay.figures import quantities, style
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.problem import CountNoiseProblem
 
 _MECHANISM, _GAUSSIAN, _PRINTED, _BEST, _GEOMETRIC = style.CURVES[:5]
 LOOKS = {

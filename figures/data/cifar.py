@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.data.digits import Images
-from figures.data.source import Source, find, wrong
+from dpassay.figures.data.digits import Images
+from dpassay.figures.data.source import Source, find, wrong
 
 SIDE, COLOURS, CLASSES = 32, 3, 10
 _PIXELS = COLOURS * SIDE**2

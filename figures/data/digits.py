@@ -17,7 +17,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.data.source import Source, find, wrong
+from dpassay.figures.data.source import Source, find, wrong
 
 SIDE = 28
 """Pixels of a side of an image."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
 
 
 @final

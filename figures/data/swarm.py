@@ -18,7 +18,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.data.source import Source, find, wrong
+from dpassay.figures.data.source import Source, find, wrong
 
 FILES = ("Swarm_Behaviour.csv", "Flocking.csv")
 FEATURES = ("x", "y", "xVel", "yVel", "xA", "yA", "xS", "yS", "xC", "yC", "nAC", "nS")

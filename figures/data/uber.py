@@ -18,7 +18,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.data.source import Source, find, wrong
+from dpassay.figures.data.source import Source, find, wrong
 
 CELLS = 89
 """Cells of a side of the map, as in the paper."""

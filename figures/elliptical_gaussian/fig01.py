@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.mechanisms import EllipticalGaussian
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.accountant.mechanisms import EllipticalGaussian
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Sections 2 and 3",

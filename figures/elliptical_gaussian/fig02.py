@@ -13,10 +13,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.table import Table, label, number
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.table import Table, label, number
 
 if TYPE_CHECKING:
     from numpy.random import Generator

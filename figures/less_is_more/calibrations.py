@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.errors import UndecidedError
-from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
 
 _CLOSE = 1e-6
 """Relative distance of the two amounts that enclose the least σ_*."""
@@ -36,8 +36,8 @@ def exact_sigma_star(dimension: int, epsilon: str, delta: str) -> float:
     """Return the least σ_* at which the mechanism is (ε,δ)-DP, up to a relative 10⁻⁶ above it.
 
     δ falls about as σ_*^{−1/2}: a secant in the logarithms, on enclosures of δ from
-    `accountant.questions.profile`, needs few of them where `calibrate` (which encloses the least
-    σ_* to
+    `dpassay.accountant.questions.profile`, needs few of them where `calibrate` (which encloses the
+    least σ_* to
     twelve digits) needs many. The result is certified: δ is at most the target there, and above
     it at 1 − 10⁻⁶ of it.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.less_is_more import geometry
-from figures.table import Table
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.less_is_more import geometry
+from dpassay.figures.table import Table
 
 DESCRIPTION = Description(
     number="Figure 2",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from figures import style
-from figures.description import Description, Settings
-from figures.less_is_more import maps
-from figures.table import Table
+from dpassay.figures import style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.less_is_more import maps
+from dpassay.figures.table import Table
 
 DESCRIPTION = Description(
     number="Figure 4",

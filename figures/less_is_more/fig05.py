@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from figures import style
-from figures.description import Description, Settings
-from figures.less_is_more import calibrations
-from figures.table import Table, label, number
+from dpassay.figures import style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.less_is_more import calibrations
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Figure 5",
@@ -76,7 +76,7 @@ def compute(settings: Settings) -> Table:
 
 def _printed() -> dict[str, float]:
     """Return σ_* of R1SMG and the variances of the others by the theorems, for Δ² = 2."""
-    from figures.baselines import matrix_gaussian
+    from dpassay.figures.baselines import matrix_gaussian
 
     epsilon, delta = float(_EPSILON), float(_DELTA)
     root = math.sqrt(2)

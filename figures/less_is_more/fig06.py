@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from figures.description import Description
-from figures.less_is_more import pca
+from dpassay.figures.description import Description
+from dpassay.figures.less_is_more import pca
 
 DESCRIPTION = Description(
     number="Figure 6",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from figures.description import Description, Settings
-from figures.less_is_more import training
-from figures.table import Table
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.less_is_more import training
+from dpassay.figures.table import Table
 
 DESCRIPTION = Description(
     number="Figure 7",
@@ -36,7 +36,7 @@ _BUDGETS = (
 
 def compute(settings: Settings) -> Table:
     """Train on MNIST, or its stand-in."""
-    from figures.data.digits import SIDE, digits
+    from dpassay.figures.data.digits import SIDE, digits
 
     model, size = training.model_of(settings, "less-is-more/7", (1, SIDE), SIDE**2)
     data = digits(settings.data, settings.rng("digits"))

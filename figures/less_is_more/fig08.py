@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from figures.description import Description, Settings, Size
-from figures.less_is_more import training
-from figures.table import Table
+from dpassay.figures.description import Description, Settings, Size
+from dpassay.figures.less_is_more import training
+from dpassay.figures.table import Table
 
 DESCRIPTION = Description(
     number="Figure 8",
@@ -36,7 +36,7 @@ _BUDGETS = (
 
 def compute(settings: Settings) -> Table:
     """Train on CIFAR-10, or its stand-in."""
-    from figures.data.cifar import COLOURS, SIDE, colour_images, halved
+    from dpassay.figures.data.cifar import COLOURS, SIDE, colour_images, halved
 
     pixels, shape = COLOURS * (SIDE // 2) ** 2, (COLOURS, SIDE)
     model, size = training.model_of(settings, "less-is-more/8", shape, pixels, centre=0.5)

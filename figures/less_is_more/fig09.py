@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from figures import quantities, style
-from figures.description import Description, Settings
-from figures.less_is_more import calibrations
-from figures.table import Table, label, number
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Description, Settings
+from dpassay.figures.less_is_more import calibrations
+from dpassay.figures.table import Table, label, number
 
 DESCRIPTION = Description(
     number="Figure 9",

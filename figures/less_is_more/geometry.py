@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from figures import style
-from figures.table import Column, Table, label, number
+from dpassay.figures import style
+from dpassay.figures.table import Column, Table, label, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from figures import style
-from figures.description import Settings, Size
-from figures.less_is_more import calibrations
-from figures.table import Column, Table, label, number
+from dpassay.figures import style
+from dpassay.figures.description import Settings, Size
+from dpassay.figures.less_is_more import calibrations
+from dpassay.figures.table import Column, Table, label, number
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from figures.data.uber import Pickups
+    from dpassay.figures.data.uber import Pickups
 
 DELTA = "1e-7"
 SQUARED_SENSITIVITY = 2
@@ -47,7 +47,7 @@ def compute(settings: Settings, requests: Sequence[Request]) -> Table:
     """Release the counts for each request; at the reduced size every second cell is kept."""
     import numpy as np
 
-    from figures.data.uber import pickups
+    from dpassay.figures.data.uber import pickups
 
     data = pickups(settings.data, settings.rng("pickups"))
     step = 2 if settings.size is Size.FAST else 1
@@ -97,7 +97,7 @@ def _released(
     """
     import numpy as np
 
-    from figures.baselines import dawa, hierarchy
+    from dpassay.figures.baselines import dawa, hierarchy
 
     counts = data.counts.astype(float)
     if kind == "data":
@@ -123,7 +123,7 @@ def _sigma_star(kind: str, epsilon: str) -> float:
 
 def _deviation(kind: str, mechanism: str, epsilon: str) -> float:
     """Return the standard deviation of each cell's Gaussian noise."""
-    from figures.baselines import matrix_gaussian
+    from dpassay.figures.baselines import matrix_gaussian
 
     root = math.sqrt(SQUARED_SENSITIVITY)
     if kind == "verified" or mechanism == "analytic":

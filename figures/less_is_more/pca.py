@@ -7,16 +7,16 @@ from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from figures import style
-from figures.description import Settings
-from figures.less_is_more import calibrations
-from figures.table import Table, label, number
+from dpassay.figures import style
+from dpassay.figures.description import Settings
+from dpassay.figures.less_is_more import calibrations
+from dpassay.figures.table import Table, label, number
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from figures.data.swarm import Swarms
+    from dpassay.figures.data.swarm import Swarms
 
 DELTA = "1e-7"
 COMPONENTS = 20
@@ -58,7 +58,7 @@ def compute(settings: Settings, *, same_budget: bool) -> Table:
     """
     from threadpoolctl import threadpool_limits
 
-    from figures.data.swarm import swarms
+    from dpassay.figures.data.swarm import swarms
 
     boids, records = settings.pick((10, 1201), (20, 2402), (200, 24016))
     data = swarms(settings.data, settings.rng("swarms"), records=records, boids=boids)
@@ -142,7 +142,7 @@ def release(
     kind: str, name: str, covariance: NDArray[np.float64], records: int, epsilon: str
 ) -> Callable[[np.random.Generator], NDArray[Any]]:
     """Return a function that draws private components, the most important first."""
-    from figures.baselines import bingham, mod_sulq, wishart
+    from dpassay.figures.baselines import bingham, mod_sulq, wishart
 
     size = len(covariance)
     budget, delta = float(epsilon), float(DELTA)
@@ -185,7 +185,7 @@ def release(
 
 def independent_deviation(name: str, size: int, sensitivity: float, epsilon: str) -> float:
     """Return the standard deviation of independent Gaussian noise in every entry."""
-    from figures.baselines import matrix_gaussian
+    from dpassay.figures.baselines import matrix_gaussian
 
     budget, delta = float(epsilon), float(DELTA)
     if name == "classic":

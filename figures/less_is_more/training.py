@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from accountant.errors import UndecidedError
-from figures import extras, quantities, style
-from figures.description import Settings, Size
-from figures.less_is_more import calibrations
-from figures.table import Table, label, number
+from dpassay.accountant.errors import UndecidedError
+from dpassay.figures import extras, quantities, style
+from dpassay.figures.description import Settings, Size
+from dpassay.figures.less_is_more import calibrations
+from dpassay.figures.table import Table, label, number
 
 if TYPE_CHECKING:
-    from figures.baselines.private_sgd import Model, Noise
-    from figures.data.digits import Images
+    from dpassay.figures.baselines.private_sgd import Model, Noise
+    from dpassay.figures.data.digits import Images
 
 CLIP = 1.0
 """Norm to which a gradient is clipped."""
@@ -55,7 +55,7 @@ def compute(
     """
     from threadpoolctl import threadpool_limits
 
-    from figures.baselines import private_sgd
+    from dpassay.figures.baselines import private_sgd
 
     def accuracies(purpose: str, noise: Noise, clip: float | None) -> list[tuple[float, ...]]:
         # Threads cost more than they save at the size of a batch.
@@ -124,10 +124,10 @@ def compute(
 
 def exact_epsilon(noise_multiplier: str, steps: int) -> float:
     """Return the ε of so many steps of DP-SGD at δ = 1e-5, adding or removing a record."""
-    from accountant.mechanisms.additive.gaussian import Gaussian
-    from accountant.mechanisms.wrappers.composed import Composed
-    from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-    from accountant.questions import profile
+    from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+    from dpassay.accountant.mechanisms.wrappers.composed import Composed
+    from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+    from dpassay.accountant.questions import profile
 
     step = PoissonSubsampled(Gaussian(standard_deviation=noise_multiplier), SAMPLING)
     found = profile.epsilon(
@@ -166,8 +166,8 @@ def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
     With the record in the sample with probability q, max over S of
     qP(S) + (1 − q)Q(S) − e^ε Q(S) = q·δ(ε'), e^{ε'} = 1 + (e^ε − 1)/q.
     """
-    from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
-    from accountant.questions import profile
+    from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+    from dpassay.accountant.questions import profile
 
     inner = math.log1p(math.expm1(float(epsilon)) / float(SAMPLING))
     mechanism = RankOneGaussian(size, Fraction(sigma_star))
@@ -183,12 +183,12 @@ def model_of(
     At the paper's own size that is its network for images of so many colours and such a side, for
     which torch is asked for with the command that installs it; else softmax regression.
     """
-    from figures.baselines.private_sgd import Softmax
+    from dpassay.figures.baselines.private_sgd import Softmax
 
     if settings.size is not Size.FULL:
         return Softmax(pixels, centre=centre), 10 * (pixels + 1)
     extras.require(("torch",), name)
-    from figures.baselines.network import Network
+    from dpassay.figures.baselines.network import Network
 
     network = Network(*shape)
     return network, network.parameters

@@ -23,7 +23,7 @@ _THEME = {
     "#e6e6e6": "grid",
     "#0072b2": "blue",
 }
-"""Colours of `figures.style` that would be lost by night, and what the page calls them."""
+"""Colours of `dpassay.figures.style` that would be lost by night, and what the page calls them."""
 
 _DARK = {"paper": "#15181b", "ink": "#e9e9e6", "faint": "#a9adb1", "grid": "#33383d"}
 _DARK |= {"blue": "#4fb0ea"}
@@ -32,7 +32,7 @@ _DARK |= {"blue": "#4fb0ea"}
 
 def of(figure: Figure) -> str:
     """Return a figure as SVG, without a date."""
-    from figures.style import drawn
+    from dpassay.figures.style import drawn
 
     file = io.StringIO()
     with drawn():

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures.pages.svg import slug
+from dpassay.figures.pages.svg import slug
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accountant import notation
-from accountant.errors import DpassayError
-from figures import event, tradeoff
-from figures.pages import svg
-from figures.pages.template import render
-from verify import report
-from verify.needed_noise import TYPED
-from verify.remedy import remedy
+from dpassay.accountant import notation
+from dpassay.accountant.errors import DpassayError
+from dpassay.figures import event, tradeoff
+from dpassay.figures.pages import svg
+from dpassay.figures.pages.template import render
+from dpassay.verifier import report
+from dpassay.verifier.needed_noise import TYPED
+from dpassay.verifier.remedy import remedy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from verify.batch import Outcome
-    from verify.verdict import Finding
+    from dpassay.verifier.batch import Outcome
+    from dpassay.verifier.verdict import Finding
 
 _DRAWN = 3
 """So many findings are shown open and with pictures; more are a list to open."""

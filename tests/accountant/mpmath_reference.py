@@ -17,8 +17,8 @@ import mpmath
 from flint import arb
 from mpmath import mp, mpf
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
 
 
 class Reference(ABC):

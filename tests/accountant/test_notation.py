@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant import notation
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import (
+from dpassay.accountant import notation
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import (
     DESCRIPTIONS,
     Gaussian,
     IntegerNoise,
@@ -20,8 +20,8 @@ from accountant.mechanisms import (
     Staircase,
     Tabulated,
 )
-from accountant.notation import parse
-from accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import ExactReal, exact
 
 positive = st.one_of(
     st.fractions("1/1000000", 10**6).map(ExactReal.of_rational),

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from accountant.errors import UndecidedError
-from accountant.notation import parse
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.near import narrow
 
 FROZEN = Path(__file__).parents[2] / "benchmarks" / "oracle.json"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from figures.comparison.cli import COMMAND
-from verify.cli import main
+from dpassay.figures.comparison.cli import COMMAND
+from dpassay.verifier.cli import main
 
 COUNT = ["--epsilon", "1", "--delta", "1e-6", "--workload", "Count()", "--no-simulation"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from figures import registry
-from figures.cli import COMMAND
-from verify.cli import main
+from dpassay.figures import registry
+from dpassay.figures.cli import COMMAND
+from dpassay.verifier.cli import main
 
 CHROMIUM = "/usr/bin/chromium"
 OPTIONS = [

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import figures.cli
-from accountant.errors import NotApplicableError
-from figures import extras, gallery, production, registry, verdicts
-from figures.cli import COMMAND
-from figures.data.cifar import colour_images, halved
-from figures.description import Settings, Size
-from verify import workers
-from verify.cli import main
-from verify.cli.verify import ledger
+import dpassay.figures.cli
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.figures import extras, gallery, production, registry, verdicts
+from dpassay.figures.cli import COMMAND
+from dpassay.figures.data.cifar import colour_images, halved
+from dpassay.figures.description import Settings, Size
+from dpassay.verifier import workers
+from dpassay.verifier.cli import main
+from dpassay.verifier.cli.verify import ledger
 
 FAST = Settings(size=Size.FAST)
 NAME = "better-gaussian/2"
@@ -161,8 +161,8 @@ def test_the_page_is_named_where_it_was_written(
     def stopped(*_: object) -> tuple[list[production.Made], bool]:
         return [production.Made(NAME)], interrupted
 
-    monkeypatch.setattr(figures.cli, "_make", stopped)
-    monkeypatch.setattr(figures.cli, "_gallery", lambda *_: {})
+    monkeypatch.setattr(dpassay.figures.cli, "_make", stopped)
+    monkeypatch.setattr(dpassay.figures.cli, "_gallery", lambda *_: {})
     assert run("--only", NAME, "--out", str(tmp_path)) == (130 if interrupted else 0)
     out, err = capsys.readouterr()
     assert ("1 figure: " in out) == ("index.html" in out) == (not interrupted)

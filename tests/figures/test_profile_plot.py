@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 import dpassay
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import Composed, Gaussian, IntegerNoise, Laplace, PoissonSubsampled
-from accountant.numbers.interval import Interval
-from accountant.questions.profile import delta
-from figures import style
-from figures.profile import Table, compute, draw, estimate, plot
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    PoissonSubsampled,
+)
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions.profile import delta
+from dpassay.figures import style
+from dpassay.figures.profile import Table, compute, draw, estimate, plot
 from tests.quick import quick
 
 HEADS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}

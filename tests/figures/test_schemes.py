@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import dpassay
-from figures import schemes
-from verify.cli import main
+from dpassay.figures import schemes
+from dpassay.verifier.cli import main
 
 
 @pytest.mark.slow

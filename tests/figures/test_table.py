@@ -14,12 +14,12 @@ import pytest
 from matplotlib.figure import Figure
 
 import dpassay
-from accountant.core.drawing import Drawable
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.mechanisms import Gaussian
-from accountant.numbers.interval import Interval
-from figures import law, style
-from figures.table import Table, label, number
+from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import Gaussian
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.figures import law, style
+from dpassay.figures.table import Table, label, number
 
 COLUMNS = (label("curve"), number("x", "1"), number("y", "nats", relative=1e-3, absolute=1e-6))
 

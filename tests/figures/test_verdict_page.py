@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
 
-from accountant import notation
-from figures import event, tradeoff
-from figures.pages import svg, verdict
-from verify import checker
-from verify.ask import verify
-from verify.cli import main
+from dpassay.accountant import notation
+from dpassay.figures import event, tradeoff
+from dpassay.figures.pages import svg, verdict
+from dpassay.verifier import checker
+from dpassay.verifier.ask import verify
+from dpassay.verifier.cli import main
 
 REFUTED = ["Gaussian(3)", "--epsilon", "1", "--delta", "1e-5"]
 _DATA = re.compile(r'download="([^"]+)" href="data:application/json;base64,([^"]+)"')

@@ -13,17 +13,17 @@ import pytest
 from flint import fmpq
 from scipy.optimize import linprog
 
-from accountant.errors import UndecidedError
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from lp import solve
-from lp.certificate import Ratio, dual_bound
-from lp.count_noise import optimal_count_noise
-from lp.problem import CountNoiseProblem, to_fmpq, to_fraction
-from lp.program import ONE, ZERO, Coefficient, Program, Row
-from lp.report import certificate
-from lp.search import answers
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.lp import solve
+from dpassay.lp.certificate import Ratio, dual_bound
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.problem import CountNoiseProblem, to_fmpq, to_fraction
+from dpassay.lp.program import ONE, ZERO, Coefficient, Program, Row
+from dpassay.lp.report import certificate
+from dpassay.lp.search import answers
+from dpassay.verifier.checker.optima.count_noise import count_noise_problems
 from tests.near import narrow
-from verify.checker.optima.count_noise import count_noise_problems
 
 
 @pytest.mark.parametrize("e", [2, 3, 9])
@@ -230,7 +230,7 @@ def test_without_a_solver_one_law_still_bounds_the_optimum(
     def fails(*_: object, **__: object) -> Any:
         raise UndecidedError("No scaling has a solution.")
 
-    monkeypatch.setattr("lp.count_noise._answers", fails)
+    monkeypatch.setattr("dpassay.lp.count_noise._answers", fails)
     found = optimal_count_noise(problem)
     assert found.delta.lower == 0
     assert optimum.upper <= found.delta.upper

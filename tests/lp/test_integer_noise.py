@@ -12,20 +12,20 @@ import mpmath
 import pytest
 from flint import fmpq
 
-from accountant.errors import InvalidInputError
-from accountant.questions import profile
-from lp.certificate import Ratio
-from lp.integer_noise import (
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.questions import profile
+from dpassay.lp.certificate import Ratio
+from dpassay.lp.integer_noise import (
     IntegerNoiseSolution,
     lower_bound,
     optimal_free_noise,
     optimal_integer_noise,
 )
-from lp.integer_problem import IntegerNoiseProblem
-from lp.problem import to_fmpq
-from lp.solve import InfeasibleError
+from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.problem import to_fmpq
+from dpassay.lp.solve import InfeasibleError
+from dpassay.verifier.cli import main
 from tests.near import narrow
-from verify.cli import main
 
 
 def _solve(objective: str, support: int, **options: Any) -> IntegerNoiseSolution:

@@ -11,14 +11,14 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from lp.count_noise import optimal_count_noise
-from lp.example import two_point_law
-from lp.laws import Law, mixture_weights
-from lp.one_law import counts_for_one_law
-from lp.problem import CountNoiseProblem, to_fmpq
-from lp.reference import ReferenceModel
-from verify.cli import main
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.example import two_point_law
+from dpassay.lp.laws import Law, mixture_weights
+from dpassay.lp.one_law import counts_for_one_law
+from dpassay.lp.problem import CountNoiseProblem, to_fmpq
+from dpassay.lp.reference import ReferenceModel
+from dpassay.verifier.cli import main
 
 
 def least(problem: CountNoiseProblem, counts: int) -> Fraction | None:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import SubsetSelection
-from accountant.questions import utility
-from lp.local import optimal_local
-from verify.cli import main
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import SubsetSelection
+from dpassay.accountant.questions import utility
+from dpassay.lp.local import optimal_local
+from dpassay.verifier.cli import main
 
 SHARES = [None, "0", "1/10", "1/2", "1"]
 

@@ -10,14 +10,14 @@ from fractions import Fraction
 
 import pytest
 
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import BoundedCountNoise, Composed
-from accountant.questions import profile
-from lp import query_bound
-from lp.count_noise import optimal_count_noise
-from lp.many_queries import optimal_for_queries
-from lp.problem import CountNoiseProblem
-from verify.cli import main
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import BoundedCountNoise, Composed
+from dpassay.accountant.questions import profile
+from dpassay.lp import query_bound
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.many_queries import optimal_for_queries
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.verifier.cli import main
 
 
 def brute_force(alpha: list[float], eta: float, ratio: float, count: int) -> float:

@@ -7,12 +7,18 @@ from fractions import Fraction
 
 import pytest
 
-from accountant.errors import InvalidInputError
-from lp.count_noise import optimal_count_noise
-from lp.example import matrix_text, noise_matrix, output_matrix, two_point_law, two_point_pairs
-from lp.problem import CountNoiseProblem
-from lp.reference import ReferenceModel
-from lp.solve import SolverError, installed_solvers
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.example import (
+    matrix_text,
+    noise_matrix,
+    output_matrix,
+    two_point_law,
+    two_point_pairs,
+)
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.lp.reference import ReferenceModel
+from dpassay.lp.solve import SolverError, installed_solvers
 
 # absolute tolerances of the answers: ten times what each solver is told to reach
 TOLERANCES = {"HIGHS": 1e-6, "CLARABEL": 1e-6, "SCS": 1e-3, "OSQP": 1e-3, "SCIPY": 1e-6}

@@ -10,19 +10,26 @@ from typing import Any
 
 import pytest
 
-from accountant.errors import InvalidInputError
-from accountant.geometry.covariances import Matrix
-from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
-from accountant.mechanisms.shapes.ellipses import OptimalEllipse
-from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
-from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import enclose
-from accountant.questions import utility
-from lp.shape_problem import GaussianShapeProblem, vertices
-from lp.shapes import GaussianShape, optimal_gaussian_shape, shape_bound
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.geometry.covariances import Matrix
+from dpassay.accountant.geometry.spaces import (
+    Box,
+    DisjointGroups,
+    FiniteSet,
+    L2Ball,
+    Space,
+    SparseBox,
+)
+from dpassay.accountant.mechanisms.shapes.ellipses import OptimalEllipse
+from dpassay.accountant.mechanisms.shapes.elliptical import EllipticalGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.questions import utility
+from dpassay.lp.shape_problem import GaussianShapeProblem, vertices
+from dpassay.lp.shapes import GaussianShape, optimal_gaussian_shape, shape_bound
+from dpassay.verifier.cli import main
 from tests.near import narrow
-from verify.cli import main
 
 ONE = ExactReal.of_rational(1)
 

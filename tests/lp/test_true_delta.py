@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from accountant.errors import InvalidInputError
-from accountant.questions import profile
-from lp.count_noise import Solution, optimal_count_noise
-from lp.integer_noise import optimal_integer_noise
-from lp.integer_problem import IntegerNoiseProblem
-from lp.problem import CountNoiseProblem
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.questions import profile
+from dpassay.lp.count_noise import Solution, optimal_count_noise
+from dpassay.lp.integer_noise import optimal_integer_noise
+from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.problem import CountNoiseProblem
 from tests.near import narrow
 
 

@@ -9,19 +9,19 @@ from typing import Any
 
 from flint import arb, ctx
 
-from accountant import baselines
-from accountant.composition import invert
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import DpassayError
-from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, ball, enclose
-from accountant.questions import guarantees, notions, profile, tradeoff
-from accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant import baselines
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
+from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.verifier.foreign import events, reports
 from tests.peers.rows import WIDTH, Row, narrowest, near
-from verify.foreign import events, reports
 
 BOTH = Adjacency.ADD_REMOVE
 

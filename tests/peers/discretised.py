@@ -12,10 +12,10 @@ from itertools import pairwise
 
 from flint import arb
 
-from accountant.core.pair import Pair, Tails
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 _PRECISION = 256
 """Bits of masses and of their bounds."""

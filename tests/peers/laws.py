@@ -10,13 +10,13 @@ from typing import Any
 import mpmath
 from flint import arb, ctx
 
-from accountant.budget.calibrate import calibrate
-from accountant.budget.target import EpsilonDelta
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import DpassayError
-from accountant.mechanisms import (
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.budget.target import EpsilonDelta
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -27,15 +27,15 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     Tabulated,
 )
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, ball, enclose
-from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
-from accountant.questions import profile, tradeoff, utility
-from accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
+from dpassay.accountant.questions import profile, tradeoff, utility
+from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.verifier.foreign import events
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.peers.discretised import discretised
 from tests.peers.rows import FLOAT, WIDTH, Row, first, narrowest, near, tolerance
-from verify.foreign import events
 
 BOTH = Adjacency.ADD_REMOVE
 

@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from accountant.errors import UndecidedError
-from accountant.numbers.interval import Interval
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.interval import Interval
 
 Row: TypeAlias = dict[str, Any]
 FOLDER = Path(__file__).parent

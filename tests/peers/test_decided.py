@@ -14,9 +14,9 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from mpmath import mp, mpf
 
-from accountant import baselines
-from accountant.core.adjacency import Adjacency
-from accountant.mechanisms import (
+from dpassay.accountant import baselines
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -26,11 +26,11 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     Tabulated,
 )
-from accountant.numbers.exact import exact
-from accountant.questions import guarantees, profile
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.verifier.exact import verify
+from dpassay.verifier.foreign import events, reports
 from tests.peers.rows import FOLDER
-from verify.exact import verify
-from verify.foreign import events, reports
 
 BOTH = Adjacency.ADD_REMOVE
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from accountant.errors import UndecidedError
+from dpassay.accountant.errors import UndecidedError
 from tests.peers import accountants, laws
 from tests.peers.rows import FOLDER, Case, Row, cases
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import (
     BoundedCountNoise,
     Composed,
     DiscreteGaussian,
@@ -22,8 +22,8 @@ from accountant.mechanisms import (
     Laplace,
     PoissonSubsampled,
 )
-from accountant.numbers.interval import Interval
-from accountant.questions import estimate, profile
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import estimate, profile
 
 RELATION = Adjacency.ADD_REMOVE
 SINGLE: list[Mechanism] = [

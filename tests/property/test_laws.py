@@ -10,10 +10,10 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.core.adjacency import Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
@@ -25,9 +25,9 @@ from accountant.mechanisms import (
     Staircase,
     Tabulated,
 )
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import guarantees, notions, profile, tradeoff
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
 
 scales = st.fractions(Fraction(1, 5), 8, max_denominator=60)
 epsilons = st.fractions(-4, 4, max_denominator=40)

@@ -17,13 +17,13 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy import stats
 
-from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from accountant.numbers.exact import exact
-from accountant.release import sampling
+from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.release import sampling
 
 SIGNIFICANCE = 1e-8
 SIZE = 100_000

@@ -18,20 +18,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accountant import notation
-from accountant.geometry.spaces import Box
-from lp.count_noise import optimal_count_noise
-from lp.integer_noise import optimal_integer_noise
-from lp.integer_problem import IntegerNoiseProblem
-from lp.problem import CountNoiseProblem
-from lp.report import certificate as count_certificate
-from lp.shape_problem import GaussianShapeProblem
-from lp.shapes import optimal_gaussian_shape
-from verify import checker, document, seal
-from verify.audit import audit, audit_one_run, audit_until_refuted
-from verify.certificate import certify
-from verify.cli.optimal_integer import certificate as integer_certificate
-from verify.cli.optimal_shape import certificate as shape_certificate
+from dpassay.accountant import notation
+from dpassay.accountant.geometry.spaces import Box
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.integer_noise import optimal_integer_noise
+from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.lp.report import certificate as count_certificate
+from dpassay.lp.shape_problem import GaussianShapeProblem
+from dpassay.lp.shapes import optimal_gaussian_shape
+from dpassay.verifier import checker, document, seal
+from dpassay.verifier.audit import audit, audit_one_run, audit_until_refuted
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.cli.optimal_integer import certificate as integer_certificate
+from dpassay.verifier.cli.optimal_shape import certificate as shape_certificate
 
 Data = dict[str, Any]
 CLAIMS = {

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from verify.cli import main
+from dpassay.verifier.cli import main
 
 
 class Shell:

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from dpassay.verifier import certificate, schema, seal
+from dpassay.verifier.claims import KINDS
 from tests.verify.forge import CLAIMS, certified
-from verify import certificate, schema, seal
-from verify.claims import KINDS
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
@@ -82,5 +82,5 @@ def test_files_hold_one_or_several(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", schema.generate())
 def test_the_published_schema_is_the_generated_one(name: str) -> None:
-    """After a change of a type: python -m verify.schema."""
+    """After a change of a type: python -m dpassay.verifier.schema."""
     assert schema.stored(name) == schema.generate()[name]

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from mpmath import mp
 
+from dpassay.verifier import checker
 from tests.quick import quick
 from tests.tables import rows
 from tests.verify.forge import Data, decided, sealed
-from verify import checker
 
 
 def times(inside: str, count: int | str) -> str:

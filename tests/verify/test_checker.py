@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.mechanisms import Gaussian
-from accountant.numbers.exact import exact
+from dpassay.accountant.mechanisms import Gaussian
+from dpassay.accountant.numbers.exact import exact
+from dpassay.verifier import certificate, checker, seal
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.claims.privacy import hockey
 from tests.verify.forge import CLAIMS, Data, certified, decided, put, sealed
-from verify import certificate, checker, seal
-from verify.claims import ApproximateDP
-from verify.claims.privacy import hockey
 
 ASSUMED = {"profile/curve-of-a-mechanism": ["that the claimed curve does not increase"]}
 """A curve that cannot be evaluated over intervals."""
@@ -287,9 +287,9 @@ def test_a_certificate_without_a_seal_is_refused() -> None:
 
 def test_the_checker_imports_nothing_that_made_the_certificate() -> None:
     script = (
-        "import sys, verify.checker\n"
-        "known = {'numpy', 'scipy', 'accountant.numbers.exact', 'verify.claim', "
-        "'verify.expression', 'verify.functions'}\n"
+        "import sys, dpassay.verifier.checker\n"
+        "known = {'numpy', 'scipy', 'dpassay.accountant.numbers.exact', 'dpassay.verifier.claim', "
+        "'dpassay.verifier.expression', 'dpassay.verifier.functions'}\n"
         "print(sorted(known & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
@@ -316,9 +316,11 @@ def test_what_a_gaussian_claim_rests_on_is_what_the_package_names() -> None:
     )  # fmt: skip
     outcome, *ran = found.stdout.split()
     listed = str(checker.__doc__).partition("read these files")[2].partition("All else")[0]
-    named = {f"verify.checker.{name}" for name in re.findall(r"`([a-z_.]+)`", listed)}
+    named = {f"dpassay.verifier.checker.{name}" for name in re.findall(r"`([a-z_.]+)`", listed)}
     assert outcome == "VALID"
-    assert {*ran} - {"verify.checker", "verify.seal"} == named - {"verify.checker.seal"}
+    assert {*ran} - {"dpassay.verifier.checker", "dpassay.verifier.seal"} == named - {
+        "dpassay.verifier.checker.seal"
+    }
 
 
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation='0.3'), sampling_prob='0.5')"

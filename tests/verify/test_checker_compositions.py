@@ -12,26 +12,26 @@ from flint import arb
 from mpmath import mp
 
 import dpassay
-from accountant.core.adjacency import Direction
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
-from accountant.notation import parse
-from accountant.numbers.exact import exact
-from accountant.numbers.precision import ctx
-from accountant.questions import profile
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import profile
+from dpassay.verifier import checker
+from dpassay.verifier.checker import suprema
+from dpassay.verifier.checker.compositions import composed, contour
+from dpassay.verifier.checker.compositions.grid import enclose
+from dpassay.verifier.checker.compositions.losses import Factor, Listed, Normal, discrete_normal
+from dpassay.verifier.checker.compositions.losses import Laplace as LaplaceLoss
+from dpassay.verifier.checker.compositions.mixtures import Mixture
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.mechanisms.neighbours import under
+from dpassay.verifier.checker.mechanisms.pairs import fits, pairs
+from dpassay.verifier.checker.reals import UnknownError, compare
 from tests.quick import quick
 from tests.verify.forge import decided, problems, sealed
-from verify import checker
-from verify.checker import suprema
-from verify.checker.compositions import composed, contour
-from verify.checker.compositions.grid import enclose
-from verify.checker.compositions.losses import Factor, Listed, Normal, discrete_normal
-from verify.checker.compositions.losses import Laplace as LaplaceLoss
-from verify.checker.compositions.mixtures import Mixture
-from verify.checker.facts import mechanism
-from verify.checker.mechanisms.neighbours import under
-from verify.checker.mechanisms.pairs import fits, pairs
-from verify.checker.reals import UnknownError, compare
 
 
 def step(sigma: str, q: str) -> str:

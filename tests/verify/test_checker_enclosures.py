@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.precision import ctx
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier import checker, document
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker.arithmetic import settle
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.language import Variables, evaluate, holds
+from dpassay.verifier.checker.laws import hockey_stick
+from dpassay.verifier.checker.mechanisms.pairs import pairs
+from dpassay.verifier.checker.reals import UnknownError, ball, compare, exp, hull, log, sqrt
+from dpassay.verifier.claims import ApproximateDP, Minimiser
 from tests.verify.forge import Data, decided, problems, sealed
-from verify import checker, document
-from verify.certificate import certify
-from verify.checker.arithmetic import settle
-from verify.checker.facts import mechanism
-from verify.checker.language import Variables, evaluate, holds
-from verify.checker.laws import hockey_stick
-from verify.checker.mechanisms.pairs import pairs
-from verify.checker.reals import UnknownError, ball, compare, exp, hull, log, sqrt
-from verify.claims import ApproximateDP, Minimiser
 
 
 def relation(text: str) -> str:

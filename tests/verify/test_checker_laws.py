@@ -12,21 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from accountant.notation import parse
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.verifier import checker, functions
+from dpassay.verifier.checker import laws
+from dpassay.verifier.checker.arithmetic import narrow, settle
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.functions import FUNCTIONS, QUESTIONS, recomputed
+from dpassay.verifier.checker.language import Variables, evaluate, split
+from dpassay.verifier.checker.laws import hockey_stick
+from dpassay.verifier.checker.masses import binomial_mass, binomial_tail
+from dpassay.verifier.checker.mechanisms.pairs import pairs
+from dpassay.verifier.checker.reals import INFINITE, Real, UnknownError, apply, compare, hull, sqrt
+from dpassay.verifier.expression import Expression, split_relation
 from tests.verify.forge import decided
-from verify import checker, functions
-from verify.checker import laws
-from verify.checker.arithmetic import narrow, settle
-from verify.checker.facts import mechanism
-from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
-from verify.checker.language import Variables, evaluate, split
-from verify.checker.laws import hockey_stick
-from verify.checker.masses import binomial_mass, binomial_tail
-from verify.checker.mechanisms.pairs import pairs
-from verify.checker.reals import INFINITE, Real, UnknownError, apply, compare, hull, sqrt
-from verify.expression import Expression, split_relation
 
 MECHANISMS = [
     "Gaussian(standard_deviation=3, l2_sensitivity='sqrt(2)')",

@@ -11,34 +11,34 @@ from typing import Any
 
 import pytest
 
-from accountant import mechanisms as theirs
-from accountant.core.adjacency import Adjacency
-from accountant.errors import DpassayError
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.notation import argument_names, parse
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import profile
+from dpassay.accountant import mechanisms as theirs
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.notation import argument_names, parse
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import profile
+from dpassay.verifier import checker, functions
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import reals
+from dpassay.verifier.checker.arithmetic import narrow, settle
+from dpassay.verifier.checker.compositions.composed import intervals
+from dpassay.verifier.checker.declared import BY_MECHANISM
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.functions import QUESTIONS
+from dpassay.verifier.checker.language import Variables, evaluate
+from dpassay.verifier.checker.laws import hockey_stick, tails
+from dpassay.verifier.checker.mechanisms import counters
+from dpassay.verifier.checker.mechanisms.arguments import TABLE
+from dpassay.verifier.checker.mechanisms.neighbours import under
+from dpassay.verifier.checker.mechanisms.pairs import fits, pairs
+from dpassay.verifier.checker.mechanisms.shown import PARTLY
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import UnknownError, compare
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.value import to_ball
 from tests.accountant.mechanisms.test_input import BAD
-from verify import checker, functions
-from verify.certificate import certify
-from verify.checker import reals
-from verify.checker.arithmetic import narrow, settle
-from verify.checker.compositions.composed import intervals
-from verify.checker.declared import BY_MECHANISM
-from verify.checker.facts import mechanism
-from verify.checker.functions import QUESTIONS
-from verify.checker.language import Variables, evaluate
-from verify.checker.laws import hockey_stick, tails
-from verify.checker.mechanisms import counters
-from verify.checker.mechanisms.arguments import TABLE
-from verify.checker.mechanisms.neighbours import under
-from verify.checker.mechanisms.pairs import fits, pairs
-from verify.checker.mechanisms.shown import PARTLY
-from verify.checker.notation import Noise
-from verify.checker.reals import UnknownError, compare
-from verify.claims import ApproximateDP
-from verify.value import to_ball
 
 BOTH = ("add-remove", "replace-one")
 Draw = Callable[[random.Random], str]
@@ -483,7 +483,7 @@ def test_shapes_that_are_no_tree(text: str) -> None:
 @pytest.mark.parametrize("eta", ["1/100", "1/3", "4/5"])
 @pytest.mark.parametrize("support", [1, 2, 5])
 def test_count_noise(ratio: str, eta: str, support: int) -> None:
-    from verify.expression import Expression
+    from dpassay.verifier.expression import Expression
 
     names = ["delta", "optimal_delta", "weight", "mass"]
     for name in names:

@@ -11,18 +11,25 @@ from typing import Any
 
 import pytest
 
-from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, Space, SparseBox
-from lp import report
-from lp.count_noise import optimal_count_noise
-from lp.integer_noise import optimal_integer_noise
-from lp.integer_problem import IntegerNoiseProblem
-from lp.problem import CountNoiseProblem
-from lp.shape_problem import GaussianShapeProblem
-from lp.shapes import optimal_gaussian_shape
+from dpassay.accountant.geometry.spaces import (
+    Box,
+    DisjointGroups,
+    FiniteSet,
+    L2Ball,
+    Space,
+    SparseBox,
+)
+from dpassay.lp import report
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.integer_noise import optimal_integer_noise
+from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.lp.shape_problem import GaussianShapeProblem
+from dpassay.lp.shapes import optimal_gaussian_shape
+from dpassay.verifier import checker
+from dpassay.verifier.checker import Outcome, check, optimum
+from dpassay.verifier.cli import main, optimal_integer, optimal_shape
 from tests.verify.forge import Data, at, certified, decided, problems, put, sealed
-from verify import checker
-from verify.checker import Outcome, check, optimum
-from verify.cli import main, optimal_integer, optimal_shape
 
 Forge = Callable[[Data], None]
 

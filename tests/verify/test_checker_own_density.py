@@ -12,25 +12,25 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import AdditiveNoise
-from accountant.notation import parse
-from accountant.numbers.exact import exact
-from accountant.numbers.precision import ctx
-from accountant.questions import profile, utility
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import AdditiveNoise
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import profile, utility
+from dpassay.verifier import checker
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker.declared import line
+from dpassay.verifier.checker.declared.own_density import OWN_DENSITY
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.language import evaluate
+from dpassay.verifier.checker.laws import hockey_stick
+from dpassay.verifier.checker.mechanisms.pairs import pairs
+from dpassay.verifier.checker.reals import UnknownError, ball
+from dpassay.verifier.claims import ApproximateDP, Relation
 from tests.quick import quick
 from tests.verify.forge import mutants, sealed
 from tests.verify.test_forgeries import EVERY_SLOW, is_true
-from verify import checker
-from verify.certificate import certify
-from verify.checker.declared import line
-from verify.checker.declared.own_density import OWN_DENSITY
-from verify.checker.facts import mechanism
-from verify.checker.language import evaluate
-from verify.checker.laws import hockey_stick
-from verify.checker.mechanisms.pairs import pairs
-from verify.checker.reals import UnknownError, ball
-from verify.claims import ApproximateDP, Relation
 
 ONE_MODE = [
     "exp(-x)/(1+exp(-x))**2",

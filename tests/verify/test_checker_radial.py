@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from flint import arb
 
-from accountant.numbers.exact import exact
-from accountant.pairs.radial_noise import RadialNoisePair
-from accountant.pairs.round_noise import RoundNoisePair
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.radial_noise import RadialNoisePair
+from dpassay.accountant.pairs.round_noise import RoundNoisePair
+from dpassay.verifier import checker
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import Outcome
+from dpassay.verifier.checker.declared.radial import radial_tails
+from dpassay.verifier.checker.reals import UnknownError, ball
+from dpassay.verifier.claims import PureDP
 from tests.quick import quick
-from verify import checker
-from verify.certificate import certify
-from verify.checker import Outcome
-from verify.checker.declared.radial import radial_tails
-from verify.checker.reals import UnknownError, ball
-from verify.claims import PureDP
 
 SHAPES = [
     ("l2", 2, "3/2", "1", "1/2"),

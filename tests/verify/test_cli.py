@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 import dpassay
-from verify import certificate
-from verify.cli import main
-from verify.cli.demo import SHOWN
-from verify.cli.verify import with_lemmas
-from verify.document import read_text
+from dpassay.verifier import certificate
+from dpassay.verifier.cli import main
+from dpassay.verifier.cli.demo import SHOWN
+from dpassay.verifier.cli.verify import with_lemmas
+from dpassay.verifier.document import read_text
 
 ROOT = Path(dpassay.__file__).parent
 PROGRAM = [sys.executable, str(ROOT / "dpassay.py")]

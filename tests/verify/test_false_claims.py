@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from accountant.errors import InvalidInputError
-from verify import batch, checker, document, report
-from verify.cli import main
-from verify.verdict import Finding, Verdict, distinct_errors
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier import batch, checker, document, report
+from dpassay.verifier.cli import main
+from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
 
 LEMMA = '[[claims]]\nkind = "relation"\nid = "lemma"\nclaim = "1 + 1 == 2"\n'
 """A true claim that has nothing to do with the others."""

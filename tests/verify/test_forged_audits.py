@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant import notation
+from dpassay.accountant import notation
+from dpassay.verifier import checker
+from dpassay.verifier.audit import audit, audit_samples, audit_scores, audit_until_refuted
+from dpassay.verifier.audit.kinds.replay import replay
+from dpassay.verifier.checker import Outcome
 from tests.verify.forge import Data, certified, put, sealed
-from verify import checker
-from verify.audit import audit, audit_samples, audit_scores, audit_until_refuted
-from verify.audit.kinds.replay import replay
-from verify.checker import Outcome
 
 LAPLACE = notation.parse("Laplace(scale=1)")
 GAUSSIAN = notation.parse("Gaussian(standard_deviation=2)")

@@ -16,22 +16,22 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from accountant.errors import DpassayError
-from accountant.geometry.spaces import Box
-from lp.count_noise import optimal_count_noise
-from lp.integer_noise import optimal_integer_noise
-from lp.integer_problem import IntegerNoiseProblem
-from lp.problem import CountNoiseProblem
-from lp.shape_problem import GaussianShapeProblem
-from lp.shapes import optimal_gaussian_shape
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.geometry.spaces import Box
+from dpassay.lp.count_noise import optimal_count_noise
+from dpassay.lp.integer_noise import optimal_integer_noise
+from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.problem import CountNoiseProblem
+from dpassay.lp.shape_problem import GaussianShapeProblem
+from dpassay.lp.shapes import optimal_gaussian_shape
+from dpassay.verifier import checker
+from dpassay.verifier.audit import Counts, Design, audit_one_run, p_value
+from dpassay.verifier.audit.kinds.rounds import Evidence, Round
+from dpassay.verifier.checker import Outcome, apart
+from dpassay.verifier.claims import KINDS
+from dpassay.verifier.exact import verify
 from tests.quick import quick
 from tests.verify.forge import CLAIMS, OTHERS, Data, certified, mutants
-from verify import checker
-from verify.audit import Counts, Design, audit_one_run, p_value
-from verify.audit.kinds.rounds import Evidence, Round
-from verify.checker import Outcome, apart
-from verify.claims import KINDS
-from verify.exact import verify
 
 _SECONDS = 10
 """Of processor time for a mutant; one that takes more is not checked, and does not pass."""

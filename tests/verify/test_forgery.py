@@ -10,18 +10,18 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier import checker
+from dpassay.verifier.checker import apart
+from dpassay.verifier.checker.compositions import composed, losses
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.language import Variables, evaluate
+from dpassay.verifier.checker.laws import hockey_stick
+from dpassay.verifier.checker.mechanisms.neighbours import under
+from dpassay.verifier.checker.mechanisms.pairs import pairs
+from dpassay.verifier.checker.outcome import Outcome
+from dpassay.verifier.checker.reals import UnknownError
 from tests.verify.forge import Data, decided, problems, put, sealed
-from verify import checker
-from verify.checker import apart
-from verify.checker.compositions import composed, losses
-from verify.checker.facts import mechanism
-from verify.checker.language import Variables, evaluate
-from verify.checker.laws import hockey_stick
-from verify.checker.mechanisms.neighbours import under
-from verify.checker.mechanisms.pairs import pairs
-from verify.checker.outcome import Outcome
-from verify.checker.reals import UnknownError
 
 GAUSSIAN = (
     'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=1)"\n'

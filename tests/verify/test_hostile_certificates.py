@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
+from dpassay.verifier import checker, document, seal
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import Outcome, apart, schema
+from dpassay.verifier.checker.outcome import quoted, safe
+from dpassay.verifier.claims import KINDS
+from dpassay.verifier.cli import main
 from tests.quick import quick
 from tests.verify.forge import Data, certified, decided, put, sealed
-from verify import checker, document, seal
-from verify.certificate import certify
-from verify.checker import Outcome, apart, schema
-from verify.checker.outcome import quoted, safe
-from verify.claims import KINDS
-from verify.cli import main
 
 
 def check(name: str, *changes: Callable[[Data], None]) -> checker.Checked:

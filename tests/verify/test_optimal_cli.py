@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import dpassay
-from accountant import notation
-from accountant.questions import profile
-from lp import count_noise
+from dpassay.accountant import notation
+from dpassay.accountant.questions import profile
+from dpassay.lp import count_noise
+from dpassay.verifier.cli import main
 from tests.quick import quick
-from verify.cli import main
 
 COUNT = ["optimal", "count-noise"]
 INTEGER = ["optimal", "integer-noise"]
@@ -99,7 +99,7 @@ def test_count_noise_text_and_certificate(
 def test_missing_solver(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lp.solve.find_spec", lambda _: None)
+    monkeypatch.setattr("dpassay.lp.solve.find_spec", lambda _: None)
     assert main([*EXACT, "--max-count", "9"]) == 2
     assert "Install highspy" in capsys.readouterr().err
     assert main([*INTEGER, "--epsilon", "1", "--delta", "0.1"]) == 2
@@ -175,7 +175,7 @@ def test_interrupt_keeps_cells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", quick([".png", ".pdf", ".svg"], 0))
 def test_plots(tmp_path: Path, suffix: str) -> None:
-    from figures import law
+    from dpassay.figures import law
 
     path = tmp_path / f"law{suffix}"
     assert main([*EXACT, "--max-count", "20", "--plot", str(path)], laws=law.plot) == 0

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from accountant.errors import InvalidInputError
-from verify.claims import Optimality
-from verify.exact import verify
-from verify.verdict import Verdict
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.claims import Optimality
+from dpassay.verifier.exact import verify
+from dpassay.verifier.verdict import Verdict
 
 BOX = {"type": "Box", "bounds": ["1", "10", "1000"]}
 SPARSE = {

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from verify import batch, certificate, document
-from verify.checker import kernel
-from verify.checker.kernel import ProofError, Proved
-from verify.exact import verify
-from verify.proof import named, reachable, renamed
-from verify.verdict import Verdict
+from dpassay.verifier import batch, certificate, document
+from dpassay.verifier.checker import kernel
+from dpassay.verifier.checker.kernel import ProofError, Proved
+from dpassay.verifier.exact import verify
+from dpassay.verifier.proof import named, reachable, renamed
+from dpassay.verifier.verdict import Verdict
 
 FILE = """
 schema_version = 1

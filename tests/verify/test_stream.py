@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import dpassay
-from accountant import notation
-from accountant.counting.streams import StateFile, StreamCounter
-from accountant.mechanisms import KaryTree
+from dpassay.accountant import notation
+from dpassay.accountant.counting.streams import StateFile, StreamCounter
+from dpassay.accountant.mechanisms import KaryTree
 from tests.quick import quick
 from tests.verify.stream_shell import Shell
 

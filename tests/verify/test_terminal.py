@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from verify import progress, report, tables
-from verify.cli import main
-from verify.cli.verify import ledger
-from verify.exact import verify
-from verify.remedy import remedy
-from verify.verdict import Finding, Rigour, Verdict
+from dpassay.verifier import progress, report, tables
+from dpassay.verifier.cli import main
+from dpassay.verifier.cli.verify import ledger
+from dpassay.verifier.exact import verify
+from dpassay.verifier.remedy import remedy
+from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 COMMANDS = [
@@ -138,7 +138,7 @@ class TestRemedies:
         assert expected in capsys.readouterr().out.strip().splitlines()[-1]
 
     def test_it_is_true(self) -> None:
-        from verify import ask
+        from dpassay.verifier import ask
 
         assert ask.verify("Gaussian(3.7307)", epsilon=1, delta="1e-5").verdict is Verdict.HOLDS
         assert ask.verify("Gaussian(3.7306)", epsilon=1, delta="1e-5").verdict is Verdict.REFUTED
@@ -181,8 +181,8 @@ class TestRemedies:
 
 
 def test_an_unknown_workload_is_answered_with_workloads() -> None:
-    from accountant.errors import InvalidInputError
-    from verify.compare.document import read_workload
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.verifier.compare.document import read_workload
 
     with pytest.raises(InvalidInputError, match=r"^Unknown workload 'Xyz'\. Known: .*PrefixSums"):
         read_workload("Xyz(dimension=3)")

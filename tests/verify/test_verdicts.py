@@ -9,20 +9,20 @@ import mpmath
 import pytest
 from flint import ctx
 
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import Laplace
-from accountant.questions import profile
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import Laplace
+from dpassay.accountant.questions import profile
+from dpassay.verifier import checker, document, exact
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker.language import evaluate
+from dpassay.verifier.checker.reals import UnknownError
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims import KINDS, ApproximateDP, Relation
+from dpassay.verifier.domain import Domain
+from dpassay.verifier.exact import verify
+from dpassay.verifier.expression import Expression
+from dpassay.verifier.verdict import Rigour, Verdict
 from tests.near import narrow
-from verify import checker, document, exact
-from verify.certificate import certify
-from verify.checker.language import evaluate
-from verify.checker.reals import UnknownError
-from verify.claim import Claim
-from verify.claims import KINDS, ApproximateDP, Relation
-from verify.domain import Domain
-from verify.exact import verify
-from verify.expression import Expression
-from verify.verdict import Rigour, Verdict
 
 
 @pytest.mark.parametrize(

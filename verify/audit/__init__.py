@@ -5,27 +5,34 @@ test them at an exact level. `kinds` has the audits, one kind a file; `runs` wha
 `learning` the way from outputs to one event; `statistics` the exact tests and bounds of counts.
 """
 
-from verify.audit.kinds.assertion import PrivacyError, assert_private
-from verify.audit.kinds.auditor import audit
-from verify.audit.kinds.one_lattice import LatticeFinding, lattice_datasets, one_lattice
-from verify.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
-from verify.audit.kinds.result import AuditResult, Curve, Outcome
-from verify.audit.kinds.same_noise import SameNoise, SameNoisePair, same_noise
-from verify.audit.kinds.samples import audit_samples, audit_scores
-from verify.audit.kinds.sequential import SequentialResult, audit_until_refuted
-from verify.audit.kinds.step import StepFinding, StepResult, audit_step
-from verify.audit.kinds.training_steps import audit_training
-from verify.audit.learning.features import Feature, Proposer
-from verify.audit.runs.neighbours import neighbours
-from verify.audit.runs.target import Command, MechanismError, PerBlock, PerRun, Target, target
-from verify.audit.statistics.exact_test import (
+from dpassay.verifier.audit.kinds.assertion import PrivacyError, assert_private
+from dpassay.verifier.audit.kinds.auditor import audit
+from dpassay.verifier.audit.kinds.one_lattice import LatticeFinding, lattice_datasets, one_lattice
+from dpassay.verifier.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
+from dpassay.verifier.audit.kinds.result import AuditResult, Curve, Outcome
+from dpassay.verifier.audit.kinds.same_noise import SameNoise, SameNoisePair, same_noise
+from dpassay.verifier.audit.kinds.samples import audit_samples, audit_scores
+from dpassay.verifier.audit.kinds.sequential import SequentialResult, audit_until_refuted
+from dpassay.verifier.audit.kinds.step import StepFinding, StepResult, audit_step
+from dpassay.verifier.audit.kinds.training_steps import audit_training
+from dpassay.verifier.audit.learning.features import Feature, Proposer
+from dpassay.verifier.audit.runs.neighbours import neighbours
+from dpassay.verifier.audit.runs.target import (
+    Command,
+    MechanismError,
+    PerBlock,
+    PerRun,
+    Target,
+    target,
+)
+from dpassay.verifier.audit.statistics.exact_test import (
     Counts,
     Design,
     delta_lower_bound,
     epsilon_lower_bound,
     p_value,
 )
-from verify.audit.statistics.guarantee import Guarantee, Point, guarantee
+from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point, guarantee
 
 __all__ = [
     "AuditResult",

@@ -34,17 +34,23 @@ from typing import Any
 
 import msgspec
 
-from accountant.numbers.precision import ctx
-from verify import seal
-from verify.checker.audits import audit_problems, sequential_problems
-from verify.checker.one_run import one_run_problems
-from verify.checker.optima.count_noise import count_noise_problems, count_noise_theorem
-from verify.checker.optima.gaussian_shape import gaussian_shape_problems, gaussian_shape_theorem
-from verify.checker.optima.integer_noise import integer_noise_problems, integer_noise_theorem
-from verify.checker.outcome import Checked, Outcome, Theorem, audit_theorem, theorem
-from verify.checker.reals import UnknownError
-from verify.checker.schema import excess, shape_problems, unheard
-from verify.checker.steps import Steps
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier import seal
+from dpassay.verifier.checker.audits import audit_problems, sequential_problems
+from dpassay.verifier.checker.one_run import one_run_problems
+from dpassay.verifier.checker.optima.count_noise import count_noise_problems, count_noise_theorem
+from dpassay.verifier.checker.optima.gaussian_shape import (
+    gaussian_shape_problems,
+    gaussian_shape_theorem,
+)
+from dpassay.verifier.checker.optima.integer_noise import (
+    integer_noise_problems,
+    integer_noise_theorem,
+)
+from dpassay.verifier.checker.outcome import Checked, Outcome, Theorem, audit_theorem, theorem
+from dpassay.verifier.checker.reals import UnknownError
+from dpassay.verifier.checker.schema import excess, shape_problems, unheard
+from dpassay.verifier.checker.steps import Steps
 
 __all__ = ["Checked", "Outcome", "Theorem", "check", "check_file"]
 
@@ -68,7 +74,7 @@ _AUDITS = {
 def check_file(path: Path) -> list[Checked]:
     """Check every certificate of a file; raise InvalidInputError if it is no such file.
 
-    Without limits of time and memory, which `verify.checker.apart` has.
+    Without limits of time and memory, which `dpassay.verifier.checker.apart` has.
     """
     return [check(data) for data in seal.read(path)]
 

@@ -35,8 +35,8 @@ from typing import Any, TypeAlias
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.reals import Real, UnknownError, ball, exp
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.reals import Real, UnknownError, ball, exp
 
 Law: TypeAlias = dict[str, Any]
 _BITS = (96, 48)

@@ -17,8 +17,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, final
 
-from verify import checker
-from verify.checker.outcome import Checked
+from dpassay.verifier import checker
+from dpassay.verifier.checker.outcome import Checked
 
 SECONDS = 60
 """Of processor time for one certificate."""

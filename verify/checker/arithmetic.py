@@ -1,6 +1,6 @@
 """Numbers of the checker at rising precision: enclosures that are narrow enough for a question.
 
-A number is a Fraction or a `Real` (`verify.checker.reals`).
+A number is a Fraction or a `Real` (`dpassay.verifier.checker.reals`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.monomials import vanish
-from verify.checker.reals import FewDigitsError, Real, ball, compare
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.monomials import vanish
+from dpassay.verifier.checker.reals import FewDigitsError, Real, ball, compare
 
 Numbers = TypeVar("Numbers", list[Any], dict[str, Any])
 AGREEMENT = Fraction(1, 10**38)

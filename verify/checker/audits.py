@@ -1,12 +1,12 @@
 """The second look at an audit: counts from the histogram, the p-value and the bounds anew.
 
-What is recomputed shares no code with `verify.audit`. Guesses: the binomial tail is an incomplete
-beta function, in a ball. Sides: the supremum over the boundary is bounded again, with twice as many
-cells, by sums (small counts) or by the inequalities of Zubkov and Serov (large ones) in double
-precision, whose error (below 1e-9 relative) is allowed for. A stated p-value stands if it is not
-below what is found here. The curve of a claimed mechanism is computed again from its notation,
-where the checker knows its laws. That the counts came from the mechanism is not for arithmetic to
-show: they can be drawn again from the seed.
+What is recomputed shares no code with `dpassay.verifier.audit`. Guesses: the binomial tail is an
+incomplete beta function, in a ball. Sides: the supremum over the boundary is bounded again, with
+twice as many cells, by sums (small counts) or by the inequalities of Zubkov and Serov (large ones)
+in double precision, whose error (below 1e-9 relative) is allowed for. A stated p-value stands if it
+is not below what is found here. The curve of a claimed mechanism is computed again from its
+notation, where the checker knows its laws. That the counts came from the mechanism is not for
+arithmetic to show: they can be drawn again from the seed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Any, TypeAlias
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import largest, settle
-from verify.checker.facts import mechanism
-from verify.checker.laws import hockey_stick
-from verify.checker.masses import binomial_mass, binomial_tail
-from verify.checker.mechanisms.pairs import fits, pairs
-from verify.checker.notation import number as written
-from verify.checker.outcome import guarantee, quoted
-from verify.checker.reals import UnknownError, ball, compare
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.arithmetic import largest, settle
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.laws import hockey_stick
+from dpassay.verifier.checker.masses import binomial_mass, binomial_tail
+from dpassay.verifier.checker.mechanisms.pairs import fits, pairs
+from dpassay.verifier.checker.notation import number as written
+from dpassay.verifier.checker.outcome import guarantee, quoted
+from dpassay.verifier.checker.reals import UnknownError, ball, compare
 
 Problems: TypeAlias = list[tuple[str, str]]
 

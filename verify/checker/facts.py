@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 from flint import arb
 
-from verify import seal
-from verify.checker.arithmetic import AGREEMENT, agree
-from verify.checker.compositions import composed
-from verify.checker.language import evaluate, number
-from verify.checker.laws import Law, hockey_stick, renyi, tails
-from verify.checker.notation import Noise
-from verify.checker.reals import INFINITE, Real, compare, hull
-from verify.checker.suprema import least_mu
+from dpassay.verifier import seal
+from dpassay.verifier.checker.arithmetic import AGREEMENT, agree
+from dpassay.verifier.checker.compositions import composed
+from dpassay.verifier.checker.language import evaluate, number
+from dpassay.verifier.checker.laws import Law, hockey_stick, renyi, tails
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import INFINITE, Real, compare, hull
+from dpassay.verifier.checker.suprema import least_mu
 
 _SIZES = ("mu", "distance", "parameter", "scale", "shift", "ratio", "dimension", "unit")
 """Parameters of a law that are positive."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker import trees
-from verify.checker.arithmetic import largest, least
-from verify.checker.compositions.composed import largest_loss
-from verify.checker.laws import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker import trees
+from dpassay.verifier.checker.arithmetic import largest, least
+from dpassay.verifier.checker.compositions.composed import largest_loss
+from dpassay.verifier.checker.laws import (
     Law,
     enveloped_trade_off,
     hockey_stick,
@@ -24,19 +24,19 @@ from verify.checker.laws import (
     trade_off,
     whole_part,
 )
-from verify.checker.mechanisms.counts import CountNoise, exactly
-from verify.checker.mechanisms.ellipse import optimal
-from verify.checker.mechanisms.neighbours import curves_between, enveloped
-from verify.checker.mechanisms.pairs import pairs
-from verify.checker.mechanisms.utility import (
+from dpassay.verifier.checker.mechanisms.counts import CountNoise, exactly
+from dpassay.verifier.checker.mechanisms.ellipse import optimal
+from dpassay.verifier.checker.mechanisms.neighbours import curves_between, enveloped
+from dpassay.verifier.checker.mechanisms.pairs import pairs
+from dpassay.verifier.checker.mechanisms.utility import (
     dimension,
     mean_squared_error,
     quantile,
     score,
     variance,
 )
-from verify.checker.notation import Noise, nearest_float
-from verify.checker.reals import PI, Real, UnknownError, apply, ball, exp, hull, log, sqrt
+from dpassay.verifier.checker.notation import Noise, nearest_float
+from dpassay.verifier.checker.reals import PI, Real, UnknownError, apply, ball, exp, hull, log, sqrt
 
 _SPARE_BITS = 64
 """Bits for rounding, besides four for each digit."""

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import crossing
-from verify.checker.reals import FewDigitsError, Real, UnknownError, ball, compare
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.arithmetic import crossing
+from dpassay.verifier.checker.reals import FewDigitsError, Real, UnknownError, ball, compare
 
 _SPARE_BITS = 40
 """Bits for rounding, besides those that the number of factors takes."""

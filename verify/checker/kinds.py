@@ -14,12 +14,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, final
 
-from verify import seal
-from verify.checker import optimum
-from verify.checker.arithmetic import largest, least
-from verify.checker.facts import mechanism
-from verify.checker.language import Variables, evaluate, number, split
-from verify.checker.laws import (
+from dpassay.verifier import seal
+from dpassay.verifier.checker import optimum
+from dpassay.verifier.checker.arithmetic import largest, least
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.language import Variables, evaluate, number, split
+from dpassay.verifier.checker.laws import (
     Law,
     enveloped_renyi,
     enveloped_trade_off,
@@ -27,10 +27,10 @@ from verify.checker.laws import (
     renyi,
     trade_off,
 )
-from verify.checker.mechanisms.neighbours import curves_between, enveloped, under
-from verify.checker.mechanisms.pairs import pairs
-from verify.checker.reals import UnknownError, compare
-from verify.checker.suprema import bounded_rho, least_mu
+from dpassay.verifier.checker.mechanisms.neighbours import curves_between, enveloped, under
+from dpassay.verifier.checker.mechanisms.pairs import pairs
+from dpassay.verifier.checker.reals import UnknownError, compare
+from dpassay.verifier.checker.suprema import bounded_rho, least_mu
 
 OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 

@@ -1,7 +1,7 @@
 """The expression language a second time: rationals stay exact, all else is a ball.
 
-Part of the independent checker: no code is shared with `verify.expression` or `verify.functions`.
-Texts are read by the parser of the kernel.
+Part of the independent checker: no code is shared with `dpassay.verifier.expression` or
+`dpassay.verifier.functions`. Texts are read by the parser of the kernel.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from verify.checker.arithmetic import settle
-from verify.checker.functions import FUNCTIONS, QUESTIONS, recomputed
-from verify.checker.kernel import expressions
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.arithmetic import settle
+from dpassay.verifier.checker.functions import FUNCTIONS, QUESTIONS, recomputed
+from dpassay.verifier.checker.kernel import expressions
+from dpassay.verifier.checker.kernel.expressions import (
     Apply,
     Entries,
     Fold,
@@ -25,10 +25,10 @@ from verify.checker.kernel.expressions import (
     ProofError,
     Text,
 )
-from verify.checker.mechanisms.arguments import build
-from verify.checker.mechanisms.neighbours import under
-from verify.checker.notation import Noise
-from verify.checker.reals import Real, UnknownError, ball, compare, power, short
+from dpassay.verifier.checker.mechanisms.arguments import build
+from dpassay.verifier.checker.mechanisms.neighbours import under
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import Real, UnknownError, ball, compare, power, short
 
 _MAX_TERMS = 1_000_000
 """Of all sums and products of an expression together."""

@@ -12,16 +12,16 @@ from typing import Any, TypeAlias
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker import allocation
-from verify.checker.arithmetic import crossing, largest, least, total
-from verify.checker.compositions import composed, samples
-from verify.checker.declared import BY_LAW
-from verify.checker.declared.law import laplace_moment, laplace_tails
-from verify.checker.integrals import laplace_product_tails, rank_one_complement
-from verify.checker.masses import Bounded, masses, mixed, theta
-from verify.checker.mechanisms import shuffled
-from verify.checker.reals import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker import allocation
+from dpassay.verifier.checker.arithmetic import crossing, largest, least, total
+from dpassay.verifier.checker.compositions import composed, samples
+from dpassay.verifier.checker.declared import BY_LAW
+from dpassay.verifier.checker.declared.law import laplace_moment, laplace_tails
+from dpassay.verifier.checker.integrals import laplace_product_tails, rank_one_complement
+from dpassay.verifier.checker.masses import Bounded, masses, mixed, theta
+from dpassay.verifier.checker.mechanisms import shuffled
+from dpassay.verifier.checker.reals import (
     INFINITE,
     FewDigitsError,
     Real,

@@ -8,8 +8,8 @@ from typing import Any
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.reals import Real, UnknownError, apply, ball, exp
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.reals import Real, UnknownError, apply, ball, exp
 
 _MOST_OUTCOMES = 100_000
 """Outcomes of a law that is listed."""

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, final
 
-from verify.checker.reals import sqrt
+from dpassay.verifier.checker.reals import sqrt
 
 
 @final

@@ -3,10 +3,10 @@
 Of m fair coins and r guesses, fixed beforehand, at least v are right with probability at most
 min(1, β + mδβ(1 − β)/(vw)) under (ε, δ)-DP, where W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v) and
 w = P(W = v); under a curve also with a probability that follows from a point of it for each of the
-counts v, v − 1, … The proofs are at the heads of `verify.audit.statistics.one_run_bound` and
-`verify.audit.statistics.curve_bound`, of which no code is used here. The binomial law is that of
-`verify.checker.audits`, in balls. That the scores are of one run, whose canaries fair coins
-included, is not for arithmetic to show.
+counts v, v − 1, … The proofs are at the heads of `dpassay.verifier.audit.statistics.one_run_bound`
+and `dpassay.verifier.audit.statistics.curve_bound`, of which no code is used here. The binomial law
+is that of `dpassay.verifier.checker.audits`, in balls. That the scores are of one run, whose
+canaries fair coins included, is not for arithmetic to show.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import settle
-from verify.checker.audits import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.arithmetic import settle
+from dpassay.verifier.checker.audits import (
     BITS,
     FAIR,
     MALFORMED,
@@ -32,9 +32,9 @@ from verify.checker.audits import (
     shown,
     tested,
 )
-from verify.checker.laws import hockey_stick
-from verify.checker.masses import binomial_mass, binomial_tail
-from verify.checker.reals import ball
+from dpassay.verifier.checker.laws import hockey_stick
+from dpassay.verifier.checker.masses import binomial_mass, binomial_tail
+from dpassay.verifier.checker.reals import ball
 
 _SLACK_OF_MU = 1e-4
 """The same for a bound of μ, whose curve the auditor rounds up."""

@@ -1,7 +1,7 @@
 """Real numbers of the checker: what is known of them exactly, and balls around them.
 
-A number is a Fraction, or a `Real`: a sum of exact terms (`verify.checker.monomials`), or only a
-ball of Arb. So √2·√2 is 2 and e^{1/3}·e^{−1/3} is 1, exactly.
+A number is a Fraction, or a `Real`: a sum of exact terms (`dpassay.verifier.checker.monomials`), or
+only a ball of Arb. So √2·√2 is 2 and e^{1/3}·e^{−1/3} is 1, exactly.
 
 A ball is made at flint's precision when it is asked for, and contains the number. A comparison that
 the balls do not decide raises `FewDigitsError`, unless both sides are found to be identical.
@@ -16,9 +16,17 @@ from typing import Any, TypeAlias, final
 
 from flint import acb, arb, fmpq, fmpz
 
-from accountant.numbers.precision import ctx
-from verify.checker.monomials import ONE, Monomial, Terms, factors, normal, product, vanish
-from verify.checker.special import EVALUATED, rising
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.monomials import (
+    ONE,
+    Monomial,
+    Terms,
+    factors,
+    normal,
+    product,
+    vanish,
+)
+from dpassay.verifier.checker.special import EVALUATED, rising
 
 _MOST_MONOMIALS = 40
 """Terms of a number that is kept as a sum of exact ones; others are balls alone."""

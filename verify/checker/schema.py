@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from verify import seal
-from verify.checker.declared import BY_LAW
+from dpassay.verifier import seal
+from dpassay.verifier.checker.declared import BY_LAW
 
 _TEXT = r"^(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*(?![\s\S])"
 PLAIN = re.compile(_TEXT)

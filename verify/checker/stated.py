@@ -9,14 +9,14 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
-from verify import seal
-from verify.checker.arithmetic import agree
-from verify.checker.facts import read
-from verify.checker.kernel import OutOfTimeError, ProofError, Proved, prove
-from verify.checker.kinds import KINDS, Kind, described
-from verify.checker.language import Variables, evaluate, holds, number, parsed
-from verify.checker.outcome import quoted
-from verify.checker.reals import UnknownError, ball, compare
+from dpassay.verifier import seal
+from dpassay.verifier.checker.arithmetic import agree
+from dpassay.verifier.checker.facts import read
+from dpassay.verifier.checker.kernel import OutOfTimeError, ProofError, Proved, prove
+from dpassay.verifier.checker.kinds import KINDS, Kind, described
+from dpassay.verifier.checker.language import Variables, evaluate, holds, number, parsed
+from dpassay.verifier.checker.outcome import quoted
+from dpassay.verifier.checker.reals import UnknownError, ball, compare
 
 _ENDS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
 _INFINITE = ("inf", "-inf")

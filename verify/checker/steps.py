@@ -12,21 +12,21 @@ from itertools import pairwise
 from string import Formatter
 from typing import Any, final
 
-from accountant.numbers.precision import ctx
-from verify import seal
-from verify.checker import optimum
-from verify.checker.arithmetic import AGREEMENT, narrow, settle
-from verify.checker.compositions.composed import alike, intervals
-from verify.checker.declared.own_density import OWN_DENSITY, is_shift
-from verify.checker.facts import answers, ends, mechanism, named, parameters, read, same
-from verify.checker.kinds import needed, refuting
-from verify.checker.language import Variables, evaluate, holds, number, sides, split
-from verify.checker.laws import Law
-from verify.checker.mechanisms.neighbours import assumptions, under
-from verify.checker.mechanisms.pairs import BY_PARTS, fits, pairs
-from verify.checker.outcome import quoted
-from verify.checker.reals import UnknownError, ball, compare, hull
-from verify.checker.stated import Stated
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier import seal
+from dpassay.verifier.checker import optimum
+from dpassay.verifier.checker.arithmetic import AGREEMENT, narrow, settle
+from dpassay.verifier.checker.compositions.composed import alike, intervals
+from dpassay.verifier.checker.declared.own_density import OWN_DENSITY, is_shift
+from dpassay.verifier.checker.facts import answers, ends, mechanism, named, parameters, read, same
+from dpassay.verifier.checker.kinds import needed, refuting
+from dpassay.verifier.checker.language import Variables, evaluate, holds, number, sides, split
+from dpassay.verifier.checker.laws import Law
+from dpassay.verifier.checker.mechanisms.neighbours import assumptions, under
+from dpassay.verifier.checker.mechanisms.pairs import BY_PARTS, fits, pairs
+from dpassay.verifier.checker.outcome import quoted
+from dpassay.verifier.checker.reals import UnknownError, ball, compare, hull
+from dpassay.verifier.checker.stated import Stated
 
 _NARROW, _SLOPE = Fraction(1, 10**5), Fraction(1, 100)
 """Relative width that an enclosure has at most: five digits, two for a probability of an event of a

@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import largest, least
-from verify.checker.compositions.composed import largest_loss
-from verify.checker.laws import Law, renyi
-from verify.checker.reals import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.arithmetic import largest, least
+from dpassay.verifier.checker.compositions.composed import largest_loss
+from dpassay.verifier.checker.laws import Law, renyi
+from dpassay.verifier.checker.reals import (
     INFINITE,
     FewDigitsError,
     Real,
@@ -32,7 +32,7 @@ from verify.checker.reals import (
     hull,
     sqrt,
 )
-from verify.checker.special import phi, phi_inverse
+from dpassay.verifier.checker.special import phi, phi_inverse
 
 _BITS = 160
 """Least bits of a supremum's pieces."""

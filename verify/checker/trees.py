@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import final
 
-from verify.checker.reals import UnknownError
+from dpassay.verifier.checker.reals import UnknownError
 
 _MOST_DIGITS = 100_000
 """Largest arity of a tree that is followed."""

@@ -7,21 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from verify.claim import Claim
-    from verify.claims.approximate_dp import ApproximateDP as ApproximateDP
-    from verify.claims.behaviour import Limit as Limit
-    from verify.claims.behaviour import Minimiser as Minimiser
-    from verify.claims.behaviour import Monotone as Monotone
-    from verify.claims.curve import ProfileBound as ProfileBound
-    from verify.claims.curve import TradeoffBound as TradeoffBound
-    from verify.claims.divergence import RenyiDP as RenyiDP
-    from verify.claims.divergence import ZeroConcentratedDP as ZeroConcentratedDP
-    from verify.claims.gaussian_dp import GaussianDP as GaussianDP
-    from verify.claims.optimality import Optimality as Optimality
-    from verify.claims.pending import Pending as Pending
-    from verify.claims.pure_dp import PureDP as PureDP
-    from verify.claims.relation import PrintedNumber as PrintedNumber
-    from verify.claims.relation import Relation as Relation
+    from dpassay.verifier.claim import Claim
+    from dpassay.verifier.claims.approximate_dp import ApproximateDP as ApproximateDP
+    from dpassay.verifier.claims.behaviour import Limit as Limit
+    from dpassay.verifier.claims.behaviour import Minimiser as Minimiser
+    from dpassay.verifier.claims.behaviour import Monotone as Monotone
+    from dpassay.verifier.claims.curve import ProfileBound as ProfileBound
+    from dpassay.verifier.claims.curve import TradeoffBound as TradeoffBound
+    from dpassay.verifier.claims.divergence import RenyiDP as RenyiDP
+    from dpassay.verifier.claims.divergence import ZeroConcentratedDP as ZeroConcentratedDP
+    from dpassay.verifier.claims.gaussian_dp import GaussianDP as GaussianDP
+    from dpassay.verifier.claims.optimality import Optimality as Optimality
+    from dpassay.verifier.claims.pending import Pending as Pending
+    from dpassay.verifier.claims.pure_dp import PureDP as PureDP
+    from dpassay.verifier.claims.relation import PrintedNumber as PrintedNumber
+    from dpassay.verifier.claims.relation import Relation as Relation
 
 _CLASS = {
     "approximate-dp": ("approximate_dp", "ApproximateDP"),
@@ -40,7 +40,7 @@ _CLASS = {
     "zcdp": ("divergence", "ZeroConcentratedDP"),
 }
 """Kind in a claim file → the module of its class, and the class."""
-_HOME = {name: f"verify.claims.{module}" for module, name in _CLASS.values()}
+_HOME = {name: f"dpassay.verifier.claims.{module}" for module, name in _CLASS.values()}
 __all__ = list(_HOME)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar, final
 
-from accountant.composition import invert
-from accountant.core.pair import Pair
-from accountant.core.validate import probability
-from accountant.numbers.exact import ExactReal, floats_in_short
-from accountant.questions import profile
-from accountant.questions.answer import share
-from verify.claim import Decision, Scope, compare
-from verify.claims.privacy import (
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.numbers.exact import ExactReal, floats_in_short
+from dpassay.accountant.questions import profile
+from dpassay.accountant.questions.answer import share
+from dpassay.verifier.claim import Decision, Scope, compare
+from dpassay.verifier.claims.privacy import (
     SHOWN_WIDTH,
     PrivacyClaim,
     at_most,
@@ -24,8 +24,8 @@ from verify.claims.privacy import (
     unless_undecided,
     worst_at,
 )
-from verify.expression import Expression
-from verify.verdict import Verdict
+from dpassay.verifier.expression import Expression
+from dpassay.verifier.verdict import Verdict
 
 _APART = 1000
 """A δ this many times an ε is more likely to be an ε that came second."""

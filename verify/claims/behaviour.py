@@ -11,10 +11,10 @@ from typing import Any, Literal, final
 
 from flint import arb
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, enclose
-from verify.claim import (
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.verifier.claim import (
     Claim,
     Decision,
     Scope,
@@ -25,11 +25,11 @@ from verify.claim import (
     require_inside,
     truth,
 )
-from verify.claims.privacy import VERDICT_WIDTH
-from verify.domain import Range, Scalar
-from verify.expression import Expression
-from verify.proof import in_case, proved
-from verify.verdict import Verdict
+from dpassay.verifier.claims.privacy import VERDICT_WIDTH
+from dpassay.verifier.domain import Range, Scalar
+from dpassay.verifier.expression import Expression
+from dpassay.verifier.proof import in_case, proved
+from dpassay.verifier.verdict import Verdict
 
 
 class Behaviour(Claim, frozen=True, kw_only=True):

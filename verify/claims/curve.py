@@ -8,16 +8,16 @@ from typing import Any, ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import hockey_stick, to_width
-from accountant.core.pair import Pair
-from accountant.core.validate import rational
-from accountant.errors import BetweenError, InvalidInputError
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.halving import first, halved
-from accountant.numbers.interval import Interval, ball, enclose
-from accountant.questions import tradeoff
-from verify.claim import Decision, Scope, verdict_of
-from verify.claims.privacy import (
+from dpassay.accountant.composition.invert import hockey_stick, to_width
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.validate import rational
+from dpassay.accountant.errors import BetweenError, InvalidInputError
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.halving import first, halved
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.questions import tradeoff
+from dpassay.verifier.claim import Decision, Scope, verdict_of
+from dpassay.verifier.claims.privacy import (
     SEARCH_WIDTH,
     VERDICT_WIDTH,
     PrivacyClaim,
@@ -26,9 +26,9 @@ from verify.claims.privacy import (
     margin,
     worst_at,
 )
-from verify.claims.sweep import Bound, Swept, prove_below
-from verify.expression import Expression
-from verify.verdict import Verdict
+from dpassay.verifier.claims.sweep import Bound, Swept, prove_below
+from dpassay.verifier.expression import Expression
+from dpassay.verifier.verdict import Verdict
 
 _HALVINGS = 24
 """The two tests of a refuted trade-off bound are 2^-24 apart, in ε."""

@@ -12,14 +12,14 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.core.pair import Pair
-from accountant.errors import BetweenError, NotApplicableError, UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose
-from accountant.numbers.precision import ctx
-from accountant.questions import guarantees
-from verify.claim import Decision, Scope, compare
-from verify.claims.privacy import (
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import guarantees
+from dpassay.verifier.claim import Decision, Scope, compare
+from dpassay.verifier.claims.privacy import (
     EXCEEDS,
     FACT_WIDTH,
     VERDICT_WIDTH,
@@ -28,8 +28,8 @@ from verify.claims.privacy import (
     in_brackets,
     law,
 )
-from verify.expression import Expression
-from verify.verdict import Verdict
+from dpassay.verifier.expression import Expression
+from dpassay.verifier.verdict import Verdict
 
 _RHO_WIDTHS = (Fraction(1, 10**4), Fraction(1, 10**8))
 _SEARCH_PRECISION = 96

@@ -10,19 +10,19 @@ from typing import Any, ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import hockey_stick, most, to_width
-from accountant.composition.product import is_numerical
-from accountant.core.pair import Pair
-from accountant.errors import NotApplicableError, UndecidedError, expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.precision import ctx
-from accountant.questions.least_mu import bounds, exact_mu, limiting_mu
-from accountant.questions.least_mu.closed import known
-from accountant.questions.least_mu.curve import needed
-from verify.claim import Decision, Scope, compare, verdict_of
-from verify.claims.privacy import (
+from dpassay.accountant.composition.invert import hockey_stick, most, to_width
+from dpassay.accountant.composition.product import is_numerical
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions.least_mu import bounds, exact_mu, limiting_mu
+from dpassay.accountant.questions.least_mu.closed import known
+from dpassay.accountant.questions.least_mu.curve import needed
+from dpassay.verifier.claim import Decision, Scope, compare, verdict_of
+from dpassay.verifier.claims.privacy import (
     EXCEEDS,
     FACT_WIDTH,
     PrivacyClaim,
@@ -35,9 +35,9 @@ from verify.claims.privacy import (
     reached,
     worst_at,
 )
-from verify.claims.sweep import Bound, prove_below
-from verify.expression import Expression
-from verify.verdict import Verdict
+from dpassay.verifier.claims.sweep import Bound, prove_below
+from dpassay.verifier.expression import Expression
+from dpassay.verifier.verdict import Verdict
 
 _HINTS = 20
 """Halvings and half as many doublings of an epsilon of 1 at which estimates are compared."""

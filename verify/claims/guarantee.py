@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accountant.numbers.exact import Number, exact
-from verify.claim import Claim
-from verify.claims import KINDS
+from dpassay.accountant.numbers.exact import Number, exact
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims import KINDS
 
 _FORMS = {
     ("epsilon", "delta"): ("approximate-dp", "({epsilon}, {delta})-DP"),

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import enclose
-from verify.claim import Claim, Decision, Scope, expression_fact, holds, truth
-from verify.claims.privacy import VERDICT_WIDTH, in_brackets
-from verify.expression import Expression
-from verify.verdict import Verdict
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.verifier.claim import Claim, Decision, Scope, expression_fact, holds, truth
+from dpassay.verifier.claims.privacy import VERDICT_WIDTH, in_brackets
+from dpassay.verifier.expression import Expression
+from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
-    from verify.checker import optimum
+    from dpassay.verifier.checker import optimum
 
 _MAX_PRECISION = 1 << 11
 """Bits after which a comparison is left undecided."""
@@ -26,10 +26,10 @@ _MAX_PRECISION = 1 << 11
 class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     """No rival does better than `value`, or than value/(1 + tolerance).
 
-    `among` says who the rivals are, as in `verify.checker.optimum`. The claim holds by a `dual`, a
-    law on the space whose bound for all rivals reaches the value; a `rival` of the family that
-    does better refutes it. A `lower_bound` or `competitor` that is only typed proves nothing: the
-    claim is then at best argued.
+    `among` says who the rivals are, as in `dpassay.verifier.checker.optimum`. The claim holds by a
+    `dual`, a law on the space whose bound for all rivals reaches the value; a `rival` of the family
+    that does better refutes it. A `lower_bound` or `competitor` that is only typed proves nothing:
+    the claim is then at best argued.
     """
 
     value: str
@@ -139,7 +139,7 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
         return Expression(found.text)
 
     def _compared(self) -> optimum.Bound:
-        from verify.checker import optimum
+        from dpassay.verifier.checker import optimum
 
         try:
             return optimum.compared(msgspec.to_builtins(self))

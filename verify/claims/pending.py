@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, final
 
-from verify.claim import Claim, Decision, Scope
-from verify.verdict import Rigour, Verdict
+from dpassay.verifier.claim import Claim, Decision, Scope
+from dpassay.verifier.verdict import Rigour, Verdict
 
 
 @final

@@ -11,16 +11,16 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from flint import arb
 
-from accountant.composition.invert import hockey_stick, to_width
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.errors import UndecidedError
-from accountant.numbers import reading
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose
-from accountant.numbers.precision import ctx
-from verify.claim import Claim, Decision, Scope, compare, verdict_of
-from verify.expression import Expression
+from dpassay.accountant.composition.invert import hockey_stick, to_width
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers import reading
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.claim import Claim, Decision, Scope, compare, verdict_of
+from dpassay.verifier.expression import Expression
 
 Found = TypeVar("Found")
 Question: TypeAlias = Callable[[Sequence[Pair]], arb]

@@ -8,12 +8,12 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import hockey_stick, most
-from accountant.core.pair import Pair
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval
-from verify.claim import Decision, Scope, compare
-from verify.claims.privacy import (
+from dpassay.accountant.composition.invert import hockey_stick, most
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.claim import Decision, Scope, compare
+from dpassay.verifier.claims.privacy import (
     PrivacyClaim,
     bounded,
     event,
@@ -24,8 +24,8 @@ from verify.claims.privacy import (
     shown_excess,
     worst_at,
 )
-from verify.expression import Expression
-from verify.verdict import Verdict
+from dpassay.verifier.expression import Expression
+from dpassay.verifier.verdict import Verdict
 
 
 @final

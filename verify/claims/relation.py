@@ -9,15 +9,23 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
-from accountant.numbers.precision import ctx
-from verify.claim import Claim, Decision, Scope, compare, expression_fact, truth, verdict_of
-from verify.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
-from verify.expression import Expression, split_relation
-from verify.proof import identical
-from verify.value import number
-from verify.verdict import Verdict
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.claim import (
+    Claim,
+    Decision,
+    Scope,
+    compare,
+    expression_fact,
+    truth,
+    verdict_of,
+)
+from dpassay.verifier.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
+from dpassay.verifier.expression import Expression, split_relation
+from dpassay.verifier.proof import identical
+from dpassay.verifier.value import number
+from dpassay.verifier.verdict import Verdict
 
 _LARGEST_EXPONENT = 10_000
 """Largest power of ten of a printed number: others are misprints of the file."""

@@ -9,9 +9,9 @@ from typing import final
 
 from flint import arb
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, Interval, ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball
+from dpassay.accountant.numbers.precision import ctx
 
 _PRECISION = 192
 """Bits of both sides on a piece of the range."""

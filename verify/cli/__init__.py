@@ -13,8 +13,8 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-from accountant.errors import DpassayError
-from verify.cli import (
+from dpassay.accountant.errors import DpassayError
+from dpassay.verifier.cli import (
     audit,
     audit_rows,
     calibrate,
@@ -29,8 +29,8 @@ from verify.cli import (
     training,
     verify,
 )
-from verify.cli.optimal_shared import DrawLaws
-from verify.cli.shell import (
+from dpassay.verifier.cli.optimal_shared import DrawLaws
+from dpassay.verifier.cli.shell import (
     Command,
     ExitCode,
     Parser,

@@ -5,20 +5,20 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.shell import ExitCode, say, say_json
+from dpassay.verifier.cli.shell import ExitCode, say, say_json
 
 if TYPE_CHECKING:
-    from accountant.budget.allotment import Share
-    from accountant.budget.target import Target
+    from dpassay.accountant.budget.allotment import Share
+    from dpassay.accountant.budget.target import Target
 
 FOUND = ("noise", "count", "sampling-prob", "epsilon")
 
 
 def allot(options: argparse.Namespace, target: Target) -> int:
     """Find the largest count, sampling rate or share of ε, and print it."""
-    from accountant import notation
-    from accountant.budget import allotment
-    from accountant.errors import InvalidInputError, expected
+    from dpassay.accountant import notation
+    from dpassay.accountant.budget import allotment
+    from dpassay.accountant.errors import InvalidInputError, expected
 
     if options.fixed or options.set or options.schedule:
         raise InvalidInputError(
@@ -55,10 +55,10 @@ def allot(options: argparse.Namespace, target: Target) -> int:
 
 def _allot_epsilon(options: argparse.Namespace, target: Target) -> int:
     """Split ε, equally or in the proportions that are given."""
-    from accountant.budget import allotment
-    from accountant.budget.target import EpsilonDelta
-    from accountant.errors import InvalidInputError
-    from accountant.numbers.exact import ExactReal, exact
+    from dpassay.accountant.budget import allotment
+    from dpassay.accountant.budget.target import EpsilonDelta
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.accountant.numbers.exact import ExactReal, exact
 
     if options.name is not None:
         raise InvalidInputError(
@@ -90,7 +90,7 @@ def _head(options: argparse.Namespace, target: Target) -> dict[str, Any]:
 
 
 def _show(options: argparse.Namespace, target: Target, name: str, key: str, share: Share) -> int:
-    from accountant.numbers.exact import ExactReal
+    from dpassay.accountant.numbers.exact import ExactReal
 
     safe = str(ExactReal.of_rational(share.safe))
     if options.json:

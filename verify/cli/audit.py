@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.shell import (
+from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
@@ -26,7 +26,7 @@ from verify.cli.shell import (
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from verify.audit import AuditResult, SequentialResult
+    from dpassay.verifier.audit import AuditResult, SequentialResult
 
 _DESCRIPTION = """\
 Run a mechanism on two neighbouring datasets and test a claim about it, exactly at the confidence
@@ -123,11 +123,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit and print."""
-    from accountant.errors import InvalidInputError
-    from verify import seal
-    from verify.ask import apart, read_claim
-    from verify.audit import lattice_datasets, one_lattice, same_noise
-    from verify.sentence import read_sentence
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.verifier import seal
+    from dpassay.verifier.ask import apart, read_claim
+    from dpassay.verifier.audit import lattice_datasets, one_lattice, same_noise
+    from dpassay.verifier.sentence import read_sentence
 
     claim = None if options.claim is None else read_claim(options.claim)
     if not options.command:
@@ -170,8 +170,8 @@ def run(options: argparse.Namespace) -> int:
 def _audited(
     options: argparse.Namespace, mechanism: Any, claim: Any, pairs: list[tuple[Any, Any]] | None
 ) -> AuditResult | SequentialResult:
-    from verify.audit import audit, audit_until_refuted
-    from verify.progress import Line
+    from dpassay.verifier.audit import audit, audit_until_refuted
+    from dpassay.verifier.progress import Line
 
     arguments: dict[str, Any] = {
         "pairs": pairs,
@@ -214,8 +214,8 @@ def _audited(
 
 
 def _mechanism(options: argparse.Namespace) -> Any:
-    from verify.audit import Command as Printing
-    from verify.audit.runs.target import named
+    from dpassay.verifier.audit import Command as Printing
+    from dpassay.verifier.audit.runs.target import named
 
     return Printing(options.target, options.timeout) if options.command else named(options.target)
 
@@ -235,10 +235,10 @@ def _recipe(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
-    from accountant.errors import InvalidInputError
-    from verify.audit import neighbours
-    from verify.audit.kinds.replay import literal
-    from verify.audit.runs.target import is_notation
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.verifier.audit import neighbours
+    from dpassay.verifier.audit.kinds.replay import literal
+    from dpassay.verifier.audit.runs.target import is_notation
 
     pairs = [(literal(first), literal(second)) for first, second in options.pair or ()]
     if options.search:
@@ -253,7 +253,7 @@ def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
 
 
 def _samples(value: float) -> int:
-    from accountant.errors import expected
+    from dpassay.accountant.errors import expected
 
     if not value >= 1 or not value < 1e15 or value != int(value):
         raise expected("samples", value, "to be an integer", "Write 100000 or 1e5.")
@@ -262,7 +262,7 @@ def _samples(value: float) -> int:
 
 def significance(confidence: float) -> float:
     """Return 1 − confidence, without the rounding of floats."""
-    from accountant.errors import expected
+    from dpassay.accountant.errors import expected
 
     if not 0 < confidence < 1:
         raise expected("confidence", confidence, "in (0, 1)", "Write 0.95 for 95 %.")
@@ -288,7 +288,7 @@ def _workers(options: argparse.Namespace) -> Iterator[Executor | None]:
 
 def _begin(parent: int) -> None:
     """Let a worker end with its parent, and draw other numbers: a forked one has its generators."""
-    from verify.workers import end_with
+    from dpassay.verifier.workers import end_with
 
     end_with(parent)
     sys.modules["numpy"].random.seed()

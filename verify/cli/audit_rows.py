@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.audit import significance
-from verify.cli.shell import (
+from dpassay.verifier.cli.audit import significance
+from dpassay.verifier.cli.shell import (
     Command,
     ExitCode,
     add_output_options,
@@ -102,7 +102,7 @@ def configure_one_run(parser: argparse.ArgumentParser) -> None:
 
 def run_samples(options: argparse.Namespace) -> int:
     """Audit rows and print."""
-    from verify.audit import audit_samples
+    from dpassay.verifier.audit import audit_samples
 
     result = audit_samples(
         _read(options.first),
@@ -117,8 +117,8 @@ def run_samples(options: argparse.Namespace) -> int:
 
 def run_scores(options: argparse.Namespace) -> int:
     """Audit scores and print."""
-    from accountant.core.drawing import Drawable
-    from verify.audit import audit_scores
+    from dpassay.accountant.core.drawing import Drawable
+    from dpassay.verifier.audit import audit_scores
 
     path = checked_path(options.plot, Drawable.drawer)
     result = audit_scores(
@@ -138,8 +138,8 @@ def run_scores(options: argparse.Namespace) -> int:
 
 def run_one_run(options: argparse.Namespace) -> int:
     """Audit one run, or plan it, and print."""
-    from accountant.errors import InvalidInputError
-    from verify.audit import audit_one_run, canaries_needed
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.verifier.audit import audit_one_run, canaries_needed
 
     level = significance(options.confidence)
     if options.plan is not None:
@@ -164,7 +164,7 @@ def run_one_run(options: argparse.Namespace) -> int:
 
 
 def _claim(options: argparse.Namespace) -> Any:
-    from verify.ask import read_claim
+    from dpassay.verifier.ask import read_claim
 
     return None if options.claim is None else read_claim(options.claim)
 
@@ -175,7 +175,7 @@ def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> 
     Without a claim there is no verdict to print.
     """
     if getattr(options, "certificate", None) is not None:
-        from verify import seal
+        from dpassay.verifier import seal
 
         seal.write(options.certificate, [result.certificate()])
     if options.json:
@@ -186,7 +186,7 @@ def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> 
 
 
 def _whole_numbers(text: str | None) -> list[int] | None:
-    from accountant.errors import expected
+    from dpassay.accountant.errors import expected
 
     if text is None:
         return None
@@ -203,7 +203,7 @@ def _read(path: Path) -> NDArray[Any]:
     """
     import numpy as np
 
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     try:
         if path.suffix in (".npy", ".npz"):
@@ -243,7 +243,7 @@ def _read_parquet(path: Path) -> NDArray[Any]:
 
     import numpy as np
 
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")

@@ -7,9 +7,16 @@ import re
 import sys
 from typing import Any
 
-from verify.cli.allot import FOUND, allot
-from verify.cli.shell import Command, ExitCode, add_adjacency, add_output_options, say, say_json
-from verify.progress import working
+from dpassay.verifier.cli.allot import FOUND, allot
+from dpassay.verifier.cli.shell import (
+    Command,
+    ExitCode,
+    add_adjacency,
+    add_output_options,
+    say,
+    say_json,
+)
+from dpassay.verifier.progress import working
 
 _DESCRIPTION = """\
 Find the least noise with which a mechanism has a guarantee, certified from above: the printed
@@ -69,11 +76,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Calibrate and print."""
-    from accountant import notation
-    from accountant.budget.calibrate import calibrate
-    from accountant.budget.target import read_target
-    from accountant.errors import InvalidInputError
-    from accountant.mechanisms import DESCRIPTIONS
+    from dpassay.accountant import notation
+    from dpassay.accountant.budget.calibrate import calibrate
+    from dpassay.accountant.budget.target import read_target
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.accountant.mechanisms import DESCRIPTIONS
 
     if options.find != "noise":
         return allot(options, read_target(vars(options)))
@@ -113,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
 
 def fixed_arguments(entries: list[str]) -> dict[str, Any]:
     """Read KEY=VALUE entries; a value is a number, a truth value, a list or a description."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     found: dict[str, Any] = {}
     for entry in entries:
@@ -134,7 +141,7 @@ _TAKEN = ("adjacency", "count", "digits", "direction", "sampling_prob", "schedul
 
 
 def _value(text: str) -> object:
-    from accountant import notation
+    from dpassay.accountant import notation
 
     if text in ("True", "False"):
         return text == "True"

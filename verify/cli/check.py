@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 if TYPE_CHECKING:
-    from verify.checker import Checked
+    from dpassay.verifier.checker import Checked
 
 _DESCRIPTION = """\
 Check certificates again, by a second program with code of its own for every number.
@@ -59,8 +59,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check every certificate of every file, and show each as soon as it is checked."""
-    from verify import seal
-    from verify.checker import Outcome, apart
+    from dpassay.verifier import seal
+    from dpassay.verifier.checker import Outcome, apart
 
     entries, too_large = [], []
     for path in options.files:
@@ -88,17 +88,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _unread(why: str) -> Checked:
-    from verify.checker import Checked
+    from dpassay.verifier.checker import Checked
 
     return Checked("", "", [], [], 0.0, not_checked=why)
 
 
 def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace) -> Checked:
     """Return what a replay adds to a check."""
-    from verify.audit.kinds.replay import replay
-    from verify.checker.apart import Apart
-    from verify.checker.audits import FIXED_BEFORE
-    from verify.checker.outcome import audit_theorem
+    from dpassay.verifier.audit.kinds.replay import replay
+    from dpassay.verifier.checker.apart import Apart
+    from dpassay.verifier.checker.audits import FIXED_BEFORE
+    from dpassay.verifier.checker.outcome import audit_theorem
 
     if entry.problems or entry.not_checked or data.get("kind") not in ("audit", "sequential-audit"):
         return entry
@@ -125,7 +125,7 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
 
 
 def _plain(path: Path, entry: Checked) -> dict[str, Any]:
-    from verify.checker.outcome import safe
+    from dpassay.verifier.checker.outcome import safe
 
     return {
         "file": safe(path),
@@ -145,8 +145,8 @@ def _plain(path: Path, entry: Checked) -> dict[str, Any]:
 
 def _show(path: Path, entry: Checked, *, several: bool) -> None:
     """Print the outcome with the theorem; foreign texts stand quoted in lines of their own."""
-    from verify.checker import Outcome
-    from verify.checker.outcome import quoted, safe
+    from dpassay.verifier.checker import Outcome
+    from dpassay.verifier.checker.outcome import quoted, safe
 
     said = "" if entry.theorem is None else f"  {entry.theorem}"
     if entry.not_checked:

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 if TYPE_CHECKING:
-    from verify.foreign.accountants import Row
-    from verify.verdict import Verdict
+    from dpassay.verifier.foreign.accountants import Row
+    from dpassay.verifier.verdict import Verdict
 
 _DESCRIPTION = """\
 Ask an accountant for the epsilon of training runs, and compare it with the proved one: DP-SGD with
@@ -48,9 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask, compare and print."""
-    from verify.audit.runs.target import named
-    from verify.foreign import accountants
-    from verify.progress import Progress
+    from dpassay.verifier.audit.runs.target import named
+    from dpassay.verifier.foreign import accountants
+    from dpassay.verifier.progress import Progress
 
     asked = accountants.SETTINGS
     if options.settings is not None:
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(rows: list[Row], found: Verdict, name: str) -> None:
     """Print what is too small first, then the rest, the tightest first."""
-    from verify import tables
+    from dpassay.verifier import tables
 
     def rank(row: Row) -> tuple[int, float]:
         return _ORDER.index(row.verdict.value), float(row.excess or 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from verify.cli.questions import Answer, Question, as_json, as_rows
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from verify.tables import columns
+from dpassay.verifier.cli.questions import Answer, Question, as_json, as_rows
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from accountant.numbers.interval import Interval
-    from accountant.questions.convert import Given
+    from dpassay.accountant.numbers.interval import Interval
+    from dpassay.accountant.questions.convert import Given
 
 _DESCRIPTION = """\
 Convert a guarantee: give one, and ask what follows from it. Every answer encloses the best
@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Convert and print."""
-    from accountant.numbers.exact import in_short
+    from dpassay.accountant.numbers.exact import in_short
 
     entry, numbers = _given(options)
     rows = _ask(options, entry, numbers)
@@ -100,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
-    from accountant.errors import InvalidInputError
-    from accountant.questions.convert import GIVEN
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.accountant.questions.convert import GIVEN
 
     named = [entry for entry in GIVEN if getattr(options, entry.name) is not None]
     if len(named) != 1:
@@ -120,7 +120,7 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
 
 
 def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[Answer]:
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     rows = [
         Answer(question, at, entry.answer(numbers, question.key, at))
@@ -136,8 +136,8 @@ def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[
 def _others(
     options: argparse.Namespace, entry: Given, numbers: list[str]
 ) -> list[tuple[str, str, Interval]]:
-    from accountant.errors import InvalidInputError
-    from accountant.questions import notions
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.accountant.questions import notions
 
     if not options.baselines:
         return []

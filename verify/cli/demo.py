@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from verify.cli.shell import Command, ExitCode, program, say
+from dpassay.verifier.cli.shell import Command, ExitCode, program, say
 
 if TYPE_CHECKING:
-    from verify.verdict import Verdict
+    from dpassay.verifier.verdict import Verdict
 
 _DESCRIPTION = """\
 Decide six published guarantees, and tell one counterexample in plain words. With --details: show
@@ -131,9 +131,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _in_short() -> int:
     """Decide, and show the scoreboard, a counterexample, and what to try."""
-    from verify.progress import Progress
-    from verify.tables import Row, show
-    from verify.verdict import Verdict
+    from dpassay.verifier.progress import Progress
+    from dpassay.verifier.tables import Row, show
+    from dpassay.verifier.verdict import Verdict
 
     started = time.monotonic()
     say("Is a privacy guarantee true? Six of papers and textbooks, decided right now:\n")
@@ -157,11 +157,11 @@ def _in_short() -> int:
 
 def _score(line: _Line) -> tuple[Verdict, str, str]:
     """Return the verdict on a claim, and what is claimed and true in the case that is shown."""
-    from accountant import notation
-    from accountant.numbers.reading import few
-    from verify import batch
-    from verify.ask import claims_about
-    from verify.cli.verify import ledger, with_lemmas
+    from dpassay.accountant import notation
+    from dpassay.accountant.numbers.reading import few
+    from dpassay.verifier import batch
+    from dpassay.verifier.ask import claims_about
+    from dpassay.verifier.cli.verify import ledger, with_lemmas
 
     if "(" in line.name:
         (claim,) = everything = claims_about(notation.parse(line.name), **line.case)
@@ -186,8 +186,8 @@ def _score(line: _Line) -> tuple[Verdict, str, str]:
 
 def _counterexample() -> str:
     """Tell the refutation of the noise for one count, with both laws drawn."""
-    from accountant.mechanisms import BoundedCountNoise
-    from verify.ask import verify
+    from dpassay.accountant.mechanisms import BoundedCountNoise
+    from dpassay.verifier.ask import verify
 
     noise = BoundedCountNoise(epsilon="2.2", eta="0.01", support=8)
     finding = verify(noise, epsilon="2.2", delta="1.4e-6")
@@ -222,7 +222,7 @@ def _bar(law: Sequence[float], noise: int) -> str:
 
 def _in_full(out: Path) -> int:
     """Decide, show the evidence, write it, and check it with the second program."""
-    from verify.cli import check, verify
+    from dpassay.verifier.cli import check, verify
 
     started = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import final
 
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from verify.tables import columns
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.tables import columns
 
 _DESCRIPTION = """\
 Say which versions are installed, and which are below the lowest that works, and compute a number
@@ -120,7 +120,7 @@ def _enclosure() -> tuple[str, bool]:
     import mpmath
     from flint import arb
 
-    from accountant.numbers.interval import RELATIVE_WIDTH, enclose
+    from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, enclose
 
     interval = enclose(lambda: arb(10).erfc())
     with mpmath.workdps(_DIGITS):
@@ -136,8 +136,8 @@ def _two_routes() -> tuple[str, bool]:
     """Compare δ(1) of Gaussian noise in balls with quadrature of the densities."""
     import mpmath
 
-    from accountant.mechanisms.additive.gaussian import Gaussian
-    from accountant.questions.profile import delta
+    from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+    from dpassay.accountant.questions.profile import delta
 
     noise = Gaussian(standard_deviation=2)
     interval = delta(noise, 1)

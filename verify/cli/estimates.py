@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, final
 
-from verify.cli.shell import say, say_json
-from verify.tables import columns
+from dpassay.verifier.cli.shell import say, say_json
+from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from accountant.core.mechanism import Mechanism
+    from dpassay.accountant.core.mechanism import Mechanism
 
 KEYS = {
     "epsilon": "delta",
@@ -58,7 +58,7 @@ def _json(value: float | Decimal) -> float | str:
 
 def require_estimates(options: argparse.Namespace, questions: Iterable[str]) -> None:
     """Raise InvalidInputError for what has no estimate, or is about enclosures."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     others = [name for name in questions if name not in KEYS]
     refused = [name for name in (*others, "export", "baselines") if getattr(options, name)]
@@ -78,9 +78,9 @@ def require_estimates(options: argparse.Namespace, questions: Iterable[str]) -> 
 
 def estimates(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Estimate]:
     """Ask every question that the options name."""
-    from accountant.core.validate import probability
-    from accountant.numbers.exact import exact
-    from accountant.questions import estimate
+    from dpassay.accountant.core.validate import probability
+    from dpassay.accountant.numbers.exact import exact
+    from dpassay.accountant.questions import estimate
 
     ask: dict[str, Callable[..., Any]] = {
         "epsilon": estimate.estimate_delta,

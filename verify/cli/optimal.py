@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from verify.cli import optimal_count, optimal_integer, optimal_local, optimal_shape
-from verify.cli.optimal_shared import DrawLaws
-from verify.cli.shell import Command
+from dpassay.verifier.cli import optimal_count, optimal_integer, optimal_local, optimal_shape
+from dpassay.verifier.cli.optimal_shared import DrawLaws
+from dpassay.verifier.cli.shell import Command
 
 _DESCRIPTION = """\
 Find the best noise of a kind, with a proof: the optimum is enclosed between a mechanism that

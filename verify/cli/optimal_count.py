@@ -8,14 +8,14 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from accountant.errors import InvalidInputError, UndecidedError
-from verify.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown, values
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from verify.tables import columns
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.verifier.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown, values
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from lp.count_noise import Solution
-    from lp.problem import CountNoiseProblem
+    from dpassay.lp.count_noise import Solution
+    from dpassay.lp.problem import CountNoiseProblem
 
 _DESCRIPTION = """\
 Find the least delta of unbiased noise on -min(n, D)..D with P(Z = 0) = eta that is added to a
@@ -83,8 +83,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
     if options.queries is None:
         return _KIND.run(options, draw)
-    from accountant.core.validate import rational
-    from lp.many_queries import optimal_for_queries
+    from dpassay.accountant.core.validate import rational
+    from dpassay.lp.many_queries import optimal_for_queries
 
     axes = {name: values(getattr(options, name)) for name in _KIND.axes}
     written = (options.certificate, options.plot, options.out)
@@ -120,8 +120,8 @@ def _run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
 
 
 def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
-    from accountant.core.validate import rational
-    from lp.count_noise import optimal_count_noise
+    from dpassay.accountant.core.validate import rational
+    from dpassay.lp.count_noise import optimal_count_noise
 
     width = options.relative_width
     return optimal_count_noise(
@@ -133,7 +133,7 @@ def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solut
 
 
 def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> CountNoiseProblem:
-    from lp.problem import CountNoiseProblem
+    from dpassay.lp.problem import CountNoiseProblem
 
     given: dict[str, Any] = {name: text for name, text in cell.items() if text is not None}
     return CountNoiseProblem(
@@ -146,8 +146,8 @@ def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Cou
 
 def _certificate(solution: Solution) -> dict[str, Any]:
     """Return the certificate of an optimum; what may be far from it has none."""
-    from lp.report import certificate
-    from verify.checker.optima.rationals import gap_problems
+    from dpassay.lp.report import certificate
+    from dpassay.verifier.checker.optima.rationals import gap_problems
 
     data = certificate(solution)
     if gap_problems("delta", *(Fraction(data["delta"][end]) for end in ("lower", "upper"))):
@@ -158,7 +158,7 @@ def _certificate(solution: Solution) -> dict[str, Any]:
 
 
 def _show(solution: Solution, options: argparse.Namespace) -> None:
-    from lp.one_law import counts_for_one_law
+    from dpassay.lp.one_law import counts_for_one_law
 
     problem = solution.problem
     rows = [("least delta", str(solution.delta))]
@@ -211,7 +211,7 @@ _KIND = Kind(
     kept=("delta", "exact", "seconds"),
     solve=_solve,
     certificate=_certificate,
-    to_json=lambda solution: import_module("lp.report").to_json(solution),
+    to_json=lambda solution: import_module("dpassay.lp.report").to_json(solution),
     line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
     quiet=lambda solution: str(solution.delta),
     show=_show,

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown
-from verify.cli.shell import Command, add_output_options, say
-from verify.tables import columns
+from dpassay.verifier.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown
+from dpassay.verifier.cli.shell import Command, add_output_options, say
+from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from lp.integer_noise import IntegerNoiseSolution
+    from dpassay.lp.integer_noise import IntegerNoiseSolution
 
 _DESCRIPTION = """\
 Find integer noise on -D..D of least cost among all that is (epsilon, delta)-DP, with the
@@ -75,8 +75,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> IntegerNoiseSolution:
-    from lp.integer_noise import optimal_free_noise, optimal_integer_noise
-    from lp.integer_problem import IntegerNoiseProblem
+    from dpassay.lp.integer_noise import optimal_free_noise, optimal_integer_noise
+    from dpassay.lp.integer_problem import IntegerNoiseProblem
 
     support = cell.get("support") or "32"
     free = support == "free"

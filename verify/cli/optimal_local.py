@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from verify.tables import columns
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from lp.local import LocalOptimum
+    from dpassay.lp.local import LocalOptimum
 
 _DESCRIPTION = """\
 Find the report of one of K categories with the least variance of estimated counts, among all that
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve and print."""
-    from lp.local import optimal_local
+    from dpassay.lp.local import optimal_local
 
     found = optimal_local(options.candidates, options.epsilon, options.share)
     if options.json:

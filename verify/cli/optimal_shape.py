@@ -8,14 +8,14 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accountant.errors import InvalidInputError, suggestion
-from verify.cli.optimal_shared import write_certificate
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from verify.tables import columns
+from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.verifier.cli.optimal_shared import write_certificate
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from accountant.geometry.spaces import Space
-    from lp.shapes import GaussianShape
+    from dpassay.accountant.geometry.spaces import Space
+    from dpassay.lp.shapes import GaussianShape
 
 _DESCRIPTION = """\
 Find the covariance of least total (or weighted, or worst-coordinate) variance with which
@@ -52,8 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve and print."""
-    from lp.shape_problem import GaussianShapeProblem
-    from lp.shapes import optimal_gaussian_shape
+    from dpassay.lp.shape_problem import GaussianShapeProblem
+    from dpassay.lp.shapes import optimal_gaussian_shape
 
     given = read(options.space)
     weights = given.get("weights") if options.weights is None else options.weights.split(",")
@@ -79,8 +79,8 @@ def read(text: str) -> dict[str, Any]:
 
     Raises InvalidInputError for a file that does not have the keys that are described above.
     """
-    from accountant import notation
-    from accountant.geometry.spaces import FiniteSet
+    from dpassay.accountant import notation
+    from dpassay.accountant.geometry.spaces import FiniteSet
 
     path = Path(text)
     if path.suffix.lower() not in (".toml", ".json"):
@@ -152,7 +152,7 @@ def _covariance(found: GaussianShape) -> list[list[str]]:
 
 def _plain(space: Space) -> dict[str, Any]:
     """Return a space as {"type", …} with numbers as strings."""
-    from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
+    from dpassay.accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 
     data: dict[str, Any] = {"type": type(space).__name__}
     if isinstance(space, Box):
@@ -170,7 +170,7 @@ def _plain(space: Space) -> dict[str, Any]:
 
 
 def _show(found: GaussianShape) -> None:
-    from accountant.numbers.reading import few
+    from dpassay.accountant.numbers.reading import few
 
     total = "least total variance" if found.problem.objective == "total" else "least worst variance"
     if found.problem.weights is not None:

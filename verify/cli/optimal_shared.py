@@ -13,8 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, final
 
-from accountant.errors import DpassayError, InvalidInputError
-from verify.cli.shell import ExitCode, checked_path, note, say, say_json
+from dpassay.accountant.errors import DpassayError, InvalidInputError
+from dpassay.verifier.cli.shell import ExitCode, checked_path, note, say, say_json
 
 
 class DrawLaws(Protocol):
@@ -28,7 +28,7 @@ class DrawLaws(Protocol):
 
 def write_certificate(path: str, data: dict[str, Any]) -> None:
     """Seal a certificate, write it, and say so."""
-    from verify import seal
+    from dpassay.verifier import seal
 
     sealed = data | {"seal": seal.seal(data)}
     Path(path).write_text(json.dumps(sealed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -113,7 +113,7 @@ class Kind:
 
 def shown(bounds: Mapping[str, str]) -> str:
     """Print an enclosure that was read from JSON."""
-    from accountant.numbers.interval import Interval
+    from dpassay.accountant.numbers.interval import Interval
 
     return str(Interval(Decimal(bounds["lower"]), Decimal(bounds["upper"])))
 
@@ -145,7 +145,7 @@ def _sweep(
     """
     from importlib.metadata import version
 
-    from verify.progress import Progress
+    from dpassay.verifier.progress import Progress
 
     stamp = {"version": version("dpassay"), "fixed": dict(fixed)}
     known = _finished(options.out, stamp)

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from verify.cli.questions import Answer, Question, Value, as_json, as_rows, named
-from verify.cli.shell import (
+from dpassay.verifier.cli.questions import Answer, Question, Value, as_json, as_rows, named
+from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
@@ -23,14 +23,14 @@ from verify.cli.shell import (
     say,
     say_json,
 )
-from verify.progress import working
-from verify.tables import columns
+from dpassay.verifier.progress import working
+from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from accountant.baselines import Row
-    from accountant.core.mechanism import Mechanism
-    from accountant.errors import DpassayError
-    from accountant.numbers.interval import Interval
+    from dpassay.accountant.baselines import Row
+    from dpassay.accountant.core.mechanism import Mechanism
+    from dpassay.accountant.errors import DpassayError
+    from dpassay.accountant.numbers.interval import Interval
 
 _DESCRIPTION = """\
 Answer questions about one release of a mechanism, each with a proved enclosure. Options may be
@@ -192,7 +192,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, plot: Plot | None) -> int:
     """Ask and print."""
-    from accountant import notation
+    from dpassay.accountant import notation
 
     draw = None if checked_path(options.plot, plot) is None else plot
     mechanism = notation.parse(options.mechanism)
@@ -235,7 +235,7 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
 
 def _run_estimates(mechanism: Mechanism, options: argparse.Namespace, draw: Plot | None) -> int:
     """Ask and print without proof."""
-    from verify.cli.estimates import require_estimates, show_estimates
+    from dpassay.verifier.cli.estimates import require_estimates, show_estimates
 
     require_estimates(options, [question.name for question in QUESTIONS])
     show_estimates(mechanism, options)
@@ -247,7 +247,7 @@ def _run_estimates(mechanism: Mechanism, options: argparse.Namespace, draw: Plot
 
 def _table(mechanism: Mechanism, options: argparse.Namespace) -> str | None:
     """Return the table of the profile, if it is asked for and can be written."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     path: Path | None = options.export
     if (path is None) != (options.epsilons is None):
@@ -256,20 +256,20 @@ def _table(mechanism: Mechanism, options: argparse.Namespace) -> str | None:
         return None
     if not path.absolute().parent.is_dir() or path.is_dir():
         raise InvalidInputError(f"Cannot write {path}: expected a file in a folder that exists.")
-    from verify.foreign.table import profile_table, read_grid
+    from dpassay.verifier.foreign.table import profile_table, read_grid
 
     return profile_table(mechanism, read_grid(options.epsilons), adjacency=options.adjacency)
 
 
 def _baselines(mechanism: Mechanism, options: argparse.Namespace) -> list[tuple[str, list[Row]]]:
     """Compare with other accountants at every δ that was asked for."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     if not options.baselines:
         return []
     if not options.delta:
         raise InvalidInputError("Expected --delta with --baselines: they are epsilons at a delta.")
-    from accountant.baselines import compare
+    from dpassay.accountant.baselines import compare
 
     return [(delta, compare(mechanism, 1, delta, options.adjacency)) for delta in options.delta]
 
@@ -290,7 +290,7 @@ def _answers(
 
     Refusals come with the other answers; where there are none the first one is raised.
     """
-    from accountant.errors import NotApplicableError, UndecidedError
+    from dpassay.accountant.errors import NotApplicableError, UndecidedError
 
     asked = {q.name: q.asked(options) for q in QUESTIONS if q.asked(options)}
     answers: list[Answer] = []
@@ -326,12 +326,12 @@ def _ask(
     μ is the exact one, or where it is named the best ones above and below; else what is known of
     the one above.
     """
-    from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
-    from accountant.numbers.exact import in_short
-    from accountant.questions.gaussian_bounds import gaussian_bounds, mu
+    from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+    from dpassay.accountant.numbers.exact import in_short
+    from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds, mu
 
     module, _, name = question.function.partition(".")
-    function = getattr(import_module(f"accountant.questions.{module}"), name)
+    function = getattr(import_module(f"dpassay.accountant.questions.{module}"), name)
     known = inspect.signature(function).parameters
     given = ("adjacency", "method", "relative_width") if "adjacency" in known else ()
     words = {name: getattr(options, name) for name in given if name in known}

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 if TYPE_CHECKING:
-    from accountant.numbers.interval import Interval
+    from dpassay.accountant.numbers.interval import Interval
 
 Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
 """One enclosure, one for each coordinate, or several by name."""
@@ -26,7 +26,7 @@ class Question:
     """Stands for the argument; None for a question without one."""
     help: str
     function: str = ""
-    """The module and the function of `accountant.questions` that answer it."""
+    """The module and the function of `dpassay.accountant.questions` that answer it."""
     key: str = ""
     """The name of the answer, where it is not that of the question."""
 

@@ -19,8 +19,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NoReturn, final
 
-from accountant.errors import DpassayError, InvalidInputError, UndecidedError, suggestion
-from verify.tables import fitted
+from dpassay.accountant.errors import DpassayError, InvalidInputError, UndecidedError, suggestion
+from dpassay.verifier.tables import fitted
 
 _LONGEST = 500
 """Characters of an unforeseen error that are shown."""
@@ -210,7 +210,7 @@ OF_MECHANISMS = {
 
 def decimal(text: str) -> float:
     """Read an option that is a float, where others are read exactly: 1/100 is a number too."""
-    from accountant.numbers.exact import exact
+    from dpassay.accountant.numbers.exact import exact
 
     try:
         return float(exact(text, "it"))

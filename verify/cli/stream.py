@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast, final
 
-from verify.cli.shell import Command, ExitCode, add_output_options, note
-from verify.progress import Line
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, note
+from dpassay.verifier.progress import Line
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from accountant.core.mechanism import Mechanism
-    from accountant.core.randomness import Randomness
-    from accountant.counting.streams import Saved, StreamCounter
+    from dpassay.accountant.core.mechanism import Mechanism
+    from dpassay.accountant.core.randomness import Randomness
+    from dpassay.accountant.counting.streams import Saved, StreamCounter
 
 _DESCRIPTION = """\
 Read numbers in [0, 1] from stdin, one on a line, and print after each the private estimate of the
@@ -79,9 +79,9 @@ def run(options: argparse.Namespace) -> int:
     """Read, count and print until the end of stdin."""
     import numpy as np
 
-    from accountant.counting.streams import Saved, StateFile
-    from accountant.errors import InvalidInputError, expected
-    from verify.cli.stream_items import Items
+    from dpassay.accountant.counting.streams import Saved, StateFile
+    from dpassay.accountant.errors import InvalidInputError, expected
+    from dpassay.verifier.cli.stream_items import Items
 
     if options.insecure_seed is not None and options.insecure_seed < 0:
         raise expected("insecure-seed", options.insecure_seed, "≥ 0")
@@ -127,12 +127,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _mechanism(options: argparse.Namespace) -> Mechanism:
     """Return the mechanism that is written out, or the best for the budget."""
-    from accountant import notation
-    from accountant.budget.target import EpsilonDelta
-    from accountant.core.validate import integer
-    from accountant.counting.best_counter import best_counter, named_counter
-    from accountant.errors import InvalidInputError, expected
-    from accountant.numbers.exact import exact
+    from dpassay.accountant import notation
+    from dpassay.accountant.budget.target import EpsilonDelta
+    from dpassay.accountant.core.validate import integer
+    from dpassay.accountant.counting.best_counter import best_counter, named_counter
+    from dpassay.accountant.errors import InvalidInputError, expected
+    from dpassay.accountant.numbers.exact import exact
 
     text: str | None = options.mechanism
     given = [
@@ -185,9 +185,9 @@ def _counter(
     """Return the counter; a continued stream draws from another place of a given seed."""
     import numpy as np
 
-    from accountant.core.randomness import SECURE
-    from accountant.counting.streams import continued, counter_of
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.core.randomness import SECURE
+    from dpassay.accountant.counting.streams import continued, counter_of
+    from dpassay.accountant.errors import InvalidInputError
 
     floats, seed = options.insecure_floats, options.insecure_seed
     counted = 0 if saved is None else saved.counted
@@ -216,7 +216,7 @@ def _counter(
 
 def _promise(counter: StreamCounter, options: argparse.Namespace) -> str:
     """Say which privacy the whole output has, first in the words of a budget that was given."""
-    from accountant.numbers.exact import exact, in_short
+    from dpassay.accountant.numbers.exact import exact, in_short
 
     mechanism = counter.mechanism
     mu = getattr(mechanism, "mu", None)
@@ -235,7 +235,7 @@ def _known(
 
     All of it is compared before anything is released.
     """
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     missing = saved.counted
     rest: NDArray[np.float64] | None = None
@@ -266,7 +266,7 @@ def _count(
     output: _Output,
 ) -> None:
     """Count and release block after block, each only after it is committed."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     steps = counter.mechanism.steps
     for block in blocks:

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.errors import InvalidInputError, expected
+from dpassay.accountant.errors import InvalidInputError, expected
 
 _CHUNK = 1 << 18
 """Bytes that are read at once."""

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from verify.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from verify.progress import working
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.progress import working
 
 _DESCRIPTION = """\
 Enclose the epsilon of a DP-SGD run from its settings, or find the noise for an epsilon. The
@@ -98,7 +98,7 @@ _ARGUMENT = re.compile(rf"\b(?:{'|'.join(_OPTIONS)})(?==)|(?<=Expected )\w+\b|\b
 
 def run(options: argparse.Namespace) -> int:
     """Ask and print; errors name options."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     try:
         return _run(options)
@@ -108,8 +108,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from accountant.errors import InvalidInputError
-    from accountant.training import dpsgd, dpsgd_noise, training_schemes
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.accountant.training import dpsgd, dpsgd_noise, training_schemes
 
     if options.plot is not None and not options.schemes:
         raise InvalidInputError("Expected --schemes with --plot: it draws one curve for each.")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from verify.cli.shell import (
+from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
@@ -21,9 +21,9 @@ from verify.cli.shell import (
 )
 
 if TYPE_CHECKING:
-    from verify.batch import Outcome
-    from verify.claim import Claim
-    from verify.verdict import Finding
+    from dpassay.verifier.batch import Outcome
+    from dpassay.verifier.claim import Claim
+    from dpassay.verifier.verdict import Finding
 
 _DESCRIPTION = """\
 Decide claims. A claim about one mechanism is a sentence, or given by options; a claim file is
@@ -120,7 +120,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
     """Decide and print."""
-    from accountant.errors import InvalidInputError
+    from dpassay.accountant.errors import InvalidInputError
 
     if options.jobs < 1:
         raise InvalidInputError(f"Expected --jobs {options.jobs} ≥ 1.")
@@ -159,8 +159,8 @@ def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
 
 def _claims(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that the command line names."""
-    from accountant.errors import InvalidInputError
-    from verify import document
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.verifier import document
 
     sources = (options.target, options.paper or None, options.all_papers or None, options.event)
     if sum(source is not None for source in sources) != 1:
@@ -184,7 +184,7 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
 
 def _papers(options: argparse.Namespace) -> Sequence[str]:
     """Return the papers whose ledgers are verified."""
-    from verify import document
+    from dpassay.verifier import document
 
     papers: Sequence[str] = document.papers() if options.all_papers else options.paper
     return papers
@@ -194,8 +194,8 @@ def _reported(path: Path) -> list[Claim]:
     """Return the claims that the reports in a JSON file make."""
     import msgspec
 
-    from accountant.errors import InvalidInputError
-    from verify.foreign import reports
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.verifier.foreign import reports
 
     try:
         document = msgspec.json.decode(path.read_bytes())
@@ -213,8 +213,8 @@ def ledger(name: str) -> list[Claim]:
     """Return the claims of a paper, their ids beginning with its name."""
     import msgspec
 
-    from verify import document
-    from verify.proof import renamed
+    from dpassay.verifier import document
+    from dpassay.verifier.proof import renamed
 
     def whole(identity: str) -> str:
         return f"{name}/{identity}"
@@ -232,10 +232,10 @@ def ledger(name: str) -> list[Claim]:
 
 def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
-    from accountant import notation
-    from accountant.errors import InvalidInputError
-    from verify.ask import claims_about, said_once
-    from verify.sentence import read_sentence
+    from dpassay.accountant import notation
+    from dpassay.accountant.errors import InvalidInputError
+    from dpassay.verifier.ask import claims_about, said_once
+    from dpassay.verifier.sentence import read_sentence
 
     mechanism, said = read_sentence(options.target)
     words = said_once(said, {name: getattr(options, name) for name in _WORDS})
@@ -259,7 +259,7 @@ def selected(claims: Sequence[Claim], only: Sequence[str]) -> list[Claim]:
 
     The name of the paper in front of an id may be left out.
     """
-    from accountant.errors import InvalidInputError, suggestion
+    from dpassay.accountant.errors import InvalidInputError, suggestion
 
     kept: set[str] = set()
     for wanted in only:
@@ -273,7 +273,7 @@ def selected(claims: Sequence[Claim], only: Sequence[str]) -> list[Claim]:
 
 def with_lemmas(claims: Sequence[Claim], wanted: Collection[str]) -> list[Claim]:
     """Return the wanted claims with all that their verdicts rest on, in the order of the file."""
-    from verify.argument import corrected_by
+    from dpassay.verifier.argument import corrected_by
 
     by_id = {claim.id: claim for claim in claims}
     found: set[str] = set()
@@ -291,8 +291,8 @@ def _decide(
     claims: Sequence[Claim], everything: Sequence[Claim], options: argparse.Namespace
 ) -> tuple[dict[int, Outcome], bool]:
     """Return the outcomes in the order of the claims, and whether the run was interrupted."""
-    from verify.batch import concluded, decide_all
-    from verify.progress import Progress, working
+    from dpassay.verifier.batch import concluded, decide_all
+    from dpassay.verifier.progress import Progress, working
 
     found: dict[int, Outcome] = {}
     interrupted = False
@@ -316,7 +316,7 @@ def _decide(
 
 
 def _print(findings: Sequence[Finding], options: argparse.Namespace) -> None:
-    from verify import report
+    from dpassay.verifier import report
 
     if options.json:
         say_json(as_json(findings))
@@ -333,8 +333,8 @@ def _print(findings: Sequence[Finding], options: argparse.Namespace) -> None:
 
 def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> None:
     """Say how many of each paper's numbered statements its ledger has."""
-    from verify import document, tally
-    from verify.tables import fitted
+    from dpassay.verifier import document, tally
+    from dpassay.verifier.tables import fitted
 
     ledgers = [
         (document.read_paper(name), [f for f in findings if f.id.startswith(f"{name}/")])
@@ -347,7 +347,7 @@ def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> No
 
 def as_json(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return what --json prints."""
-    from verify.certificate import SCHEMA_VERSION
+    from dpassay.verifier.certificate import SCHEMA_VERSION
 
     return {
         "schema_version": SCHEMA_VERSION,
@@ -356,7 +356,7 @@ def as_json(findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _write_certificates(path: Path, outcomes: Sequence[Outcome]) -> None:
-    from verify import certificate
+    from dpassay.verifier import certificate
 
     found = [outcome.certificate for outcome in outcomes if outcome.certificate is not None]
     if not found:
@@ -372,7 +372,7 @@ def exit_code(outcomes: Sequence[Outcome]) -> int:
     A surprise is a claim that is refuted, unless it is expected to be, or one that holds and was
     expected to be refuted. What is argued, supported or undecided is not proved.
     """
-    from verify.verdict import Verdict
+    from dpassay.verifier.verdict import Verdict
 
     if any(outcome.error and not outcome.undecided for outcome in outcomes):
         return ExitCode.USAGE

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import Integer, Probability, Relation
-from accountant.errors import InvalidInputError, expected
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import Number
-from verify.claim import Claim
-from verify.claims.guarantee import guarantee
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import Integer, Probability, Relation
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers.exact import Number
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims.guarantee import guarantee
 
 
 @final

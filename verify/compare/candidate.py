@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, final
 
-from accountant.budget.calibrate import calibrate
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError
-from accountant.geometry.workload import Workload
-from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.numbers.interval import Interval
-from verify.compare.budget import Budget
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.geometry.workload import Workload
+from dpassay.accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.compare.budget import Budget
 
 
 class Layout(Enum):

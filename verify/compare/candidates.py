@@ -10,10 +10,10 @@ from functools import partial, singledispatch
 
 from flint import arb
 
-from accountant.budget.target import Mu, ProfileBelow
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import (
+from dpassay.accountant.budget.target import Mu, ProfileBelow
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -27,19 +27,19 @@ from accountant.geometry.workload import (
     VectorSum,
     Workload,
 )
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.staircase import optimal_gamma
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import enclose
-from accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
-from verify.compare import keys, selections
-from verify.compare.budget import Budget
-from verify.compare.candidate import Candidate, Layout, LeftOut, calibrated, fixed
-from verify.compare.integer_programs import integer_programs
-from verify.compare.queries import on_the_data, rank_of, shape
-from verify.compare.sensitivity import images, l1_sensitivity, l2_sensitivity, moved
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.staircase import optimal_gamma
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
+from dpassay.verifier.compare import keys, selections
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Candidate, Layout, LeftOut, calibrated, fixed
+from dpassay.verifier.compare.integer_programs import integer_programs
+from dpassay.verifier.compare.queries import on_the_data, rank_of, shape
+from dpassay.verifier.compare.sensitivity import images, l1_sensitivity, l2_sensitivity, moved
 
 EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
@@ -250,7 +250,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
     if budget.total_releases > 1:
         yield LeftOut("other counters", "they are offered for one stream at a time")
         return
-    from accountant.counting.best_counter import best_counter
+    from dpassay.accountant.counting.best_counter import best_counter
 
     try:
         found = best_counter(n, budget.target)
@@ -277,7 +277,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
 
 @_of.register
 def _(workload: Training, budget: Budget) -> Found:
-    from verify.compare.schemes import schemes
+    from dpassay.verifier.compare.schemes import schemes
 
     yield from schemes(workload, budget)
 
@@ -416,7 +416,7 @@ def _published(value: object) -> str:
 
 def _best_arity(steps: int, *, subtraction: bool) -> int:
     """Return the k of least mean squared error at ε = 1: the error scales with 1/ε²."""
-    from accountant.mechanisms.counting.kary_tree import KaryTree
+    from dpassay.accountant.mechanisms.counting.kary_tree import KaryTree
 
     arities = range(2, min(_ARITIES, max(2, steps)) + 1)
     errors = {

@@ -8,25 +8,30 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from accountant.budget.target import Mu
-from accountant.composition.invert import most
-from accountant.core.drawing import Drawable
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError, suggestion
-from accountant.geometry.workload import Workload
-from accountant.numbers.exact import floats_in_short
-from accountant.numbers.interval import Interval
-from accountant.questions.least_mu import limiting_mu
-from verify.certificate import certify
-from verify.compare.budget import Budget
-from verify.compare.candidate import Calibrated, Candidate, LeftOut
-from verify.compare.candidates import candidates_for
-from verify.compare.metrics import TYPICAL, Metric, mean_square, metric, usual
-from verify.compare.named import named
-from verify.compare.noise import noise
-from verify.compare.simulation import Simulation, simulate
-from verify.foreign import as_mechanism
-from verify.verdict import Finding, Verdict
+from dpassay.accountant.budget.target import Mu
+from dpassay.accountant.composition.invert import most
+from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import (
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+    suggestion,
+)
+from dpassay.accountant.geometry.workload import Workload
+from dpassay.accountant.numbers.exact import floats_in_short
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions.least_mu import limiting_mu
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Calibrated, Candidate, LeftOut
+from dpassay.verifier.compare.candidates import candidates_for
+from dpassay.verifier.compare.metrics import TYPICAL, Metric, mean_square, metric, usual
+from dpassay.verifier.compare.named import named
+from dpassay.verifier.compare.noise import noise
+from dpassay.verifier.compare.simulation import Simulation, simulate
+from dpassay.verifier.foreign import as_mechanism
+from dpassay.verifier.verdict import Finding, Verdict
 
 _PUBLISHED = (
     "its noise is a formula of a paper, not calibrated; --published (published=True) has it judged"
@@ -119,9 +124,15 @@ class Comparison(Drawable):
 
     def __str__(self) -> str:
         """Return the decision, and the table that it rests on."""
-        from verify.compare import output
-        from verify.compare.output import best_lines, facts, headline, left_out, struck_out
-        from verify.tables import columns
+        from dpassay.verifier.compare import output
+        from dpassay.verifier.compare.output import (
+            best_lines,
+            facts,
+            headline,
+            left_out,
+            struck_out,
+        )
+        from dpassay.verifier.tables import columns
 
         about = [f"{name:8}  {text}" for name, text in facts(self)]
         notes = [*best_lines(self), *struck_out(self), *left_out(self, "left_out says why")]
@@ -152,7 +163,7 @@ class Comparison(Drawable):
 
     def to_pandas(self) -> Any:
         """Return the rows of `to_records` as a pandas DataFrame."""
-        from accountant.core.notebook import frame
+        from dpassay.accountant.core.notebook import frame
 
         return frame(self.to_records())
 
@@ -189,8 +200,8 @@ class Comparison(Drawable):
         """Return the advice and the table, what is not private struck out, for notebooks."""
         from html import escape
 
-        from accountant.core import notebook
-        from verify.compare.output import best_lines, collapsed, headline, table
+        from dpassay.accountant.core import notebook
+        from dpassay.verifier.compare.output import best_lines, collapsed, headline, table
 
         struck = [not row.is_private for row, _ in collapsed(self)]
         best = "<br>".join(escape(text) for text in best_lines(self))
@@ -202,7 +213,7 @@ class Comparison(Drawable):
 
     def _repr_markdown_(self) -> str:
         """Return the table as Markdown."""
-        from verify.compare.output import table
+        from dpassay.verifier.compare.output import table
 
         head, *lines = table(self)
         marks = ["---" for _ in head]
@@ -281,12 +292,12 @@ def compare(
         What may be spent, and what is released.
     candidates
         Further mechanisms, judged with the noise that they have; also dp-accounting's events,
-        OpenDP's measurements and Opacus' histories (`verify.foreign`).
+        OpenDP's measurements and Opacus' histories (`dpassay.verifier.foreign`).
     only
         Names of candidates; the others are left out.
     metrics
-        Names of measures (`verify.compare.metrics`); the first one that is known of all private
-        candidates ranks. Unless given all usual ones are computed, and the root of the mean
+        Names of measures (`dpassay.verifier.compare.metrics`); the first one that is known of all
+        private candidates ranks. Unless given all usual ones are computed, and the root of the mean
         squared error ranks.
     seed
         Of the simulations.

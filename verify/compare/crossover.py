@@ -8,13 +8,13 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, final
 
-from accountant.budget.target import EpsilonDelta, Mu, Rho
-from accountant.errors import InvalidInputError, suggestion
-from accountant.geometry.workload import Workload
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from verify.compare.budget import Budget
-from verify.compare.comparison import Comparison, compare
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
+from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.accountant.geometry.workload import Workload
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.comparison import Comparison, compare
 
 _STEPS = 12
 """Halvings of an interval in which the best candidate changes."""

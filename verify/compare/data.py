@@ -12,9 +12,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -23,9 +23,9 @@ from accountant.geometry.workload import (
     VectorSum,
     Workload,
 )
-from verify.compare.budget import Budget
-from verify.compare.candidate import Calibrated, Layout
-from verify.compare.simulation import draw
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Calibrated, Layout
+from dpassay.verifier.compare.simulation import draw
 
 _RELEASES = 200
 """Releases of a simulation on given data, fewer of long data."""

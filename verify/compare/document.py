@@ -8,12 +8,12 @@ from typing import Any, final
 
 import msgspec
 
-from accountant import notation
-from accountant.budget.target import read_target
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
-from accountant.geometry.workload import Workload
-from verify.compare.budget import Budget
+from dpassay.accountant import notation
+from dpassay.accountant.budget.target import read_target
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.geometry.workload import Workload
+from dpassay.verifier.compare.budget import Budget
 
 Text = str | int
 _WORKLOADS = (

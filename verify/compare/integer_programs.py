@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import Count
-from accountant.numbers.exact import ExactReal
-from verify.compare.budget import Budget
-from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut
-from verify.expression import LONGEST
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.workload import Count
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Calibrated, Candidate, Layout, LeftOut
+from dpassay.verifier.expression import LONGEST
 
 _SUPPORTS = 4
 """Doublings of a support: longer laws gain nothing, or take too long."""
@@ -49,8 +49,8 @@ _COSTS = {"variance": "variance", "absolute": "mean absolute error", "error": "P
 
 def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calibrated:
     """Solve the linear program on supports that double until a longer one gains nothing."""
-    from lp.integer_noise import optimal_integer_noise
-    from lp.integer_problem import IntegerNoiseProblem
+    from dpassay.lp.integer_noise import optimal_integer_noise
+    from dpassay.lp.integer_problem import IntegerNoiseProblem
 
     spent = budget.epsilon_delta
     assert spent is not None

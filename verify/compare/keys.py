@@ -9,19 +9,19 @@ from functools import partial
 
 from flint import arb
 
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import probability
-from accountant.errors import NotApplicableError
-from accountant.geometry.workload import KeyedCounts, Workload
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.selection.partition_selection import PartitionSelection
-from accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import profile
-from verify.compare.budget import Budget
-from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.geometry.workload import KeyedCounts, Workload
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.selection.partition_selection import PartitionSelection
+from dpassay.accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import profile
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated
 
 _DIGITS = 12
 """Digits of a threshold, rounded up."""

@@ -9,15 +9,15 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.validate import probability
-from accountant.errors import InvalidInputError, NotApplicableError, suggestion
-from accountant.geometry.workload import KeyedCounts, Quantile, Selection, Workload
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import accuracy
-from verify.compare.candidate import Calibrated, Layout
-from verify.compare.keys import users_needed
-from verify.compare.selections import regret
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, suggestion
+from dpassay.accountant.geometry.workload import KeyedCounts, Quantile, Selection, Workload
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import accuracy
+from dpassay.verifier.compare.candidate import Calibrated, Layout
+from dpassay.verifier.compare.keys import users_needed
+from dpassay.verifier.compare.selections import regret
 
 TYPICAL = "rmse"
 """The metric that ranks unless another is asked for: every candidate's is known exactly."""

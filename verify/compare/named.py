@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TypeVar
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -19,31 +19,31 @@ from accountant.geometry.workload import (
     Selection,
     Workload,
 )
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.additive.laplace_vector import LaplaceVector
-from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree, KaryTree
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism
-from accountant.mechanisms.selection.exponential import ExponentialMechanism
-from accountant.mechanisms.selection.partition_selection import PartitionSelection
-from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
-from accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
-from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
-from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
-from accountant.mechanisms.shapes.ellipses import CountEllipse, OptimalEllipse
-from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
-from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
-from accountant.mechanisms.shapes.one_sided import OneSidedGaussian
-from accountant.mechanisms.shapes.optimal_groups import OptimalGroups
-from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
-from accountant.numbers.exact import ExactReal, exact
-from verify.compare.budget import Budget
-from verify.compare.candidate import Candidate, Layout, fixed
-from verify.compare.sensitivity import l1_sensitivity, l2_sensitivity, moved
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.additive.laplace_vector import LaplaceVector
+from dpassay.accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
+from dpassay.accountant.mechanisms.counting.kary_tree import DiscreteKaryTree, KaryTree
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism
+from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
+from dpassay.accountant.mechanisms.selection.partition_selection import PartitionSelection
+from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from dpassay.accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
+from dpassay.accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
+from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian
+from dpassay.accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
+from dpassay.accountant.mechanisms.shapes.ellipses import CountEllipse, OptimalEllipse
+from dpassay.accountant.mechanisms.shapes.elliptical import EllipticalGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from dpassay.accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
+from dpassay.accountant.mechanisms.shapes.one_sided import OneSidedGaussian
+from dpassay.accountant.mechanisms.shapes.optimal_groups import OptimalGroups
+from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Candidate, Layout, fixed
+from dpassay.verifier.compare.sensitivity import l1_sensitivity, l2_sensitivity, moved
 
 W = TypeVar("W", bound=Workload)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose
-from verify.compare.candidate import Calibrated
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.verifier.compare.candidate import Calibrated
 
 _DIGITS = 5
 """Digits of noise in a table, rounded outward."""

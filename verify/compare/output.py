@@ -8,18 +8,18 @@ import re
 from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
-from accountant.budget.target import EpsilonDelta, Mu, Rho
-from accountant.geometry.workload import Training
-from accountant.mechanisms.counting.kary_tree import KaryTree
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.numbers.interval import Interval
-from verify.compare.candidate import Layout
-from verify.compare.metrics import Metric
-from verify.compare.noise import noise
-from verify.verdict import Verdict
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
+from dpassay.accountant.geometry.workload import Training
+from dpassay.accountant.mechanisms.counting.kary_tree import KaryTree
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.compare.candidate import Layout
+from dpassay.verifier.compare.metrics import Metric
+from dpassay.verifier.compare.noise import noise
+from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
-    from verify.compare.comparison import Comparison, Row
+    from dpassay.verifier.compare.comparison import Comparison, Row
 
 _DIGITS = 5
 """Digits of a value in a table; rows that agree to them are said to be the same."""

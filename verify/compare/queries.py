@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from accountant.errors import NotApplicableError
-from accountant.geometry.covariances import Isotropic, Matrix
-from accountant.geometry.spaces import FiniteSet
-from accountant.geometry.workload import LinearQueries
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from verify.compare.budget import Budget
-from verify.compare.candidate import Calibrated, Layout, calibrated
-from verify.compare.sensitivity import Image
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.geometry.covariances import Isotropic, Matrix
+from dpassay.accountant.geometry.spaces import FiniteSet
+from dpassay.accountant.geometry.workload import LinearQueries
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Calibrated, Layout, calibrated
+from dpassay.verifier.compare.sensitivity import Image
 
 
 def rank_of(moves: Sequence[Image]) -> int:
@@ -65,8 +65,8 @@ def on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Imag
 
 def shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
     """Scale the covariance of least variance to the budget."""
-    from lp.shape_problem import GaussianShapeProblem
-    from lp.shapes import optimal_gaussian_shape
+    from dpassay.lp.shape_problem import GaussianShapeProblem
+    from dpassay.lp.shapes import optimal_gaussian_shape
 
     space = _space(moves)
     solution = optimal_gaussian_shape(GaussianShapeProblem(space))

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import NotApplicableError
-from accountant.geometry.workload import Training
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.training import dpsgd_noise
-from verify.compare.budget import Budget
-from verify.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.geometry.workload import Training
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.training import dpsgd_noise
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Calibrated, Candidate, Layout, LeftOut, calibrated
 
 _NOISE = "standard_deviation"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TextIO
 
-from verify.compare import output
-from verify.compare.comparison import Comparison
-from verify.report import STYLES
-from verify.tables import console
+from dpassay.verifier.compare import output
+from dpassay.verifier.compare.comparison import Comparison
+from dpassay.verifier.report import STYLES
+from dpassay.verifier.tables import console
 
 _SIMULATED = "simulated rmse"
 

@@ -9,19 +9,19 @@ from functools import partial
 
 from flint import arb
 
-from accountant.core.validate import probability
-from accountant.errors import NotApplicableError
-from accountant.geometry.workload import Selection, Workload
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.additive.logistic import Logistic
-from accountant.mechanisms.selection.exponential import ExponentialMechanism
-from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.solve import bracket, root
-from verify.compare.budget import Budget
-from verify.compare.candidate import Calibrated, Candidate, Layout, calibrated
+from dpassay.accountant.core.validate import probability
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.geometry.workload import Selection, Workload
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.additive.logistic import Logistic
+from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
+from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from dpassay.accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.solve import bracket, root
+from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Calibrated, Candidate, Layout, calibrated
 
 _DIGITS = 12
 """Digits of an ε, rounded down."""

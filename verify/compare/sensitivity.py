@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from accountant.core.adjacency import Adjacency
-from accountant.geometry.workload import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -17,8 +17,8 @@ from accountant.geometry.workload import (
     VectorSum,
     Workload,
 )
-from accountant.numbers.exact import ExactReal
-from verify.compare.budget import Budget
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.verifier.compare.budget import Budget
 
 Image = tuple[Fraction, Sequence[Fraction]]
 """The vector √square·entries."""
@@ -40,7 +40,7 @@ def moved(workload: Counts | GroupedCounts, budget: Budget) -> int:
 
 def images(workload: LinearQueries) -> list[Image]:
     """Return W v for the vertices v of the space, those that are not 0."""
-    from lp.shape_problem import vertices
+    from dpassay.lp.shape_problem import vertices
 
     found: list[Image] = []
     for vertex in vertices(workload.space):

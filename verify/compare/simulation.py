@@ -9,11 +9,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.geometry.workload import Workload
-from accountant.mechanisms.counting.kary_tree import KaryTree
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.numbers.interval import Interval
-from verify.compare.candidate import Calibrated, Layout
+from dpassay.accountant.geometry.workload import Workload
+from dpassay.accountant.mechanisms.counting.kary_tree import KaryTree
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.compare.candidate import Calibrated, Layout
 
 DRAWS = 40_000
 """Numbers drawn for a candidate, where its law allows."""
@@ -102,7 +102,7 @@ def draw(
 
     mechanism = found.mechanism
     if isinstance(mechanism, (KaryTree, LinearCounter)):
-        from accountant.counting.streams import counter_of
+        from dpassay.accountant.counting.streams import counter_of
 
         nothing = np.zeros(workload.answers)
         counters = (counter_of(mechanism, rng=rng, insecure_floats=True) for _ in range(size))

@@ -4,12 +4,12 @@ Their objects are recognised by their attributes. A description becomes a mechan
 an ε, δ or ρ that a library reports becomes a *claim* about it, to be decided like any other. The
 other way round, a proved profile is exported for use in dp-accounting or in a table.
 
->>> from verify.foreign import opacus
+>>> from dpassay.verifier.foreign import opacus
 >>> opacus.mechanism_of([(2.0, 1.0, 10)])
 Composed(mechanism=Gaussian(standard_deviation=2), count=10)
 """
 
-from verify.foreign.candidates import as_mechanism
-from verify.foreign.table import profile_table
+from dpassay.verifier.foreign.candidates import as_mechanism
+from dpassay.verifier.foreign.table import profile_table
 
 __all__ = ["as_mechanism", "profile_table"]

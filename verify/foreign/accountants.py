@@ -22,16 +22,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
-from accountant import ask
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import integer, probability
-from accountant.errors import InvalidInputError, UndecidedError, expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from verify.verdict import Verdict
+from dpassay.accountant import ask
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import integer, probability
+from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.verdict import Verdict
 
 _SYNONYMS = {
     "noise_multiplier": ("noise_multiplier", "sigma", "noise", "noise_scale"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import expected
-from verify.foreign import events, opacus, opendp
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import expected
+from dpassay.verifier.foreign import events, opacus, opendp
 
 
 def as_mechanism(thing: object, adjacency: object = "add-remove") -> Mechanism:

@@ -20,16 +20,21 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any, final
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
-from accountant.training.truncated_batches import TruncatedBatches
-from verify.foreign import events, opacus
-from verify.foreign.numbers import count as whole
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import (
+    AdjacencyError,
+    InvalidInputError,
+    NotApplicableError,
+    expected,
+)
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
+from dpassay.accountant.training.truncated_batches import TruncatedBatches
+from dpassay.verifier.foreign import events, opacus
+from dpassay.verifier.foreign.numbers import count as whole
 
 
 def _upward(found: Interval) -> float:

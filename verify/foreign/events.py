@@ -14,26 +14,33 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
-from accountant.mechanisms.selection.exponential import ExponentialMechanism
-from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.mechanisms.wrappers.sampled_without_replacement import SampledWithoutReplacement
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.exact import ExactReal
-from accountant.training.truncated_batches import TruncatedBatches
-from verify.claim import Claim
-from verify.claims.guarantee import guarantee
-from verify.foreign.numbers import attribute, count, number
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import (
+    AdjacencyError,
+    InvalidInputError,
+    NotApplicableError,
+    expected,
+)
+from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
+from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
+from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.mechanisms.wrappers.sampled_without_replacement import (
+    SampledWithoutReplacement,
+)
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.training.truncated_batches import TruncatedBatches
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims.guarantee import guarantee
+from dpassay.verifier.foreign.numbers import attribute, count, number
 
 
 @final

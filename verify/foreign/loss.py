@@ -3,8 +3,8 @@
 dp-accounting's distribution has masses on the multiples of a step and at infinity, and asks it for
 δ(ε) = P(∞) + Σ p(l) (1 − e^{ε−l})⁺. The masses are those of the grid of compositions, whose profile
 is proved to lie above that of the release, or below it, also in a product of releases
-(`accountant.composition.grid.dominate`). What dp-accounting computes from them is in floats of its
-own.
+(`dpassay.accountant.composition.grid.dominate`). What dp-accounting computes from them is in floats
+of its own.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any, final
 
 import numpy as np
 
-from accountant.composition.grid import dominate, plan
-from accountant.composition.grid.factors import releases, whole
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import NotApplicableError, expected
-from accountant.numbers.exact import Number, exact
-from verify.claim import Claim
-from verify.claims.guarantee import guarantee
-from verify.foreign.events import neighbours
-from verify.foreign.numbers import attribute, number
+from dpassay.accountant.composition.grid import dominate, plan
+from dpassay.accountant.composition.grid.factors import releases, whole
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.numbers.exact import Number, exact
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims.guarantee import guarantee
+from dpassay.verifier.foreign.events import neighbours
+from dpassay.verifier.foreign.numbers import attribute, number
 
 _MOST = 1_000_000
 """Cells of a table."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat, SupportsIndex
 
-from accountant.errors import expected
-from accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.errors import expected
+from dpassay.accountant.numbers.exact import ExactReal, exact
 
 
 def number(name: str, value: object) -> ExactReal:

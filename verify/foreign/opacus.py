@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from verify.claim import Claim
-from verify.claims.guarantee import guarantee
-from verify.foreign.events import NOTHING, reported
-from verify.foreign.numbers import count, number
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims.guarantee import guarantee
+from dpassay.verifier.foreign.events import NOTHING, reported
+from dpassay.verifier.foreign.numbers import count, number
 
 _ENTRY = 3
 """Numbers of an entry of a history: σ, q and the steps."""

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.exact import ExactReal
-from verify.claim import Claim
-from verify.claims import Pending
-from verify.claims.guarantee import guarantee
-from verify.foreign.numbers import attribute, number
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims import Pending
+from dpassay.verifier.claims.guarantee import guarantee
+from dpassay.verifier.foreign.numbers import attribute, number
 
 _SAME_LAW = ("make_zCDP_to_approxDP", "make_pureDP_to_zCDP", "make_fix_delta", "make_approximate")
 _MADE = "__opendp_dict__"

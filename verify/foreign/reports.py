@@ -16,9 +16,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from accountant.errors import InvalidInputError
-from verify.claim import Claim
-from verify.foreign import events
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.foreign import events
 
 _ENDING = "DpEvent"
 

@@ -6,11 +6,11 @@ import csv
 import io
 from collections.abc import Sequence
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.questions import profile
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.questions import profile
 
 _PARTS = 3
 """Parts of a grid A:B:N."""

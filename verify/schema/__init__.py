@@ -1,6 +1,6 @@
 """The published shapes of claim files, findings and certificates, as JSON Schema (2020-12).
 
-`python -m verify.schema` writes the files anew from the types that they describe.
+`python -m dpassay.verifier.schema` writes the files anew from the types that they describe.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from verify.claims import (
+from dpassay.verifier.claims import (
     ApproximateDP,
     GaussianDP,
     Limit,
@@ -28,8 +28,8 @@ from verify.claims import (
     TradeoffBound,
     ZeroConcentratedDP,
 )
-from verify.seal import Certificate
-from verify.verdict import Finding
+from dpassay.verifier.seal import Certificate
+from dpassay.verifier.verdict import Finding
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WORDS = frozenset(

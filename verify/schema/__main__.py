@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from verify.schema import generate, text
+from dpassay.verifier.schema import generate, text
 
 if __name__ == "__main__":
     for name, schema in generate().items():

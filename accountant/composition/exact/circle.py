@@ -6,11 +6,12 @@ Let ℓ be the least point of the lattice above ε, z_j = c + 2πij/(nd) for an 
 
 By geometric series (1/n) Σ_j M(z_j) e^{−z_j ℓ} κ(z_j) is exactly ± Σ_m G(ε + mB) e^{mcB} over all
 integers m, B = nd, with the functions G and the signs of
-`accountant.composition.fourier.certified`:
+`dpassay.accountant.composition.fourier.certified`:
 the two terms are what its kernels 1/z and 1/(z + 1) become. So its bound of the terms m ≠ 0 holds.
 The sum is cut off at the frequency T, where |M(c + it)| ≤ r M(c) for T ≤ t ≤ π/d
-(`accountant.composition.losses.lists`): the circle has no more frequencies, and their number only
-multiplies r. Nothing depends on the count but through n and T, so that a few hundred nodes suffice.
+(`dpassay.accountant.composition.losses.lists`): the circle has no more frequencies, and their
+number only multiplies r. Nothing depends on the count but through n and T, so that a few hundred
+nodes suffice.
 
 Infinite losses are left out of M, and their mass is added.
 """
@@ -26,9 +27,9 @@ from typing import TypeAlias, final
 
 from flint import acb, arb
 
-from accountant.composition.exact import names as lattice
-from accountant.composition.exact.names import Basis, Generators, Vector
-from accountant.composition.fourier.certified import (
+from dpassay.accountant.composition.exact import names as lattice
+from dpassay.accountant.composition.exact.names import Basis, Generators, Vector
+from dpassay.accountant.composition.fourier.certified import (
     Kernel,
     Plan,
     accuracy,
@@ -36,24 +37,24 @@ from accountant.composition.fourier.certified import (
     near,
     plan_contour,
 )
-from accountant.composition.fourier.engine import Contour
-from accountant.composition.fourier.measure import Loss, guard, power
-from accountant.composition.fourier.saddle import Strip
-from accountant.composition.losses.lists import (
+from dpassay.accountant.composition.fourier.engine import Contour
+from dpassay.accountant.composition.fourier.measure import Loss, guard, power
+from dpassay.accountant.composition.fourier.saddle import Strip
+from dpassay.accountant.composition.losses.lists import (
     MAX_VALUES,
     DiscreteGaussianTransform,
     Listed,
     ListTransform,
 )
-from accountant.composition.losses.transform import Quadrature
-from accountant.composition.product import Factor, Product, UnsuitedError
-from accountant.errors import UndecidedError
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.finite_losses import finite
+from dpassay.accountant.composition.losses.transform import Quadrature
+from dpassay.accountant.composition.product import Factor, Product, UnsuitedError
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.finite_losses import finite
 
 Part: TypeAlias = tuple[Listed, int, tuple[int, ...] | int]
 """A loss, its count, and its places: those of a list, or the step between the outcomes 0 and 1."""

@@ -13,14 +13,14 @@ from typing import TypeAlias, final
 
 from flint import arb, arb_poly
 
-from accountant.composition.exact import names as lattice
-from accountant.composition.exact.names import Basis, Generators, Vector
-from accountant.composition.product import Engine, Factor, Product
-from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import FinitePair
+from dpassay.accountant.composition.exact import names as lattice
+from dpassay.accountant.composition.exact.names import Basis, Generators, Vector
+from dpassay.accountant.composition.product import Engine, Factor, Product
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import FinitePair
 
 _LONG = 1 << 11
 """Values from which on a sum over the circle is tried first: it does not grow with their number."""
@@ -113,7 +113,7 @@ def values(factors: Finite) -> list[Value]:
 
 def _on_circle(product: Product) -> Product | None:
     """Return the same product for sums over the circle, None where few values are summed."""
-    from accountant.composition.exact import circle
+    from dpassay.accountant.composition.exact import circle
 
     return product.asked(circle.CIRCLE) if _is_for_circle(product.factors) else None
 
@@ -121,7 +121,7 @@ def _on_circle(product: Product) -> Product | None:
 @functools.lru_cache(maxsize=64)
 def _is_for_circle(factors: tuple[Factor, ...]) -> bool:
     """Whether many values are summed, on one lattice."""
-    from accountant.composition.exact import circle
+    from dpassay.accountant.composition.exact import circle
 
     return size(of_finite(factors)) > _LONG and circle.applies(factors)
 

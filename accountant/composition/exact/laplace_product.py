@@ -2,8 +2,9 @@
 
 Coordinate i contributes to the loss L an atom +t with mass 1/2, an atom −t with mass e^{−t}/2 and
 the density (1/4) e^{(l − t)/2} on (−t, t), t = t_i. The tails are in
-`accountant.composition.exact.laplace_product_sums`. Reflection of every coordinate exchanges P and
-Q, so −L under Q has the law of L under P: P(L ≤ ε) = Q(L ≥ −ε), and H(ε) = e^ε H(−ε) + 1 − e^ε.
+`dpassay.accountant.composition.exact.laplace_product_sums`. Reflection of every coordinate
+exchanges P and Q, so −L under Q has the law of L under P: P(L ≤ ε) = Q(L ≥ −ε), and H(ε) = e^ε
+H(−ε) + 1 − e^ε.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.exact import laplace_product_sums as sums
-from accountant.composition.exact.laplace_product_sums import Groups, Kernel
-from accountant.composition.invert import chernoff_epsilon, rough_root
-from accountant.composition.product import Engine, Product, T
-from accountant.core.pair import Pair, Tails
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import (
+from dpassay.accountant.composition.exact import laplace_product_sums as sums
+from dpassay.accountant.composition.exact.laplace_product_sums import Groups, Kernel
+from dpassay.accountant.composition.invert import chernoff_epsilon, rough_root
+from dpassay.accountant.composition.product import Engine, Product, T
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import (
     COMPOSED_WIDTH,
     RELATIVE_WIDTH,
     Interval,
 )
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import ctx
 
 _GUARD_BITS = 16
 """Bits for what cancels between the terms of H at ε < 0, and of 1 − H."""
@@ -216,7 +217,7 @@ class Lattice:
         """Return the same product for one contour integral, None where its atoms count."""
         if self.continuous < _FEW_CONTINUOUS:
             return None
-        from accountant.composition.fourier.engine import FOURIER
+        from dpassay.accountant.composition.fourier.engine import FOURIER
 
         return product.asked(FOURIER)
 
@@ -267,6 +268,6 @@ def quick(product: Product, asked: Fraction | None) -> Product | None:
 
 def _on_grid(product: Product, most: int | None = None) -> Product:
     """Return the same product for an engine that takes any shifts."""
-    from accountant.composition.grid import Grid
+    from dpassay.accountant.composition.grid import Grid
 
     return product.asked(Grid(most))

@@ -39,14 +39,14 @@ from typing import TypeAlias, final
 
 from flint import arb, arb_poly, fmpz, fmpz_poly
 
-from accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, Estimator
-from accountant.composition.fourier.saddle import Strip, saddle
-from accountant.composition.losses.laplace import FloatLaplace
-from accountant.errors import UndecidedError
-from accountant.numbers.chernoff import log_peak
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION
-from accountant.numbers.precision import ctx
+from dpassay.accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, Estimator
+from dpassay.accountant.composition.fourier.saddle import Strip, saddle
+from dpassay.accountant.composition.losses.laplace import FloatLaplace
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.chernoff import log_peak
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION
+from dpassay.accountant.numbers.precision import ctx
 
 Distances: TypeAlias = Sequence[tuple[arb, int]]
 """The t_i, and how many coordinates have each."""

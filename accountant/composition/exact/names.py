@@ -17,10 +17,10 @@ from typing import TypeAlias, final
 
 from flint import arb, fmpz_mat
 
-from accountant.composition.product import exact_sum
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.composition.product import exact_sum
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 
 Vector: TypeAlias = tuple[int, ...]
 Origin: TypeAlias = tuple[FiniteLaws, int, int]

@@ -40,13 +40,20 @@ from typing import ClassVar, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.composition.fourier.measure import LOSS, Loss, Measure, estimator, guard, is_narrow
-from accountant.composition.fourier.saddle import Saddle, Strip, nearest_bound, saddle
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import START_PRECISION, ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import shortened
+from dpassay.accountant.composition.fourier.measure import (
+    LOSS,
+    Loss,
+    Measure,
+    estimator,
+    guard,
+    is_narrow,
+)
+from dpassay.accountant.composition.fourier.saddle import Saddle, Strip, nearest_bound, saddle
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import shortened
 
 MOST_NODES = 40_000
 """Most nodes on a contour."""

@@ -1,7 +1,7 @@
 """Products of losses by a contour integral: subsampled Gaussian releases, and others beside them.
 
 Laplace noise has atoms, and so have lists: there |M| does not fall to 0 along a line, but the power
-of many releases is as good as 0 (`accountant.composition.losses.laplace`).
+of many releases is as good as 0 (`dpassay.accountant.composition.losses.laplace`).
 
 `Contour` is what a product asks of contour integrals, whichever way they are formed.
 """
@@ -19,8 +19,8 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from accountant.composition.fourier.certified import Kernel, accuracy, falls_soon, integral
-from accountant.composition.fourier.estimates import (
+from dpassay.accountant.composition.fourier.certified import Kernel, accuracy, falls_soon, integral
+from dpassay.accountant.composition.fourier.estimates import (
     ABOVE_P,
     ABOVE_Q,
     CALL,
@@ -28,7 +28,7 @@ from accountant.composition.fourier.estimates import (
     PUT,
     FloatCurve,
 )
-from accountant.composition.fourier.measure import (
+from dpassay.accountant.composition.fourier.measure import (
     LOSS,
     Loss,
     chosen,
@@ -38,19 +38,23 @@ from accountant.composition.fourier.measure import (
     near,
     takes_apart,
 )
-from accountant.composition.fourier.saddle import Strip, saddle
-from accountant.composition.losses.transform import GaussianTransform, MixtureTransform, Transform
-from accountant.composition.product import Engine, Product, UnsuitedError
-from accountant.core.pair import Pair, Tails
-from accountant.errors import UndecidedError
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers import ledger
-from accountant.numbers.chernoff import log_peak
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.composition.fourier.saddle import Strip, saddle
+from dpassay.accountant.composition.losses.transform import (
+    GaussianTransform,
+    MixtureTransform,
+    Transform,
+)
+from dpassay.accountant.composition.product import Engine, Product, UnsuitedError
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers import ledger
+from dpassay.accountant.numbers.chernoff import log_peak
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
 """A contour for G(ε) to so many bits."""
@@ -76,17 +80,17 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
     if (smooth := transform(pair)) is not None:
         return ((smooth, 1),)
     if isinstance(pair, LaplacePair):
-        from accountant.composition.losses import laplace
+        from dpassay.accountant.composition.losses import laplace
 
         return ((laplace.LaplaceTransform(pair.distance), 1),)
     if isinstance(pair, SubsampledPair) and isinstance(pair.inner, LaplacePair):
-        from accountant.composition.losses import laplace
+        from dpassay.accountant.composition.losses import laplace
 
         found = pair.inner.distance, pair.sampling_prob, pair.mixed_first
         return ((laplace.SampledLaplaceTransform(*found), 1),)
     if (declared := pair.loss_transform()) is not None:
         return ((declared, 1),)
-    from accountant.composition.losses import lists
+    from dpassay.accountant.composition.losses import lists
 
     if isinstance(pair, DiscreteGaussianPair):
         return ((lists.DiscreteGaussianTransform(pair), 1),)
@@ -228,7 +232,7 @@ class Fourier(Contour):
     """Contour integrals of the moment generating function of the loss, with all their errors.
 
     For products that `applies` to: Gaussian, subsampled, and with atoms
-    (`accountant.composition.fourier.certified`).
+    (`dpassay.accountant.composition.fourier.certified`).
     """
 
     def loss(self, product: Product) -> Loss:
@@ -325,7 +329,7 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
 
 def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
     """Return the integral where rare large losses are taken apart."""
-    from accountant.composition.fourier.jumps_integral import jump_integral
+    from dpassay.accountant.composition.fourier.jumps_integral import jump_integral
 
     return jump_integral(loss, kernel, strip, epsilon, bits)
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 import numpy as np
 
-from accountant.composition.fourier.saddle import Strip, nearest_bound, saddle
-from accountant.composition.losses.float_mixture import TARGET
-from accountant.errors import UndecidedError
+from dpassay.accountant.composition.fourier.saddle import Strip, nearest_bound, saddle
+from dpassay.accountant.composition.losses.float_mixture import TARGET
+from dpassay.accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -34,12 +34,12 @@ from typing import final
 
 from flint import acb, arb
 
-from accountant.composition.fourier.estimates import FloatTransform
-from accountant.composition.fourier.measure import Loss, power, quick_lines, quick_rate
-from accountant.composition.losses.decay import Decay
-from accountant.composition.losses.transform import MixtureTransform, Transform
-from accountant.errors import UndecidedError
-from accountant.numbers.precision import cached_property
+from dpassay.accountant.composition.fourier.estimates import FloatTransform
+from dpassay.accountant.composition.fourier.measure import Loss, power, quick_lines, quick_rate
+from dpassay.accountant.composition.losses.decay import Decay
+from dpassay.accountant.composition.losses.transform import MixtureTransform, Transform
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.precision import cached_property
 
 _NEGLIGIBLE = -30.0
 """ln x below which floats do not tell ln(1 + x) from x, to 1e-13."""

@@ -19,9 +19,9 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.composition.fourier.certified import MOST_NODES, Kernel, integral
-from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.measure import (
+from dpassay.accountant.composition.fourier.certified import MOST_NODES, Kernel, integral
+from dpassay.accountant.composition.fourier.jumps import Jumps
+from dpassay.accountant.composition.fourier.measure import (
     LOSS,
     Loss,
     Measure,
@@ -36,15 +36,26 @@ from accountant.composition.fourier.measure import (
     rounded,
     saddle_value,
 )
-from accountant.composition.fourier.saddle import Strip, saddle
-from accountant.composition.fourier.sure import beyond, decided_cut, place_of, slack, sure_cut
-from accountant.composition.losses.transform import Cut, MixtureTransform, Transform, overlap
-from accountant.errors import UndecidedError
-from accountant.numbers.chernoff import log_peak
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.composition.fourier.saddle import Strip, saddle
+from dpassay.accountant.composition.fourier.sure import (
+    beyond,
+    decided_cut,
+    place_of,
+    slack,
+    sure_cut,
+)
+from dpassay.accountant.composition.losses.transform import (
+    Cut,
+    MixtureTransform,
+    Transform,
+    overlap,
+)
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.chernoff import log_peak
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 _LOG_2 = math.log(2)
 _ROUGH = 24

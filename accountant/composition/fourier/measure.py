@@ -26,19 +26,19 @@ from typing import Protocol, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.composition.fourier.estimates import Estimator
-from accountant.composition.fourier.saddle import Strip, saddle
-from accountant.composition.losses.decay import Decay
-from accountant.composition.losses.kernels import LEAST_RATE
-from accountant.composition.losses.transform import (
+from dpassay.accountant.composition.fourier.estimates import Estimator
+from dpassay.accountant.composition.fourier.saddle import Strip, saddle
+from dpassay.accountant.composition.losses.decay import Decay
+from dpassay.accountant.composition.losses.kernels import LEAST_RATE
+from dpassay.accountant.composition.losses.transform import (
     Cut,
     GaussianTransform,
     MixtureTransform,
     Transform,
 )
-from accountant.errors import UndecidedError
-from accountant.numbers.precision import cached_property, ctx
-from accountant.numbers.solve import shortened
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.solve import shortened
 
 _GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol, final
 
-from accountant.errors import UndecidedError
+from dpassay.accountant.errors import UndecidedError
 
 _MOST_STEPS = 200
 """Steps of the search: it halves a bracket at worst, and floats have fewer halves."""

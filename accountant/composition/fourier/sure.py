@@ -34,18 +34,18 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.fourier.certified import Kernel
-from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.measure import Loss, are_tame, rounded, saddle_value
-from accountant.composition.fourier.saddle import Strip
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.halving import halved
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import shortened
+from dpassay.accountant.composition.fourier.certified import Kernel
+from dpassay.accountant.composition.fourier.jumps import Jumps
+from dpassay.accountant.composition.fourier.measure import Loss, are_tame, rounded, saddle_value
+from dpassay.accountant.composition.fourier.saddle import Strip
+from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform, Transform
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import shortened
 
 _LARGE = 700.0
 """Losses beyond it have exponentials that floats do not hold."""

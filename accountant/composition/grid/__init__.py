@@ -11,9 +11,9 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.product import Engine, Product
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import GRID_WIDTH, Interval
+from dpassay.accountant.composition.product import Engine, Product
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval
 
 SELDOM_BELOW = Fraction(1, 10**8)
 """A relative width below which a grid hardly ever answers, after minutes."""
@@ -35,19 +35,19 @@ class Grid(Engine):
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around the two bounds."""
-        from accountant.composition.grid import bracket
+        from dpassay.accountant.composition.grid import bracket
 
         return bracket.profile(product, epsilon, self.most)
 
     def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by the points at which the two bounds pass δ."""
-        from accountant.composition.grid import bracket
+        from dpassay.accountant.composition.grid import bracket
 
         return bracket.inverse(product, delta, relative_width, self.most)
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the upper bound on the coarsest grid."""
-        from accountant.composition.grid import bracket
+        from dpassay.accountant.composition.grid import bracket
 
         return bracket.coarsest(product, epsilon)
 

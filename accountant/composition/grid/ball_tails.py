@@ -1,9 +1,10 @@
 """Tails of the loss of noise e^{−‖x‖₂} in a few dimensions, in floats: sums of Gauss–Legendre.
 
 With ψ from the end, L = t cos ψ, P has the density f(ψ) = (sin^d ψ + c sin^{d−2} ψ) e^{z cos ψ}/W
-on [0, π] and Q that of −z (`accountant.geometry.ball_loss`). Masses from 0 on are sums over equal
-panels and one part of a panel. On a panel of half-width h the ellipse of ρ = 1/h has an imaginary
-part below 1/2, where |sin| and |cos| are at most b = cosh(1/2), so that n nodes are off by at most
+on [0, π] and Q that of −z (`dpassay.accountant.geometry.ball_loss`). Masses from 0 on are sums over
+equal panels and one part of a panel. On a panel of half-width h the ellipse of ρ = 1/h has an
+imaginary part below 1/2, where |sin| and |cos| are at most b = cosh(1/2), so that n nodes are off
+by at most
 
     E = h (64/15) M h^{2n}/(1 − h²),  M = (b^d + c b^{d−2}) e^{bz}
 
@@ -22,10 +23,10 @@ import math
 import numpy as np
 from flint import arb
 
-from accountant.composition.grid.survival import UNIT, Array, Survival, Tail
-from accountant.geometry.ball_loss import shape
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.ball_noise import BallNoisePair
+from dpassay.accountant.composition.grid.survival import UNIT, Array, Survival, Tail
+from dpassay.accountant.geometry.ball_loss import shape
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.ball_noise import BallNoisePair
 
 MOST_DIMENSIONS, MOST_DISTANCE = 8, ExactReal.of_rational(16)
 """What the bounds at the head allow: 2n + 1 exceeds d − 1 by far, and e^z is small."""

@@ -10,17 +10,17 @@ from typing import TypeVar
 
 from flint import arb
 
-from accountant.composition.grid import engine
-from accountant.composition.grid.engine import Bracket, Releases
-from accountant.composition.grid.factors import releases
-from accountant.composition.grid.plan import guess, plan
-from accountant.composition.product import Product
-from accountant.errors import UndecidedError
-from accountant.numbers import ledger
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import shortened
+from dpassay.accountant.composition.grid import engine
+from dpassay.accountant.composition.grid.engine import Bracket, Releases
+from dpassay.accountant.composition.grid.factors import releases
+from dpassay.accountant.composition.grid.plan import guess, plan
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers import ledger
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import shortened
 
 _T = TypeVar("_T")
 

@@ -26,14 +26,14 @@ from typing import Protocol, TypeVar, final
 
 from flint import arb
 
-from accountant.composition.grid import dominate
-from accountant.composition.grid.dominate import Place
-from accountant.composition.grid.factors import Release
-from accountant.composition.grid.plan import Plan, guess, plan
-from accountant.composition.grid.tilted import TiltedSum, compose
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import shortened
+from dpassay.accountant.composition.grid import dominate
+from dpassay.accountant.composition.grid.dominate import Place
+from dpassay.accountant.composition.grid.factors import Release
+from dpassay.accountant.composition.grid.plan import Plan, guess, plan
+from dpassay.accountant.composition.grid.tilted import TiltedSum, compose
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import shortened
 
 Releases = tuple[tuple[Release, int], ...]
 T = TypeVar("T")

@@ -31,32 +31,36 @@ from typing import TypeAlias, final
 import numpy as np
 from flint import arb
 
-from accountant.composition.grid import survival as tails
-from accountant.composition.grid.ball_tails import MOST_DIMENSIONS, MOST_DISTANCE, ball_noise
-from accountant.composition.grid.survival import UNIT, Array, NormalMixtures, Survival, Tail
-from accountant.composition.product import Factor, apart
-from accountant.core.pair import Pair
-from accountant.density.law import Law, law
-from accountant.density.ranges import Range, Ranges, number_ends, total
-from accountant.density.tree import derivative
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.mechanisms.additive.logistic import LogisticPair
-from accountant.mechanisms.additive.truncated_laplace import TruncatedLaplacePair
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.ball_noise import BallNoisePair
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.enclosed_tables import hull, masses
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.finite_losses import finite
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.gaussian_mixture import GaussianMixturePair
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.pairs.own_mass import OwnMassPair
-from accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, two_directions
+from dpassay.accountant.composition.grid import survival as tails
+from dpassay.accountant.composition.grid.ball_tails import (
+    MOST_DIMENSIONS,
+    MOST_DISTANCE,
+    ball_noise,
+)
+from dpassay.accountant.composition.grid.survival import UNIT, Array, NormalMixtures, Survival, Tail
+from dpassay.accountant.composition.product import Factor, apart
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.density.law import Law, law
+from dpassay.accountant.density.ranges import Range, Ranges, number_ends, total
+from dpassay.accountant.density.tree import derivative
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.mechanisms.additive.logistic import LogisticPair
+from dpassay.accountant.mechanisms.additive.truncated_laplace import TruncatedLaplacePair
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.ball_noise import BallNoisePair
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.enclosed_tables import hull, masses
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.finite_losses import finite
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.pairs.own_mass import OwnMassPair
+from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, two_directions
 
 _PRECISION = 128
 """Bits of the balls that become floats: fewer widen the errors of tails, more are lost."""

@@ -15,13 +15,13 @@ from typing import final
 
 import numpy as np
 
-from accountant.composition.grid import dominate
-from accountant.composition.grid.dominate import Place
-from accountant.composition.grid.factors import Release
-from accountant.composition.grid.survival import Array
-from accountant.composition.grid.tilted import Frame
-from accountant.errors import UndecidedError
-from accountant.numbers.chernoff import rough_log_peak
+from dpassay.accountant.composition.grid import dominate
+from dpassay.accountant.composition.grid.dominate import Place
+from dpassay.accountant.composition.grid.factors import Release
+from dpassay.accountant.composition.grid.survival import Array
+from dpassay.accountant.composition.grid.tilted import Frame
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.chernoff import rough_log_peak
 
 COARSE = 256
 """Cells of one release in the rough law by which the grid is chosen."""

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from flint import arb
 
-from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.own_mass import OwnMassPair
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.own_mass import OwnMassPair
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -38,11 +38,11 @@ from typing import final
 import numpy as np
 from flint import arb
 
-from accountant.composition.grid.dominate import GridLaw
-from accountant.composition.grid.survival import UNIT, Array
-from accountant.numbers.chernoff import log_peak
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.composition.grid.dominate import GridLaw
+from dpassay.accountant.composition.grid.survival import UNIT, Array
+from dpassay.accountant.numbers.chernoff import log_peak
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 FFT_ERROR = 10.0
 """Errors of one doubling of a transform, in units of 2^−53, with room above the proved 6.7."""

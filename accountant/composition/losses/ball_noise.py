@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.composition.losses.decay import Decay, up
-from accountant.composition.losses.lists import FloatList
-from accountant.composition.losses.transform import Transform
-from accountant.geometry.ball_loss import moment, shape, terms
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.composition.losses.decay import Decay, up
+from dpassay.accountant.composition.losses.lists import FloatList
+from dpassay.accountant.composition.losses.transform import Transform
+from dpassay.accountant.geometry.ball_loss import moment, shape, terms
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
-    from accountant.composition.fourier.estimates import FloatTransform
+    from dpassay.accountant.composition.fourier.estimates import FloatTransform
 
 _HALF = Fraction(1, 2)
 _CELLS = 512

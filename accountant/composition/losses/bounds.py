@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
-from accountant.composition.losses.kernels import (
+from dpassay.accountant.composition.losses.kernels import (
     HALF_LOG_2PI,
     LEAST_RATE,
     LOSS_ERROR,
@@ -40,7 +40,7 @@ from accountant.composition.losses.kernels import (
     log_sum,
     log_tilted,
 )
-from accountant.errors import UndecidedError
+from dpassay.accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

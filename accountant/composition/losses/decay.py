@@ -9,7 +9,7 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.bounds import Mixture
 
 _LOG_2 = math.log(2)
 _NEAREST = 0.3

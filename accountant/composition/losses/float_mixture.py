@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from flint import arb
 
-from accountant.composition.losses import kernels
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.kernels import (
+from dpassay.accountant.composition.losses import kernels
+from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.kernels import (
     BY_EXCESS,
     ROOT_2PI,
     distinct,
 )
-from accountant.errors import UndecidedError
+from dpassay.accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

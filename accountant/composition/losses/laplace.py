@@ -41,15 +41,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.composition.fourier.estimates import FloatTransform
-from accountant.composition.losses.decay import Decay, up
-from accountant.composition.losses.kernels import excess_of_exp
-from accountant.composition.losses.lists import FloatList
-from accountant.composition.losses.transform import MixedTransform, Quadrature, Transform
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
+from dpassay.accountant.composition.fourier.estimates import FloatTransform
+from dpassay.accountant.composition.losses.decay import Decay, up
+from dpassay.accountant.composition.losses.kernels import excess_of_exp
+from dpassay.accountant.composition.losses.lists import FloatList
+from dpassay.accountant.composition.losses.transform import MixedTransform, Quadrature, Transform
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -26,19 +26,19 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from flint import acb, arb
 
-from accountant.composition.fourier.estimates import FloatTransform
-from accountant.composition.losses import kernels
-from accountant.composition.losses.decay import Decay, up
-from accountant.composition.losses.float_mixture import log_one_plus
-from accountant.composition.losses.transform import Quadrature, Transform
-from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
-from accountant.numbers.theta import theta
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.finite_losses import finite
+from dpassay.accountant.composition.fourier.estimates import FloatTransform
+from dpassay.accountant.composition.losses import kernels
+from dpassay.accountant.composition.losses.decay import Decay, up
+from dpassay.accountant.composition.losses.float_mixture import log_one_plus
+from dpassay.accountant.composition.losses.transform import Quadrature, Transform
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.theta import theta
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.finite_losses import finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,28 +20,28 @@ from typing import ClassVar, TypeVar, final
 import numpy as np
 from flint import acb, acb_mat, arb
 
-from accountant.composition.fourier.estimates import FloatGaussian, FloatTransform
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.decay import (
+from dpassay.accountant.composition.fourier.estimates import FloatGaussian, FloatTransform
+from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.decay import (
     Decay,
     GaussianDecay,
     MixtureDecay,
     up,
 )
-from accountant.composition.losses.float_mixture import FloatMixture
-from accountant.composition.losses.kernels import (
+from dpassay.accountant.composition.losses.float_mixture import FloatMixture
+from dpassay.accountant.composition.losses.kernels import (
     LARGEST_ANGLE,
     MOST_PHASES,
     blocks,
     error_of_sums,
     phase_sums,
 )
-from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property, ctx
-from accountant.numbers.solve import shortened
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.solve import shortened
 
 MOST_WORK = 24_000_000
 """Most products of a node in x and a node on the line, at 256 bits; bits cost their square."""
@@ -216,7 +216,8 @@ class MixtureTransform(MixedTransform):
         return hash((self.pair, self.sampling_prob, self.mixed_first, self.cut, self.rise))
 
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the ratios with moments in floats (`accountant.composition.losses.kernels`)."""
+        """Return the ratios with moments in floats
+        (`dpassay.accountant.composition.losses.kernels`)."""
         if count < _FEW:
             return None
         bits = ctx.prec - _SPARE

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from accountant.counting.streams.parallel import ParallelCounter
-from accountant.counting.streams.state_file import Saved, StateFile
-from accountant.counting.streams.stream_counter import (
+from dpassay.accountant.counting.streams.parallel import ParallelCounter
+from dpassay.accountant.counting.streams.state_file import Saved, StateFile
+from dpassay.accountant.counting.streams.stream_counter import (
     Snapshot,
     StreamCounter,
     continued,
     counter_of,
 )
-from accountant.counting.streams.unbounded import UnboundedCounter
+from dpassay.accountant.counting.streams.unbounded import UnboundedCounter
 
 __all__ = [
     "ParallelCounter",

@@ -6,12 +6,12 @@ lattice g·ℤ, g = 2^e ≤ 1, which moves no two neighbours further apart: an i
 
 **All counters but the square root** have an integer R. Then R x ∈ g·ℤ, and rounding what is
 measured gives R x + z̃ with z̃ = g·⌊z/g + 1/2⌋. The rounding is decided exactly
-(`accountant.release.lattice`), z̃ is a whole number of steps, and L is rational: A x + L z̃ = L (R
-x + z̃) is computed in rationals and rounded to the lattice.
+(`dpassay.accountant.release.lattice`), z̃ is a whole number of steps, and L is rational: A x + L z̃
+= L (R x + z̃) is computed in rationals and rounded to the lattice.
 
 **The square root** measures irregular fractions of the inputs. There the real output A x + L z is
 rounded: A x ∈ g·ℤ, so that is A x + g·⌊L z/g + 1/2⌋, decided exactly for the whole stream before
-its first output (`accountant.counting.streams.square_root_noise`).
+its first output (`dpassay.accountant.counting.streams.square_root_noise`).
 
 Either way the released stream is a function of what the real mechanism measures that looks at no
 input. It has the very guarantee of the mechanism: ε-DP is ε-DP, and δ grows by nothing.
@@ -28,15 +28,15 @@ import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
-from accountant.core.randomness import Randomness
-from accountant.counting.streams.noise import NoiseSource
-from accountant.errors import expected
-from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.numbers.exact import ExactReal
-from accountant.release.lattice import RESOLUTION, LatticeSampler
-from accountant.release.lattice_noise import independent
-from accountant.release.sampling import discrete_laplace
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.counting.streams.noise import NoiseSource
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.counting.kary_tree import DiscreteKaryTree
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.release.lattice import RESOLUTION, LatticeSampler
+from dpassay.accountant.release.lattice_noise import independent
+from dpassay.accountant.release.sampling import discrete_laplace
 
 _HALF: Final = fmpq(1, 2)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accountant.counting.strategies import Dense, Toeplitz
+from dpassay.accountant.counting.strategies import Dense, Toeplitz
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

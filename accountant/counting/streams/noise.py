@@ -12,9 +12,9 @@ import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
-from accountant.core.randomness import Randomness, floating
-from accountant.errors import expected
-from accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.core.randomness import Randomness, floating
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 
 _BUFFERED: Final = 1 << 13
 """Variables drawn at once: fewer cost time for each, more are drawn in vain by a short stream."""

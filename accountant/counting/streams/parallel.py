@@ -7,13 +7,13 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accountant.core.randomness import SECURE, Randomness
-from accountant.core.validate import integer
-from accountant.counting.streams.exact_noise import Rounding
-from accountant.counting.streams.noise import FloatSource, NoiseSource
-from accountant.counting.streams.processes import process
-from accountant.errors import InvalidInputError, expected
-from accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.core.randomness import SECURE, Randomness
+from dpassay.accountant.core.validate import integer
+from dpassay.accountant.counting.streams.exact_noise import Rounding
+from dpassay.accountant.counting.streams.noise import FloatSource, NoiseSource
+from dpassay.accountant.counting.streams.processes import process
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 
 
 @final

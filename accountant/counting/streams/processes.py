@@ -6,19 +6,19 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, final
 
-from accountant.counting.bridge import Grids
-from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
-from accountant.counting.streams.square_root_noise import SquareRootNoise
-from accountant.counting.streams.tree_noise import HonakerNoise, SmoothNoise, TreeNoise
-from accountant.errors import expected
-from accountant.mechanisms.counting.bridged_tree import BridgedTree
-from accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
-from accountant.mechanisms.counting.honaker_tree import HonakerTree
-from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree, TreeCounter
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
-from accountant.mechanisms.counting.smooth_binary import SmoothBinary
-from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
+from dpassay.accountant.counting.bridge import Grids
+from dpassay.accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
+from dpassay.accountant.counting.streams.square_root_noise import SquareRootNoise
+from dpassay.accountant.counting.streams.tree_noise import HonakerNoise, SmoothNoise, TreeNoise
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.counting.bridged_tree import BridgedTree
+from dpassay.accountant.mechanisms.counting.delannoy_counter import DelannoyCounter
+from dpassay.accountant.mechanisms.counting.honaker_tree import HonakerTree
+from dpassay.accountant.mechanisms.counting.kary_tree import DiscreteKaryTree, TreeCounter
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
+from dpassay.accountant.mechanisms.counting.smooth_binary import SmoothBinary
+from dpassay.accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
 
 
 @final

@@ -1,7 +1,7 @@
 """The noise of `SquareRootFactorization`: a convolution, computed for the whole stream at once.
 
 That of `NormalizedSquareRoot` is a sum of its entries with weights from 0 to 1, of sum 1
-(`accountant.counting.normalized`).
+(`dpassay.accountant.counting.normalized`).
 
 In whole steps of a lattice g·ℤ an entry of M z is ⌊y + 1/2⌋ for y = Σ_j c_j z_{t−j}, c_j = b f_j/g,
 with the scale b of z. In units of 2^−p each |z| is a whole number and an unknown part of 1, and
@@ -21,17 +21,19 @@ import numpy as np
 from flint import arb, fmpq, fmpz, fmpz_poly
 from numpy.typing import NDArray
 
-from accountant.counting.normalized import LEVEL_BITS, LEVELS
-from accountant.counting.streams.exact_noise import WholeSource
-from accountant.counting.streams.noise import FloatSource, NoiseProcess, NoiseSource, finite
-from accountant.errors import expected
-from accountant.numbers.precision import ctx
-from accountant.release.lazy_reals import WORD, laplace, normal
+from dpassay.accountant.counting.normalized import LEVEL_BITS, LEVELS
+from dpassay.accountant.counting.streams.exact_noise import WholeSource
+from dpassay.accountant.counting.streams.noise import FloatSource, NoiseProcess, NoiseSource, finite
+from dpassay.accountant.errors import expected
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.release.lazy_reals import WORD, laplace, normal
 
 if TYPE_CHECKING:
-    from accountant.core.randomness import Randomness
-    from accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
-    from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
+    from dpassay.accountant.core.randomness import Randomness
+    from dpassay.accountant.mechanisms.counting.normalized_square_root import NormalizedSquareRoot
+    from dpassay.accountant.mechanisms.counting.square_root_factorization import (
+        SquareRootFactorization,
+    )
 
 SquareRoot: TypeAlias = "SquareRootFactorization | NormalizedSquareRoot"
 

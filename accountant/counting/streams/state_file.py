@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.errors import DpassayError, InvalidInputError
+from dpassay.accountant.errors import DpassayError, InvalidInputError
 
 _FORMAT = "dpassay stream state"
 _VERSION = 2

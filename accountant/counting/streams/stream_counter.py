@@ -9,14 +9,14 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accountant import notation
-from accountant.core.randomness import SECURE, Randomness
-from accountant.counting.streams.exact_noise import Rounding, packed, unpacked
-from accountant.counting.streams.noise import FloatSource
-from accountant.counting.streams.processes import process
-from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.counting.kary_tree import DiscreteKaryTree
-from accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant import notation
+from dpassay.accountant.core.randomness import SECURE, Randomness
+from dpassay.accountant.counting.streams.exact_noise import Rounding, packed, unpacked
+from dpassay.accountant.counting.streams.noise import FloatSource
+from dpassay.accountant.counting.streams.processes import process
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.counting.kary_tree import DiscreteKaryTree
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 
 Streamed: TypeAlias = LinearCounter | DiscreteKaryTree
 
@@ -68,8 +68,8 @@ class StreamCounter:
 
     The noise L z comes from a process that stores little and costs amortised O(1) per output
     (that of `SquareRootFactorization` stores n numbers). An output is a multiple of one power of
-    two, decided exactly (`accountant.counting.streams.exact_noise`): it has the guarantee of the
-    mechanism, and δ grows by nothing. The noise of a `DiscreteKaryTree` is integers, and its
+    two, decided exactly (`dpassay.accountant.counting.streams.exact_noise`): it has the guarantee
+    of the mechanism, and δ grows by nothing. The noise of a `DiscreteKaryTree` is integers, and its
     inputs are 0 or 1.
 
     With `insecure_floats` noise and sums are doubles, some times faster: the guarantee is then that

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any, final
 
-from accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
-from accountant.counting.tree import Tree, own_weight
-from accountant.mechanisms.counting.honaker_tree import HonakerTree
-from accountant.mechanisms.counting.smooth_binary import SmoothBinary
+from dpassay.accountant.counting.streams.noise import NoiseProcess, NoiseSource, finite, rows
+from dpassay.accountant.counting.tree import Tree, own_weight
+from dpassay.accountant.mechanisms.counting.honaker_tree import HonakerTree
+from dpassay.accountant.mechanisms.counting.smooth_binary import SmoothBinary
 
 
 @final

@@ -9,11 +9,11 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accountant.core.randomness import SECURE, Randomness
-from accountant.counting.streams.stream_counter import StreamCounter, continued, read_inputs
-from accountant.errors import InvalidInputError, expected
-from accountant.mechanisms.counting.bridged_tree import BridgedTree
-from accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.core.randomness import SECURE, Randomness
+from dpassay.accountant.counting.streams.stream_counter import StreamCounter, continued, read_inputs
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.mechanisms.counting.bridged_tree import BridgedTree
+from dpassay.accountant.numbers.exact import ExactReal, Number
 
 FIRST: Final = 10
 """Epoch e has 2^(10 + e) inputs."""

@@ -9,17 +9,17 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.halving import first
-from accountant.numbers.interval import ball
-from accountant.release import sampling
-from accountant.release.lattice import release_integers
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.halving import first
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.lattice import release_integers
 
 Tail = Callable[[int], arb]
 

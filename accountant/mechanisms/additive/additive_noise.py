@@ -8,30 +8,30 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness, SecureIntegers
-from accountant.core.validate import Maybe, Positive, Rationals, Read
-from accountant.density import accuracy, integers
-from accountant.density.distribution import density_of
-from accountant.density.integers import IntegerLaw, integer_law
-from accountant.density.law import Law, law
-from accountant.density.pieces import second_rise
-from accountant.density.text import formula, with_parameters
-from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.additive.added_integers import integer_quantile
-from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import cached_property
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.pairs.own_mass import MassTable, OwnMassPair
-from accountant.pairs.own_shifts import OwnShiftsPair
-from accountant.pairs.shift_tables import ShiftTables
-from accountant.release.lattice import release_integers
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness, SecureIntegers
+from dpassay.accountant.core.validate import Maybe, Positive, Rationals, Read
+from dpassay.accountant.density import accuracy, integers
+from dpassay.accountant.density.distribution import density_of
+from dpassay.accountant.density.integers import IntegerLaw, integer_law
+from dpassay.accountant.density.law import Law, law
+from dpassay.accountant.density.pieces import second_rise
+from dpassay.accountant.density.text import formula, with_parameters
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.added_integers import integer_quantile
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.pairs.own_mass import MassTable, OwnMassPair
+from dpassay.accountant.pairs.own_shifts import OwnShiftsPair
+from dpassay.accountant.pairs.shift_tables import ShiftTables
+from dpassay.accountant.release.lattice import release_integers
 
 _MOST_SHIFTS = 1000
 """Sensitivity of masses: a pair for each where there are several modes."""
@@ -58,16 +58,16 @@ class AdditiveNoise(Mechanism):
         Numbers that the formula calls a, b, c, d in this order; they are written into it.
     cdf
         Instead of the density, the distribution function, in the same grammar: it is read, and
-        shown, as the density that is its derivative (`accountant.density.distribution`).
+        shown, as the density that is its derivative (`dpassay.accountant.density.distribution`).
 
     Notes
     -----
     δ(ε) is the supremum over all shifts up to the sensitivity. Whether the density has one mode is
-    proved, from enclosures of the slope of ln f over the whole line (`accountant.density.pieces`);
-    where it has several, a sweep over the shift finds the worst with proof
-    (`accountant.density.shifts`). Of one mode the full shift is worst. Let I_y = {f ≥ y}, intervals
-    that shrink as y grows, and c = e^ε ≥ 1. (a − cb)⁺ is the length of {y : cb < y ≤ a}, so that
-    for a shift t
+    proved, from enclosures of the slope of ln f over the whole line
+    (`dpassay.accountant.density.pieces`); where it has several, a sweep over the shift finds the
+    worst with proof (`dpassay.accountant.density.shifts`). Of one mode the full shift is worst. Let
+    I_y = {f ≥ y}, intervals that shrink as y grows, and c = e^ε ≥ 1. (a − cb)⁺ is the length of {y
+    : cb < y ≤ a}, so that for a shift t
 
         H_t(ε) = ∫ |(I_y + t) ∖ I_{y/c}| dy over y > 0,
 
@@ -212,7 +212,7 @@ class AdditiveNoise(Mechanism):
         """Draw the noise of `size` releases: by rejection in floats, of masses exactly."""
         if self.mass:
             return integers.draw(integer_law(self.mass), size, rng)
-        from accountant.density.draw import draw
+        from dpassay.accountant.density.draw import draw
 
         if isinstance(rng, SecureIntegers):
             raise NotApplicableError("A density that is a formula is drawn by a NumPy generator.")

@@ -7,18 +7,18 @@ from itertools import count
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array
-from accountant.core.description import declared
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Positive
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.numbers.theta import upper_tail, variance
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.release import sampling
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, Positive
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.added_integers import LogConcaveIntegers
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import upper_tail, variance
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.release import sampling
 
 _MOST_TERMS = 100_000
 """Terms up to which a mean absolute error is summed: about a second."""

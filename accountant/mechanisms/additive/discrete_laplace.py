@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from flint import arb
 
-from accountant.core.arrays import Array
-from accountant.core.description import declared
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Positive
-from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
-from accountant.pairs.discrete_laplace import DiscreteLaplacePair
-from accountant.release import sampling
+from dpassay.accountant.core.arrays import Array
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, Positive
+from dpassay.accountant.mechanisms.additive.added_integers import LogConcaveIntegers
+from dpassay.accountant.pairs.discrete_laplace import DiscreteLaplacePair
+from dpassay.accountant.release import sampling
 
 
 @declared

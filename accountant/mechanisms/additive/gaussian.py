@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.noise import GaussianNoise
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Positive
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.gaussian import GaussianPair
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import independent
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Positive
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import independent
 
 
 @declared

@@ -9,17 +9,17 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array
-from accountant.core.description import declared
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Probabilities
-from accountant.mechanisms.additive.added_integers import AddedIntegers
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.finite import FiniteLaws, FinitePair
-from accountant.release import sampling
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, Probabilities
+from dpassay.accountant.mechanisms.additive.added_integers import AddedIntegers
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.release import sampling
 
 
 @declared

@@ -8,29 +8,37 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Maybe, OneOf, Positive, Rational, Rationals, Read
-from accountant.density.radii import require_falling
-from accountant.density.radius import draw, is_integrable
-from accountant.density.text import formula, with_parameters
-from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal, Number
-from accountant.numbers.interval import ball
-from accountant.pairs.ball_noise import BallNoisePair
-from accountant.pairs.falling_noise import FallingNoisePair, mean_power
-from accountant.pairs.loss_tables import LossTables
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.pairs.radial_noise import LevelsPair, RadialNoisePair
-from accountant.pairs.round_noise import RoundNoisePair
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import independent
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import (
+    Integer,
+    Maybe,
+    OneOf,
+    Positive,
+    Rational,
+    Rationals,
+    Read,
+)
+from dpassay.accountant.density.radii import require_falling
+from dpassay.accountant.density.radius import draw, is_integrable
+from dpassay.accountant.density.text import formula, with_parameters
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.ball_noise import BallNoisePair
+from dpassay.accountant.pairs.falling_noise import FallingNoisePair, mean_power
+from dpassay.accountant.pairs.loss_tables import LossTables
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.pairs.radial_noise import LevelsPair, RadialNoisePair
+from dpassay.accountant.pairs.round_noise import RoundNoisePair
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import independent
 
 _SQUARE, _ROOT_HALF = 2, ExactReal.of_root(Fraction(1, 2))
 """The power of Gaussian noise, and its standard deviation at scale 1."""
@@ -65,10 +73,10 @@ class KNorm(SymmetricDensity):
 
     Notes
     -----
-    For a density see `accountant.pairs.falling_noise`; that it falls is proved.
-    For p > 1 see `accountant.pairs.radial_noise`, of ℓ2 `accountant.pairs.round_noise`. Now let p
-    be 1. At distance t = sensitivity/b, in units of b, level sets are balls: for ε ≥ 0 and a shift
-    v
+    For a density see `dpassay.accountant.pairs.falling_noise`; that it falls is proved.
+    For p > 1 see `dpassay.accountant.pairs.radial_noise`, of ℓ2
+    `dpassay.accountant.pairs.round_noise`. Now let p be 1. At distance t = sensitivity/b, in units
+    of b, level sets are balls: for ε ≥ 0 and a shift v
 
     H_v(ε) = ∫ e^{−r} |(rK + v) ∖ (r + ε)K| dr / (d! |K|).
 
@@ -76,7 +84,7 @@ class KNorm(SymmetricDensity):
     exceeds 1 − ∫ e^{−r} (s⁺)^d dr/d! = 1 − e^{(ε−t)/2}, that of Laplace noise. ℓ1 attains it by a
     shift of one coordinate, which the others do not see; ℓ∞ by one of all, as the cubes meet in a
     cube of side 2s. Of ℓ2 any direction is alike, and balls meet in less the farther apart they
-    are (`accountant.geometry.ball_loss`). For ε < 0 reflection gives the same.
+    are (`dpassay.accountant.geometry.ball_loss`). For ε < 0 reflection gives the same.
     """
 
     example = "KNorm(scale=2, dimension=3)"

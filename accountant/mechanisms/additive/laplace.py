@@ -9,15 +9,15 @@ from typing import Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, NDArray, np
-from accountant.core.description import declared
-from accountant.core.inverse_noise import InverseNoise
-from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import ReflectedPair, Tails, WorstCase
-from accountant.core.validate import Positive
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, NDArray, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.inverse_noise import InverseNoise
+from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.pair import ReflectedPair, Tails, WorstCase
+from dpassay.accountant.core.validate import Positive
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
 
 
 @final

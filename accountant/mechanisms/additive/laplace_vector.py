@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from accountant.composition.exact.laplace_product import of_distances
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Positive, Reals
-from accountant.mechanisms.additive.laplace import LaplaceNoise
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import independent
+from dpassay.accountant.composition.exact.laplace_product import of_distances
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Positive, Reals
+from dpassay.accountant.mechanisms.additive.laplace import LaplaceNoise
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import independent
 
 
 @declared

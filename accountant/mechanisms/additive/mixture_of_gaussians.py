@@ -7,18 +7,18 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency, require
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.noise import GaussianNoise
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Positive, Probabilities, Reals
-from accountant.errors import InvalidInputError
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Positive, Probabilities, Reals
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
 
 _ZERO, _TWO = ExactReal.of_rational(0), ExactReal.of_rational(2)
 

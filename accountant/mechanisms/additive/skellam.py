@@ -10,13 +10,13 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.description import declared
-from accountant.core.pair import ProfileOnly, ReflectedPair, Tails
-from accountant.core.validate import Integer, Positive
-from accountant.errors import UndecidedError, expected
-from accountant.mechanisms.additive.added_integers import LogConcaveIntegers
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.pair import ProfileOnly, ReflectedPair, Tails
+from dpassay.accountant.core.validate import Integer, Positive
+from dpassay.accountant.errors import UndecidedError, expected
+from dpassay.accountant.mechanisms.additive.added_integers import LogConcaveIntegers
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
 
 _LARGEST = 10**6
 """Variances: masses of more are too many to list, 13 standard deviations of them."""

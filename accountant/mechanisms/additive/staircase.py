@@ -9,18 +9,18 @@ from typing import Literal
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Positive, Probability
-from accountant.errors import expected, suggestion
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
-from accountant.pairs.finite import FiniteLaws, FinitePair
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import StaircaseNoise
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Positive, Probability
+from dpassay.accountant.errors import expected, suggestion
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, enclose
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import StaircaseNoise
 
 Cost = Literal["absolute", "variance"]
 _HALF = ExactReal.of_rational(Fraction(1, 2))

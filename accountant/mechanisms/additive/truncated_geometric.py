@@ -6,16 +6,16 @@ from typing import Any, cast
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Positive, integer
-from accountant.errors import expected
-from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from accountant.pairs.discrete_laplace import DiscreteLaplacePair
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, Positive, integer
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from dpassay.accountant.pairs.discrete_laplace import DiscreteLaplacePair
 
 
 @declared

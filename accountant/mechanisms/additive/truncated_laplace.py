@@ -7,15 +7,15 @@ from typing import final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import MirroredPair, Tails, WorstCase
-from accountant.core.validate import Positive
-from accountant.errors import expected
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.pair import MirroredPair, Tails, WorstCase
+from dpassay.accountant.core.validate import Positive
+from dpassay.accountant.errors import expected
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
 
 
 @final

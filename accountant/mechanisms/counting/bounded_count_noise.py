@@ -9,18 +9,18 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer, NonNegative, Probability
-from accountant.mechanisms.additive.added_integers import integer_quantile
-from accountant.mechanisms.counting.count_noise_law import CountNoise, Value
-from accountant.numbers import interval
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
-from accountant.release import sampling
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Integer, NonNegative, Probability
+from dpassay.accountant.mechanisms.additive.added_integers import integer_quantile
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise, Value
+from dpassay.accountant.numbers import interval
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.release import sampling
 
 
 @declared

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.description import declared
-from accountant.core.validate import Integer, Integers, OneOf, OptionalPositive
-from accountant.counting import shown
-from accountant.counting.bridge import Grids
-from accountant.counting.tree_walk import Rows
-from accountant.mechanisms.counting.partly_shown import PartlyShown
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.validate import Integer, Integers, OneOf, OptionalPositive
+from dpassay.accountant.counting import shown
+from dpassay.accountant.counting.bridge import Grids
+from dpassay.accountant.counting.tree_walk import Rows
+from dpassay.accountant.mechanisms.counting.partly_shown import PartlyShown
+from dpassay.accountant.numbers.exact import ExactReal
 
 _MOST_CELLS = 10_000
 """Cells with a position of a person that are listed."""
@@ -24,9 +24,9 @@ class BridgedTree(PartlyShown):
 
     Every cell of every level is measured. Where the sum of a parent's cells differs from the
     parent, the difference is spread evenly over the cells: at each level the noise is a bridge
-    between two known ends (see `accountant.counting.bridge`, which proves L R = A). For equal
-    arities k the mean squared error is (1 + o(1)) (k − 1)/(3 lg³k) lg³n/ε², least at k = 17 with
-    the constant 0.0781; that of Algorithm 2 of "Count on Your Elders" is 0.1236, Honaker's 0.5.
+    between two known ends (see `dpassay.accountant.counting.bridge`, which proves L R = A). For
+    equal arities k the mean squared error is (1 + o(1)) (k − 1)/(3 lg³k) lg³n/ε², least at k = 17
+    with the constant 0.0781; that of Algorithm 2 of "Count on Your Elders" is 0.1236, Honaker's 0.5.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class BridgedTree(PartlyShown):
 
     @property
     def shows_largest_loss(self) -> bool:
-        """Whether the first cell is seen, of one input (`accountant.counting.shown`)."""
+        """Whether the first cell is seen, of one input (`dpassay.accountant.counting.shown`)."""
         return self._shows_first_cell and self.contributions == 1
 
     def units(self) -> Fraction:

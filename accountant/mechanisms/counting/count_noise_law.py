@@ -21,9 +21,9 @@ from typing import TypeAlias, final
 
 from flint import arb, fmpq
 
-from accountant.errors import expected
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import cached_property
+from dpassay.accountant.errors import expected
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import cached_property
 
 Real: TypeAlias = ExactReal | Fraction | int | arb
 Value: TypeAlias = arb | fmpq

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from accountant.core.description import declared
-from accountant.core.validate import Integer, OptionalPositive
-from accountant.counting.delannoy import Chains, parent
-from accountant.counting.tree_walk import Rows, written_out
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.validate import Integer, OptionalPositive
+from dpassay.accountant.counting.delannoy import Chains, parent
+from dpassay.accountant.counting.tree_walk import Rows, written_out
+from dpassay.accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
+from dpassay.accountant.numbers.exact import ExactReal
 
 
 @declared
@@ -18,7 +18,7 @@ class DelannoyCounter(LinearCounter):
 
     Time steps are the words of s integers with Σ|d_i| ≤ T and a positive first digit, in
     lexicographic order, and an output has Σ|d_i| noise variables (see
-    `accountant.counting.delannoy`).
+    `dpassay.accountant.counting.delannoy`).
     Algorithm 2 of "Count on Your Elders" is the special case that bounds each digit instead of
     the sum. The mean squared error is 2s²/ε² times the average of Σ|d_i|.
 

@@ -6,20 +6,20 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.description import declared
-from accountant.core.validate import Integer, OneOf, OptionalPositive
-from accountant.counting import shown
-from accountant.counting.tree import (
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.validate import Integer, OneOf, OptionalPositive
+from dpassay.accountant.counting import shown
+from dpassay.accountant.counting.tree import (
     Digits,
     Tree,
     honaker_mean_squared_error,
     level_units,
     own_weight,
 )
-from accountant.counting.tree_walk import Rows
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED
-from accountant.mechanisms.counting.partly_shown import PartlyShown
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.counting.tree_walk import Rows
+from dpassay.accountant.mechanisms.counting.linear_counter import MOST_LISTED
+from dpassay.accountant.mechanisms.counting.partly_shown import PartlyShown
+from dpassay.accountant.numbers.exact import ExactReal
 
 
 @declared
@@ -71,7 +71,8 @@ class HonakerTree(PartlyShown):
 
     @property
     def shows_largest_loss(self) -> bool:
-        """True: the first vertex of every level ends at an output (`accountant.counting.shown`)."""
+        """True: the first vertex of every level ends at an output
+        (`dpassay.accountant.counting.shown`)."""
         return True
 
     def units(self) -> Fraction:

@@ -9,22 +9,22 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, OptionalPositive, Positive, Rational, Switch
-from accountant.counting.tree import Digits, Tree
-from accountant.counting.tree_walk import Rows, factorisation, nodes, parent
-from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.numbers.exact import ExactReal
-from accountant.release.lattice import integers
-from accountant.release.sampling import discrete_laplace
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, OptionalPositive, Positive, Rational, Switch
+from dpassay.accountant.counting.tree import Digits, Tree
+from dpassay.accountant.counting.tree_walk import Rows, factorisation, nodes, parent
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from dpassay.accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.release.lattice import integers
+from dpassay.accountant.release.sampling import discrete_laplace
 
 
 class TreeCounter(LinearCounter, ABC):

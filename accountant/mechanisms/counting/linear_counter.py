@@ -9,21 +9,21 @@ from typing import ClassVar
 
 from flint import arb, fmpq, fmpq_mat
 
-from accountant.composition.exact.laplace_product import of_distances
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, OptionalPositive
-from accountant.counting.tree_walk import Rows
-from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.between import Between
-from accountant.pairs.gaussian import GaussianPair
-from accountant.release.lattice import LatticeSampler, release_stream
-from accountant.release.lattice_noise import combined
+from dpassay.accountant.composition.exact.laplace_product import of_distances
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, OptionalPositive
+from dpassay.accountant.counting.tree_walk import Rows
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler, release_stream
+from dpassay.accountant.release.lattice_noise import combined
 
 MOST_LISTED = 100_000
 """Most outputs whose variances are listed one by one."""

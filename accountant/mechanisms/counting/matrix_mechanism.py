@@ -8,33 +8,38 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency, require
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.noise import GaussianNoise
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import (
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import (
     Integer,
     OneOf,
     OptionalInteger,
     OptionalProbability,
     Positive,
 )
-from accountant.counting.allocated_columns import Even, allocated_columns
-from accountant.counting.column_sensitivity import ColumnSensitivity
-from accountant.counting.participation import ALLOCATED, SCHEMAS, Participation
-from accountant.counting.sampled_columns import sampled_releases
-from accountant.counting.strategies import Dense, StrategyField, Toeplitz, strategy
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import cached_property, ctx
-from accountant.pairs.between import Between
-from accountant.pairs.gaussian import GaussianPair
-from accountant.release.lattice import LatticeSampler, LinearNoise, release_stream
+from dpassay.accountant.counting.allocated_columns import Even, allocated_columns
+from dpassay.accountant.counting.column_sensitivity import ColumnSensitivity
+from dpassay.accountant.counting.participation import ALLOCATED, SCHEMAS, Participation
+from dpassay.accountant.counting.sampled_columns import sampled_releases
+from dpassay.accountant.counting.strategies import Dense, StrategyField, Toeplitz, strategy
+from dpassay.accountant.errors import (
+    AdjacencyError,
+    InvalidInputError,
+    NotApplicableError,
+    expected,
+)
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler, LinearNoise, release_stream
 
 _MOST_LISTED = 100_000
 """Steps of a Toeplitz strategy: every question takes all of its coefficients."""
@@ -82,7 +87,7 @@ class MatrixMechanism(GaussianNoise):
     Notes
     -----
     The sensitivity is Δ = max ‖Σ_{i∈π} u_i ⊗ C_{·i}‖ over the patterns π of the schema and vectors
-    ‖u_i‖ ≤ 1; how it is found, and proved, is in `accountant.counting.participation`. The
+    ‖u_i‖ ≤ 1; how it is found, and proved, is in `dpassay.accountant.counting.participation`. The
     mechanism is exactly Δ/σ-GDP, with inputs and participations chosen after earlier outputs.
 
     *Proof.* The outputs determine y = C x + Z and are a function of it, A C⁻¹y. Without
@@ -95,10 +100,11 @@ class MatrixMechanism(GaussianNoise):
     Σ⟨v_t, Z_t⟩/σ² − Δ²/2σ², has the law it has without adaptivity.
 
     With "random-allocation" it is exact where columns of all first steps have the same length, and
-    the same inner products, and has two ends elsewhere: `accountant.counting.allocated_columns`.
+    the same inner products, and has two ends elsewhere:
+    `dpassay.accountant.counting.allocated_columns`.
 
     With `step_sampling_prob` it is a composition of sampled Gaussian releases: the proof is in
-    `accountant.counting.sampled_columns`.
+    `dpassay.accountant.counting.sampled_columns`.
 
     Errors are those of the prefix sums in each coordinate: output t has variance σ²‖B_t‖².
     """
@@ -347,7 +353,7 @@ class MatrixMechanism(GaussianNoise):
         It solves C y = Z by substitution, and stores as many arrays as there are bands. For
         simulation: it is drawn in floating point.
         """
-        from accountant.counting.streams.matrix_noise import correlated
+        from dpassay.accountant.counting.streams.matrix_noise import correlated
 
         return correlated(self.matrix, float(self.noise_multiplier), shape, rng)
 

@@ -6,19 +6,19 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.exact.laplace_product import of_distances
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer, OptionalPositive
-from accountant.counting import normalized
-from accountant.counting.tree_walk import Rows
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.landau import coefficients
+from dpassay.accountant.composition.exact.laplace_product import of_distances
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Integer, OptionalPositive
+from dpassay.accountant.counting import normalized
+from dpassay.accountant.counting.tree_walk import Rows
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.mechanisms.counting.square_root_factorization import SquareRootFactorization
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.landau import coefficients
 
 _MOST_RATIONAL = 256
 """Steps of exact numbers: L has n² entries of 2n digits."""
@@ -32,11 +32,12 @@ MOST_STEPS = 1 << 17
 class NormalizedSquareRoot(LinearCounter):
     """Count with the square root of A, its columns stretched to the length of the first one.
 
-    R = M W⁻¹ and L = A W M⁻¹ with M² = A: `accountant.counting.normalized` has the definition of
-    the weights W, which are whole numbers over 256, and the proofs. The first column of R is that
-    of M, and the longest in ℓ1 and ℓ2. With Gaussian noise the error is 7 % below that of
-    `SquareRootFactorization` at 10³ steps and 5 % at 10⁵, and within 3 % of what no factorisation
-    can be below (`accountant.counting.least_error`). A stream stores n numbers.
+    R = M W⁻¹ and L = A W M⁻¹ with M² = A: `dpassay.accountant.counting.normalized` has the
+    definition of the weights W, which are whole numbers over 256, and the proofs. The first column
+    of R is that of M, and the longest in ℓ1 and ℓ2. With Gaussian noise the error is 7 % below that
+    of `SquareRootFactorization` at 10³ steps and 5 % at 10⁵, and within 3 % of what no
+    factorisation can be below (`dpassay.accountant.counting.least_error`). A stream stores n
+    numbers.
 
     Parameters
     ----------
@@ -147,6 +148,6 @@ class NormalizedSquareRoot(LinearCounter):
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` whole streams, one row each, by the fast Fourier transform."""
-        from accountant.counting.streams.square_root_noise import square_root_rows
+        from dpassay.accountant.counting.streams.square_root_noise import square_root_rows
 
         return square_root_rows(self, size, rng)

@@ -9,17 +9,17 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.exact.laplace_product import of_distances
-from accountant.core.adjacency import Adjacency
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.validate import OneOf
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.between import Between
-from accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.composition.exact.laplace_product import of_distances
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.validate import OneOf
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.gaussian import GaussianPair
 
 _UNKNOWN = "what the outputs alone tell"
 
@@ -29,8 +29,8 @@ class PartlyShown(LinearCounter, ABC):
 
     `released` is "outputs", A x + L z, or "measurements", R x + z, of which the outputs are a
     function: no less private, and attained. What the outputs tell of Gaussian noise is exact
-    (`accountant.counting.shown`). Of Laplace noise it lies between a measured sum that is an output
-    and all of them; the largest loss is that of all.
+    (`dpassay.accountant.counting.shown`). Of Laplace noise it lies between a measured sum that is
+    an output and all of them; the largest loss is that of all.
     """
 
     released: OneOf

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.description import declared
-from accountant.core.validate import Integer, OneOf, OptionalPositive
-from accountant.counting import shown
-from accountant.counting.tree_walk import Rows
-from accountant.mechanisms.counting.partly_shown import PartlyShown
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.validate import Integer, OneOf, OptionalPositive
+from dpassay.accountant.counting import shown
+from dpassay.accountant.counting.tree_walk import Rows
+from dpassay.accountant.mechanisms.counting.partly_shown import PartlyShown
+from dpassay.accountant.numbers.exact import ExactReal
 
 
 @declared

@@ -8,16 +8,16 @@ from itertools import accumulate
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer, OptionalPositive
-from accountant.counting.tree_walk import Rows
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.landau import central, coefficients, landau
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Integer, OptionalPositive
+from dpassay.accountant.counting.tree_walk import Rows
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.counting.linear_counter import MOST_LISTED, LinearCounter
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.landau import central, coefficients, landau
 
 _MOST_RATIONAL = 4096
 """Steps of exact variances: beyond they have thousands of digits."""
@@ -149,7 +149,7 @@ class SquareRootFactorization(LinearCounter):
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` whole streams, one row each, by the fast Fourier transform."""
-        from accountant.counting.streams.square_root_noise import square_root_rows
+        from dpassay.accountant.counting.streams.square_root_noise import square_root_rows
 
         return square_root_rows(self, size, rng)
 

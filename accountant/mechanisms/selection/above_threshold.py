@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import (
     Integer,
     OneOf,
     OptionalInteger,
@@ -18,21 +18,21 @@ from accountant.core.validate import (
     Switch,
     exact_list,
 )
-from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.selection.choice import WITHIN
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.above_threshold import AboveThresholdPair
-from accountant.pairs.between import Between
-from accountant.pairs.gaussian_maxima import GaussianMaximaPair
-from accountant.pairs.maxima import MaximaPair
-from accountant.pairs.short_stream import ShortStream, largest_square
-from accountant.pairs.two_candidates import TwoCandidates
-from accountant.release.comparisons import stream
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.selection.choice import WITHIN
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.above_threshold import AboveThresholdPair
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from dpassay.accountant.pairs.maxima import MaximaPair
+from dpassay.accountant.pairs.short_stream import ShortStream, largest_square
+from dpassay.accountant.pairs.two_candidates import TwoCandidates
+from dpassay.accountant.release.comparisons import stream
 
 _MOST_STEPS = 10_000
 """Answers of a short stream: integrals of more lose digits."""
@@ -79,9 +79,9 @@ class AboveThreshold(Mechanism):
     without noise on its answers, of any count: answers rise slowly, and neighbours differ by which
     half of them is the first to be above any threshold. With Gaussian noise every stream without
     an end does. The other proofs are at the head of `above_threshold` and, for Gaussian noise, of
-    `short_stream` in `accountant.pairs`. Of one answer the profile is exact; of several `steps` the
-    largest loss, and with Laplace noise δ of two or three where `count` is 1, to six digits as a
-    rule (`first_above`); else δ lies between two ends.
+    `short_stream` in `dpassay.accountant.pairs`. Of one answer the profile is exact; of several
+    `steps` the largest loss, and with Laplace noise δ of two or three where `count` is 1, to six
+    digits as a rule (`first_above`); else δ lies between two ends.
     """
 
     example = "AboveThreshold(threshold_scale=2, query_scale=4)"

@@ -7,11 +7,11 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.mechanism import Mechanism
-from accountant.core.randomness import Randomness
-from accountant.errors import NotApplicableError, expected
-from accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.numbers.exact import ExactReal, exact
 
 WITHIN = 1 - 1e-12
 """Scores in floats move by this share of the sensitivity, lest they move by more."""

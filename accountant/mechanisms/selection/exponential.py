@@ -8,18 +8,18 @@ from typing import Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Positive, Switch
-from accountant.mechanisms.additive.logistic import Logistic, LogisticPair
-from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.two_candidates import TwoCandidates
-from accountant.release import sampling
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Positive, Switch
+from dpassay.accountant.mechanisms.additive.logistic import Logistic, LogisticPair
+from dpassay.accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.two_candidates import TwoCandidates
+from dpassay.accountant.release import sampling
 
 _RARER = 2
 """ln of how much rarer the second candidate is in an attack: rarer ones take more samples."""

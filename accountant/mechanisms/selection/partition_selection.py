@@ -9,19 +9,19 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency, require
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Positive, Probability
-from accountant.errors import AdjacencyError, expected
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import enclose
-from accountant.pairs.finite import FiniteLaws, FinitePair
-from accountant.release import sampling
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Positive, Probability
+from dpassay.accountant.errors import AdjacencyError, expected
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.release import sampling
 
 _MOST = 10**15
 """Users up to which a float tells where the curve bends, to within one."""

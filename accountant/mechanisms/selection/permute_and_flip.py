@@ -9,21 +9,21 @@ from typing import Any, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Positive, Switch
-from accountant.mechanisms.additive.laplace import Laplace, LaplacePair
-from accountant.mechanisms.selection.choice import WITHIN, Choice
-from accountant.mechanisms.selection.exponential import exponents
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from accountant.pairs.two_candidates import TwoCandidates
-from accountant.release import sampling
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Positive, Switch
+from dpassay.accountant.mechanisms.additive.laplace import Laplace, LaplacePair
+from dpassay.accountant.mechanisms.selection.choice import WITHIN, Choice
+from dpassay.accountant.mechanisms.selection.exponential import exponents
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.two_candidates import TwoCandidates
+from dpassay.accountant.release import sampling
 
 
 @final

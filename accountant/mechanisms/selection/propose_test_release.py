@@ -9,22 +9,22 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Rational
-from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.additive.laplace import Laplace, LaplacePair
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval
-from accountant.pairs.finite import FiniteLaws, FinitePair
-from accountant.pairs.tested_release import TestedReleasePair, tail
-from accountant.release import sampling
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Rational
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.laplace import Laplace, LaplacePair
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.pairs.tested_release import TestedReleasePair, tail
+from dpassay.accountant.release import sampling
 
 _DIGITS = 15
 """Digits to which the chance of a wrong pass is rounded up for compositions."""
@@ -58,7 +58,7 @@ class ProposeTestRelease(Mechanism, FiniteLaws):
     - both at distance 0: answers may differ by any amount, and a pass shows whose it is, in the
       limit: (π(0), 1 − π(0), 0) against (0, 1 − π(0), π(0)). δ ≥ π(0) at every ε;
     - distances n and n + 1: the local sensitivity at n + 1 is at most Δ. So the answer moves by at
-      most t (`accountant.pairs.tested_release`), and less is post-processing of that noise;
+      most t (`dpassay.accountant.pairs.tested_release`), and less is post-processing of that noise;
     - both at n ≥ 1: a pass with chance π(n) and noise at distance t. H is convex, so it is at most
       that of the noise alone, which is the limit of large n.
 

@@ -10,34 +10,34 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, OneOf, Positive, Switch
-from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.additive.logistic import Logistic
-from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
-from accountant.mechanisms.selection.exponential import ExponentialMechanism
-from accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import enclose
-from accountant.pairs import gaussian_maxima, maxima
-from accountant.pairs.between import Between
-from accountant.pairs.gaussian_maxima import GaussianMaximaPair
-from accountant.pairs.gumbel_tables import GumbelTables
-from accountant.pairs.gumbel_value import GumbelValuePair
-from accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
-from accountant.pairs.noisy_values import ExponentialValue, NothingAbove
-from accountant.pairs.two_candidates import TwoCandidates
-from accountant.release.comparisons import places_of_largest
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.additive.logistic import Logistic
+from dpassay.accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
+from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
+from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.pairs import gaussian_maxima, maxima
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from dpassay.accountant.pairs.gumbel_tables import GumbelTables
+from dpassay.accountant.pairs.gumbel_value import GumbelValuePair
+from dpassay.accountant.pairs.maxima import MaximaPair, TwoDiscreteCandidates, UnequalMaximaPair
+from dpassay.accountant.pairs.noisy_values import ExponentialValue, NothingAbove
+from dpassay.accountant.pairs.two_candidates import TwoCandidates
+from dpassay.accountant.release.comparisons import places_of_largest
 
 _LEAST = 2
 """Candidates of a choice."""
@@ -85,9 +85,9 @@ class ReportNoisyMax(Choice):
 
     Notes
     -----
-    The proofs are at the head of `gaussian_maxima` and `maxima` in `accountant.pairs`. A Laplace
-    density changes by at most e^s where it is moved by s; so, as for permute-and-flip, Laplace
-    noise at distance t dominates.
+    The proofs are at the head of `gaussian_maxima` and `maxima` in `dpassay.accountant.pairs`. A
+    Laplace density changes by at most e^s where it is moved by s; so, as for permute-and-flip,
+    Laplace noise at distance t dominates.
 
     *Gap.* Two candidates report the difference of both noisy scores: noise of a log-concave
     density, moved by t, whose best events are half-lines, which are choices between two scores too.

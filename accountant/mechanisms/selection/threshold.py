@@ -9,23 +9,23 @@ from typing import Any, ClassVar
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Positive
-from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.selection.partition_selection import add_remove
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.pairs.finite import FiniteLaws, FinitePair
-from accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, Positive
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.selection.partition_selection import add_remove
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.pairs.gaussian import normal_cdf
 
 _ROUNDING = 1 + 2.0**-50
 """More than what rounding a threshold and a released count to doubles takes."""
@@ -88,7 +88,9 @@ class _Threshold(Mechanism, FiniteLaws):
         noise = Composed(self.count_noise(), old).worst_case(None).remove[0]
         if new == 0:
             return noise
-        from accountant.composition.choose import product  # takes NumPy and SciPy, and a second
+        from dpassay.accountant.composition.choose import (
+            product,  # takes NumPy and SciPy, and a second
+        )
 
         return product([(noise, 1), (fresh, 1)])
 

@@ -7,23 +7,23 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, OneOf, Positive, Switch
-from accountant.errors import expected
-from accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
-from accountant.mechanisms.selection.exponential import ExponentialMechanism, exponents
-from accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
-from accountant.pairs.two_candidates import STEPS, TwoCandidates
-from accountant.release import sampling
-from accountant.release.comparisons import places_of_largest
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
+from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism, exponents
+from dpassay.accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
+from dpassay.accountant.pairs.two_candidates import STEPS, TwoCandidates
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.comparisons import places_of_largest
 
 _FINE = 24
 """Steps in which the move is shared by two scores, of one release."""
@@ -55,7 +55,7 @@ class TopSelections(Choice):
     -----
     *Gumbel, above.* Given the first i, candidate i + 1 is that of an exponential mechanism among
     the others (Durfee and Rogers 2019, Lemma 4.2): so all are at most k adaptive exponential
-    mechanisms, which `accountant.pairs.bounded_range` encloses.
+    mechanisms, which `dpassay.accountant.pairs.bounded_range` encloses.
 
     *Laplace and exponential, above.* Let f be the density of the noise. The chance of an order is
     the integral of Π f(y_i − u_i) over y_1 > … > y_k > M, M the largest noisy score of the others.
@@ -101,7 +101,7 @@ class TopSelections(Choice):
     @property
     def dominated_by(self) -> Mechanism:
         """As many exponential mechanisms' bound, or whatever is kε-DP."""
-        from accountant.mechanisms.wrappers.composed import Composed
+        from dpassay.accountant.mechanisms.wrappers.composed import Composed
 
         one = self._one.dominated_by
         assert one is not None
@@ -119,7 +119,7 @@ class TopSelections(Choice):
 
     def _independent(self, steps: int) -> tuple[Pair, ...]:
         """Return independent selections between two scores, for some shares of the move."""
-        from accountant.composition.choose import product
+        from dpassay.accountant.composition.choose import product
 
         pairs = TwoCandidates("Gumbel", self.epsilon, steps=steps).pairs
         return tuple(product([(pair, self.selected)]) for pair in pairs)
@@ -128,7 +128,7 @@ class TopSelections(Choice):
         """Return what lies between independent and adaptive selections."""
         if self.selected == 1:
             return self._one.worst_case(adjacency)
-        from accountant.pairs.between import Between
+        from dpassay.accountant.pairs.between import Between
 
         least = self._independent(_FINE)
         known = "exponential mechanisms, each chosen by what came before"

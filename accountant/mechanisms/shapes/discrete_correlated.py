@@ -6,18 +6,18 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency, require
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Positive, Rational
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.theta import variance
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from accountant.release import sampling
-from accountant.release.lattice import integers
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, Positive, Rational
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.theta import variance
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.lattice import integers
 
 
 @declared

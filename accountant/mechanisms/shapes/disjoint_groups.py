@@ -7,13 +7,13 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.description import declared
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer, Positive, Relation, Switch
-from accountant.mechanisms.shapes.shared_noise import SharedNoise
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Integer, Positive, Relation, Switch
+from dpassay.accountant.mechanisms.shapes.shared_noise import SharedNoise
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.gaussian import GaussianPair
 
 
 @declared

@@ -9,16 +9,16 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from accountant.core.adjacency import Adjacency, require
-from accountant.core.arrays import np
-from accountant.core.description import declared
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer, Positive
-from accountant.geometry.ellipse import Ellipse, count_ellipse, optimal_ellipse
-from accountant.mechanisms.shapes.shared_noise import SharedNoise
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.surd import Surd
-from accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Integer, Positive
+from dpassay.accountant.geometry.ellipse import Ellipse, count_ellipse, optimal_ellipse
+from dpassay.accountant.mechanisms.shapes.shared_noise import SharedNoise
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.surd import Surd
+from dpassay.accountant.pairs.gaussian import GaussianPair
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,10 +130,10 @@ class CountEllipse(EllipseMechanism):
 class OptimalEllipse(EllipseMechanism):
     """Release k-sparse counts with the least query variance that any Gaussian can have.
 
-    `accountant.geometry.ellipse` has the covariance and `accountant.geometry.dual.defects` the
-    exact proof that no covariance is better. For k ≤ d/2 this is `CountEllipse`; for k = d it is
-    Algorithm 1 of Lebeda without the size exactly where d is a perfect square, and strictly better
-    elsewhere.
+    `dpassay.accountant.geometry.ellipse` has the covariance and
+    `dpassay.accountant.geometry.dual.defects` the exact proof that no covariance is better. For k ≤
+    d/2 this is `CountEllipse`; for k = d it is Algorithm 1 of Lebeda without the size exactly where
+    d is a perfect square, and strictly better elsewhere.
 
     Parameters
     ----------

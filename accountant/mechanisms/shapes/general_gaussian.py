@@ -6,21 +6,21 @@ import functools
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.noise import GaussianNoise
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Instance
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.covariances import Covariance, covariance_field
-from accountant.geometry.spaces import Norm, Space, space_field
-from accountant.mechanisms.additive.gaussian import normal_quantile
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.gaussian import GaussianPair
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import coloured
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Instance
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.covariances import Covariance, covariance_field
+from dpassay.accountant.geometry.spaces import Norm, Space, space_field
+from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import coloured
 
 
 @declared

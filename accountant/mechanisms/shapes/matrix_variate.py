@@ -7,19 +7,19 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.noise import GaussianNoise
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Instance, Positive
-from accountant.errors import InvalidInputError
-from accountant.geometry.covariances import Covariance, covariance_field
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.gaussian import GaussianPair
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import KroneckerNoise, square_root
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Instance, Positive
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.geometry.covariances import Covariance, covariance_field
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import KroneckerNoise, square_root
 
 
 @declared

@@ -8,15 +8,15 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency, require
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.noise import GaussianNoise
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Positive, Reals
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.gaussian import GaussianPair
-from accountant.release.lattice import LatticeSampler, LinearNoise
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Positive, Reals
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler, LinearNoise
 
 
 @declared

@@ -24,7 +24,7 @@ trace has h = 0, that is α = 2d/(m + 1) and the variance d + (m − 1)/(m + 1) 
 even or 1 or (m + 1)² ≤ 4(d + 1); else, by Cauchy's inequality, γ = α√(d + 1).
 
 *No Σ has less.* For a law on differences with the second moments M, tr Σ ≥ (tr M^{1/2})²
-(`accountant.geometry.dual`), with equality at Σ = tr M^{1/2}·M^{1/2}. For h = 0 and
+(`dpassay.accountant.geometry.dual`), with equality at Σ = tr M^{1/2}·M^{1/2}. For h = 0 and
 D = (m + 1)(d(m + 1) + m − 1) the law is: (1, …, 1) in one group and −1 in another with probability
 2(m + 2)(m − 1)/D, else ±1 in one group with E t² = 4d²/((d − 1)(m + 1)² + 4), which is between
 the least and the largest t². Where h > 0, it is t = ±1 with probability w and the former with
@@ -39,19 +39,19 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.noise import GaussianNoise
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer, Positive, Relation
-from accountant.errors import InvalidInputError
-from accountant.geometry.ellipse import Ellipse, optimal_ellipse
-from accountant.mechanisms.additive.gaussian import normal_quantile
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.surd import Surd
-from accountant.pairs.gaussian import GaussianPair
-from accountant.release.lattice import LatticeSampler, LinearNoise
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Integer, Positive, Relation
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.geometry.ellipse import Ellipse, optimal_ellipse
+from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.surd import Surd
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler, LinearNoise
 
 _MOST_TERMS = 4_000_000
 """Coefficients of the noise of an exact release: balls of a gigabyte."""
@@ -76,9 +76,9 @@ class OptimalGroups(GaussianNoise):
 
     Notes
     -----
-    `accountant.mechanisms.shapes.optimal_groups` proves that no Gaussian noise has less. Under
-    replace-one the variance is (d + (m − 1)/(m + 1))/μ², less for odd d and (m + 1)² > 4(d + 1);
-    Lebeda's Algorithm 2, which releases the sizes, has d + 1 (`DisjointGroupsGaussian`).
+    `dpassay.accountant.mechanisms.shapes.optimal_groups` proves that no Gaussian noise has less.
+    Under replace-one the variance is (d + (m − 1)/(m + 1))/μ², less for odd d and (m + 1)² > 4(d +
+    1); Lebeda's Algorithm 2, which releases the sizes, has d + 1 (`DisjointGroupsGaussian`).
     """
 
     example = "OptimalGroups(groups=4, counts=9, mu=1, adjacency='replace-one')"

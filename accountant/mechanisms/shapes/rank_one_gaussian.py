@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.noise import SymmetricDensity
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer, Positive, Rational
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.rank_one.pair import RankOnePair
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import RankOneNoise
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Integer, Positive, Rational
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.rank_one.pair import RankOnePair
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import RankOneNoise
 
 _LARGEST_MATRIX = 1000
 """Dimension of a covariance that is written out: a million numbers."""

@@ -8,14 +8,14 @@ from typing import ClassVar
 
 from flint import arb
 
-from accountant.core.arrays import Array, np
-from accountant.core.noise import GaussianNoise
-from accountant.core.validate import Integer
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.gaussian import normal_quantile
-from accountant.numbers.exact import ExactReal
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import independent, shared
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.validate import Integer
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import independent, shared
 
 
 class SharedNoise(GaussianNoise, ABC):

@@ -8,15 +8,15 @@ from itertools import accumulate, combinations
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
-from accountant.core.adjacency import Adjacency, refuse_added
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Field, integer
-from accountant.errors import InvalidInputError, NotApplicableError, expected
-from accountant.mechanisms.wrappers.entries import (
+from dpassay.accountant.core.adjacency import Adjacency, refuse_added
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Field, integer
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.wrappers.entries import (
     Entry,
     TableLaws,
     balls,
@@ -24,13 +24,13 @@ from accountant.mechanisms.wrappers.entries import (
     is_enclosed,
     law,
 )
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.precision import cached_property
-from accountant.pairs.between import Between
-from accountant.pairs.enclosed_tables import Ends, above, below
-from accountant.pairs.finite import FinitePair
-from accountant.release import sampling
-from accountant.release.lattice import release_reports
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.precision import cached_property
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.enclosed_tables import Ends, above, below
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.lattice import release_reports
 
 Rows: TypeAlias = tuple[tuple[Entry, ...], ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]

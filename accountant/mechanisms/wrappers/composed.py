@@ -8,18 +8,18 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency, Direction, require
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, Switch
-from accountant.errors import NotApplicableError, expected
-from accountant.mechanisms.wrappers.parts import Mechanisms
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.core.adjacency import Adjacency, Direction, require
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, Switch
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.wrappers.parts import Mechanisms
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.gaussian import GaussianPair
 
 MAX_COORDINATES = 1_000_000
 """Most coordinates whose noise or variances are listed."""
@@ -49,10 +49,11 @@ class Composed(Mechanism):
     All releases compare the same two datasets in the same direction. Where a release has several
     worst pairs, or one whose two directions differ under replace-one (a replaced record may move it
     one way, and the next release the other way), every release chooses among them, adaptively;
-    the profile is then enclosed, not exact (`accountant.composition.adaptive`): from below by
-    releases that are fixed in advance, so that both ends hold for these too. Exponential mechanisms
-    of one ε are exact where they are fixed (`accountant.pairs.fixed_selections`); where of
-    compositions inside each other some are adaptive and some not, they have both ends.
+    the profile is then enclosed, not exact (`dpassay.accountant.composition.adaptive`): from below
+    by releases that are fixed in advance, so that both ends hold for these too. Exponential
+    mechanisms of one ε are exact where they are fixed
+    (`dpassay.accountant.pairs.fixed_selections`); where of compositions inside each other some are
+    adaptive and some not, they have both ends.
     """
 
     example = "Composed(mechanism=Gaussian(standard_deviation=4), count=10)"
@@ -87,7 +88,7 @@ class Composed(Mechanism):
         if len(cases) == 1 and cases[0][1] == 1:
             return cases[0][2]
         if self.dominated_by is not None:
-            from accountant.composition.adaptive import enclosed
+            from dpassay.accountant.composition.adaptive import enclosed
 
             dominating = self.dominated_by.worst_case(adjacency)
             return enclosed(cases, dominating, adaptive=_kinds(self))
@@ -132,7 +133,7 @@ class Composed(Mechanism):
     def _adaptive(
         families: dict[Direction, list[tuple[tuple[Pair, ...], int, bool]]],
     ) -> WorstCase:
-        from accountant.composition.adaptive import adaptive
+        from dpassay.accountant.composition.adaptive import adaptive
 
         remove, add = (adaptive(families[direction]) for direction in Direction)
         return WorstCase(
@@ -154,7 +155,9 @@ class Composed(Mechanism):
             if not factors:
                 return joint
             factors.insert(0, (joint, 1))
-        from accountant.composition.choose import product  # takes NumPy and SciPy, and a second
+        from dpassay.accountant.composition.choose import (
+            product,  # takes NumPy and SciPy, and a second
+        )
 
         return product(factors)
 

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from flint import arb
 
-from accountant.core.validate import probabilities, rational
-from accountant.density.constants import (
+from dpassay.accountant.core.validate import probabilities, rational
+from dpassay.accountant.density.constants import (
     ClosedForm,
     Known,
     ball_of,
@@ -19,13 +19,13 @@ from accountant.density.constants import (
     log_ratio,
     total,
 )
-from accountant.errors import InvalidInputError, UndecidedError, expected
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, enclose, sign
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.pairs.enclosed_tables import Ends, Masses, hull, masses, over
-from accountant.pairs.finite import FiniteLaws
+from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval, enclose, sign
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.enclosed_tables import Ends, Masses, hull, masses, over
+from dpassay.accountant.pairs.finite import FiniteLaws
 
 Entry: TypeAlias = Known | Ends
 _BITS = 256

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.validate import NonNegative, Probability
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import NonNegative, Probability
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 
 @declared

@@ -21,18 +21,18 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, OptionalInteger, Positive, Rational, Switch
-from accountant.errors import expected
-from accountant.mechanisms.wrappers.randomized_response import CategoryReport
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import FiniteLaws
-from accountant.release import sampling
-from accountant.release.lattice import release_reports
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, OptionalInteger, Positive, Rational, Switch
+from dpassay.accountant.errors import expected
+from dpassay.accountant.mechanisms.wrappers.randomized_response import CategoryReport
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import FiniteLaws
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.lattice import release_reports
 
 _WHOLE_BITS = 512
 """Precision at which a real number is rounded to the nearest whole one."""

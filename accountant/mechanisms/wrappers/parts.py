@@ -9,11 +9,11 @@ from typing import Any, TypeAlias, final
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.validate import Field
-from accountant.errors import InvalidInputError, NotApplicableError, expected, no_mechanism
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import Field
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected, no_mechanism
+from dpassay.accountant.numbers.exact import ExactReal
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
 _NUMBER = re.compile(r"[-+.e/]*[0-9][-+0-9.e/]*")

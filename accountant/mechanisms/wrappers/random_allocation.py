@@ -5,23 +5,23 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from accountant.core.adjacency import Adjacency, require
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer
-from accountant.errors import AdjacencyError, NotApplicableError, expected
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.allocated_noise import AllocatedNoise, allocated
-from accountant.pairs.allocation_event import AllocationEvent
-from accountant.pairs.between import Between
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer
+from dpassay.accountant.errors import AdjacencyError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.allocated_noise import AllocatedNoise, allocated
+from dpassay.accountant.pairs.allocation_event import AllocationEvent
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
 
 
 @declared

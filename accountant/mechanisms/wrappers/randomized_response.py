@@ -8,18 +8,18 @@ from typing import Any
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency, refuse_added
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer, NonNegative
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.finite import FiniteLaws, FinitePair
-from accountant.release import sampling
-from accountant.release.lattice import release_integers
+from dpassay.accountant.core.adjacency import Adjacency, refuse_added
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, NonNegative
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.lattice import release_integers
 
 
 class CategoryReport(Mechanism, FiniteLaws, ABC):

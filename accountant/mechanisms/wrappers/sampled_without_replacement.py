@@ -6,14 +6,14 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Integer
-from accountant.errors import AdjacencyError, expected
-from accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Integer
+from dpassay.accountant.errors import AdjacencyError, expected
+from dpassay.accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
+from dpassay.accountant.numbers.exact import ExactReal
 
 
 @declared
@@ -35,7 +35,8 @@ class SampledWithoutReplacement(OnChosenRecords):
     Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022), and attained where all other records equal
     one of the two that are exchanged. The two directions differ, and each of several such releases
     may go either way (the other records may look like one of the two to one query and like the
-    other to the next): `Composed` encloses their profile (`accountant.composition.adaptive`).
+    other to the next): `Composed` encloses their profile
+    (`dpassay.accountant.composition.adaptive`).
 
     Other records may also be unlike both. Then nothing is known but that the profile is at most the
     larger of the two at every ε: the Rényi divergences and the trade-off function of such
@@ -66,7 +67,7 @@ class SampledWithoutReplacement(OnChosenRecords):
 
         Raises AdjacencyError unless replace-one is named, or none where the mechanism needs none.
         """
-        from accountant.pairs.subsampled import subsampled
+        from dpassay.accountant.pairs.subsampled import subsampled
 
         if adjacency is Adjacency.ADD_REMOVE:
             raise AdjacencyError(

@@ -9,22 +9,22 @@ from typing import Any, TypeAlias
 
 from flint import arb, arb_poly
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Integer
-from accountant.errors import AdjacencyError, NotApplicableError, expected
-from accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from accountant.mechanisms.wrappers.parts import OneMechanism
-from accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import cached_property, ctx
-from accountant.pairs.finite import FiniteLaws, FinitePair
-from accountant.pairs.shuffled_reports import ShuffledReports
-from accountant.release.lattice import integers
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer
+from dpassay.accountant.errors import AdjacencyError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.mechanisms.wrappers.parts import OneMechanism
+from dpassay.accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.pairs.shuffled_reports import ShuffledReports
+from dpassay.accountant.release.lattice import integers
 
 Counts: TypeAlias = tuple[int, ...]
 """How many records, or reports, there are of each category."""
@@ -54,7 +54,7 @@ class Shuffled(Mechanism, FiniteLaws):
     Neighbours replace the record of one user; n is known.
 
     *Many users, or any randomiser*: δ and ε have two ends, which differ
-    (`accountant.pairs.shuffled_reports`).
+    (`dpassay.accountant.pairs.shuffled_reports`).
 
     *Few users with randomised response: every pair is looked at.* Let user 1 change from category
     a to b. With F(M) the law of the histogram where M_c users hold category c, and m counts what

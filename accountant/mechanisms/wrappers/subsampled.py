@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from accountant.core.adjacency import Adjacency, require
-from accountant.core.arrays import Array, ArrayLike, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.randomness import Randomness
-from accountant.core.validate import Probability
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
-from accountant.mechanisms.wrappers.tabulated import Tabulated
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Probability
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.parts import OnChosenRecords, OneMechanism
+from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
 
 
 @declared
@@ -36,7 +36,7 @@ class PoissonSubsampled(OnChosenRecords):
 
     Notes
     -----
-    For the add/remove relation, and exactly (`accountant.pairs.subsampled`): REMOVE
+    For the add/remove relation, and exactly (`dpassay.accountant.pairs.subsampled`): REMOVE
     compares (1 − q)B + qA with B, ADD compares B with (1 − q)B + qA, where A is the law of the
     release with the record and B without it; attained by neighbours without other records.
 
@@ -79,7 +79,7 @@ class PoissonSubsampled(OnChosenRecords):
         NotApplicableError
             Under replace-one, for other noise than Gaussian.
         """
-        from accountant.pairs.subsampled import subsampled
+        from dpassay.accountant.pairs.subsampled import subsampled
 
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
             return self._replaced()

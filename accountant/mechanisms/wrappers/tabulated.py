@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.arrays import Array, np
-from accountant.core.description import declared
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import WorstCase
-from accountant.core.validate import Read
-from accountant.density.constants import Known
-from accountant.errors import InvalidInputError
-from accountant.mechanisms.wrappers.entries import Entry, TableLaws, balls, known_law
-from accountant.pairs.finite import FinitePair
-from accountant.release import sampling
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.validate import Read
+from dpassay.accountant.density.constants import Known
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms.wrappers.entries import Entry, TableLaws, balls, known_law
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.release import sampling
 
 
 @declared

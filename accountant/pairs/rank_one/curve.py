@@ -32,7 +32,7 @@ from typing import NamedTuple, final
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import ctx
 
 GUARD_BITS = 24
 """Bits by which a curve is finer than the answer."""

@@ -31,16 +31,16 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.product import Engine, Factor, Product
-from accountant.core.pair import Pair, Tails
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.numbers.chernoff import log_peak
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.pairs.rank_one.pair import RankOnePair
-from accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.composition.product import Engine, Factor, Product
+from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.chernoff import log_peak
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.rank_one.pair import RankOnePair
+from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 _PRECISION = 53
 """Bits of both bounds: they are apart by more than that."""

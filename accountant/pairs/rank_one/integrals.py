@@ -22,9 +22,9 @@ from typing import NamedTuple, TypeAlias, final
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from accountant.pairs.rank_one.curve import Curve, Point, TouchingError
-from accountant.pairs.rank_one.interruption import integral
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.rank_one.curve import Curve, Point, TouchingError
+from dpassay.accountant.pairs.rank_one.interruption import integral
 
 Integrand: TypeAlias = Callable[[acb, bool], acb]
 _SMALL_POWER = 64

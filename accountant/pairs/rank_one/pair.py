@@ -9,13 +9,13 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from accountant.composition.invert import rough_root
-from accountant.core.pair import MirroredPair, Tails
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from accountant.pairs.rank_one import renyi, tails
+from dpassay.accountant.composition.invert import rough_root
+from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.rank_one import renyi, tails
 
 _CLOSE = 1e-6
 """Relative size of the last step of an estimate: the next one would be about its square."""

@@ -1,7 +1,7 @@
 r"""Rényi and Kullback–Leibler divergences of the rank-one Gaussian law: one integral each.
 
-Notation of `accountant.pairs.rank_one.curve`; β = order − 1, s = βa, b = β/2. At the centre of P
-the moment E_P[e^{βL}] behaves as ∫ ρ^{−2s} dρ, and nowhere else is there any trouble, so
+Notation of `dpassay.accountant.pairs.rank_one.curve`; β = order − 1, s = βa, b = β/2. At the centre
+of P the moment E_P[e^{βL}] behaves as ∫ ρ^{−2s} dρ, and nowhere else is there any trouble, so
 
     D_order = +∞ exactly for s ≥ ½, that is for order ≥ M/(M−1).
 
@@ -28,10 +28,10 @@ from typing import final
 
 from flint import acb, arb
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.pairs.rank_one.integrals import between_zero_and
-from accountant.pairs.rank_one.interruption import integral
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.rank_one.integrals import between_zero_and
+from dpassay.accountant.pairs.rank_one.interruption import integral
 
 _GUARD_BITS = 32
 """Bits beyond the precision at first, doubled where cancellation takes more."""

@@ -15,11 +15,11 @@ from typing import NamedTuple, TypeAlias
 
 from flint import arb
 
-from accountant.core.pair import Tails
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.pairs.rank_one.curve import GUARD_BITS, Curve, TouchingError
-from accountant.pairs.rank_one.integrals import Boundary
+from dpassay.accountant.core.pair import Tails
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.rank_one.curve import GUARD_BITS, Curve, TouchingError
+from dpassay.accountant.pairs.rank_one.integrals import Boundary
 
 _ROUNDS = 4
 """Precisions that are tried: each has twice the extra bits of the last one."""

@@ -7,21 +7,21 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.invert import most, to_width
-from accountant.composition.product import Product
-from accountant.core.pair import Pair
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.precision import ctx
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.gaussian_maxima import GaussianMaximaPair
-from accountant.pairs.gaussian_mixture import GaussianMixturePair
-from accountant.pairs.random_allocation import RandomAllocationPair
-from accountant.pairs.subsampled import SubsampledPair
-from accountant.questions.least_mu import (
+from dpassay.accountant.composition.invert import most, to_width
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair
+from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.questions.least_mu import (
     bounded,
     discrete,
     discrete_sample,
@@ -29,7 +29,7 @@ from accountant.questions.least_mu import (
     mixture,
     product,
 )
-from accountant.questions.least_mu.closed import floor, known, limiting_mu, mu_of_all
+from dpassay.accountant.questions.least_mu.closed import floor, known, limiting_mu, mu_of_all
 
 _PRECISION = 128
 """Bits of a μ, which is answered to fewer."""

@@ -8,15 +8,15 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.invert import hockey_stick, most
-from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
-from accountant.numbers import solve
-from accountant.numbers.dominance import largest_ratio
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from accountant.questions.least_mu.curve import profile_of
+from dpassay.accountant.composition.invert import hockey_stick, most
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.dominance import largest_ratio
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions.least_mu.curve import profile_of
 
 _SEARCH_PRECISION = 64
 """Bits of profiles that are compared."""

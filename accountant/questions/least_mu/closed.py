@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from flint import arb
 
-from accountant.composition.invert import most
-from accountant.composition.product import Product
-from accountant.core.pair import Pair
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.gaussian_mixture import GaussianMixturePair
-from accountant.pairs.random_allocation import RandomAllocationPair
-from accountant.pairs.subsampled import SubsampledPair
-from accountant.questions.least_mu import mixture
+from dpassay.accountant.composition.invert import most
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair
+from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.questions.least_mu import mixture
 
 
 def limiting_mu(pairs: Sequence[Pair]) -> arb | None:

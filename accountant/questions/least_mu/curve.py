@@ -13,11 +13,11 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.numbers.dominance import Profile
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.halving import halved
-from accountant.numbers.interval import ball
-from accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.numbers.dominance import Profile
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.gaussian import normal_cdf
 
 
 def tangent(mu: arb, epsilon: arb) -> tuple[arb, arb]:

@@ -27,8 +27,8 @@ e^{−D²/4} on |D| ≤ b − |S|, so that E D² falls as |S| grows; given |S|, 
 −|S| tanh(m|S|), which falls too, for m > 0. So κ₃ ≥ 0 (Chebyshev), and V falls as m grows from 0.
 
 *Sums.* The law of a sum of n such variables is that of one with the parameter nv but for factors in
-e^{±κ} (`accountant.pairs.discrete_gaussian_product`). On both tails these move a score by at most
-κ/λ(−κ) ≤ 3κ/2 where κ ≤ 1/10, λ = φ/Φ̄, so that μ changes by at most 3κ.
+e^{±κ} (`dpassay.accountant.pairs.discrete_gaussian_product`). On both tails these move a score by
+at most κ/λ(−κ) ≤ 3κ/2 where κ ≤ 1/10, λ = φ/Φ̄, so that μ changes by at most 3κ.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.theta import upper_tail
-from accountant.pairs.discrete_gaussian_product import log_spread
-from accountant.questions.least_mu.curve import score
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import upper_tail
+from dpassay.accountant.pairs.discrete_gaussian_product import log_spread
+from dpassay.accountant.questions.least_mu.curve import score
 
 _NEAREST = Fraction(1, 10)
 """The largest logarithm of a factor of probabilities that is allowed for."""

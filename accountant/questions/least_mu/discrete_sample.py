@@ -1,7 +1,7 @@
 """The least μ of a sample of discrete Gaussian noise: often that of the limit of small levels.
 
-With T and t as in `accountant.questions.least_mu.discrete`, P has the tails (1 − q)T(k) + qT(k −
-s), and Q has T(k). The test {Z ≥ k} needs the difference of their scores.
+With T and t as in `dpassay.accountant.questions.least_mu.discrete`, P has the tails (1 − q)T(k) +
+qT(k − s), and Q has T(k). The test {Z ≥ k} needs the difference of their scores.
 
 *Far to the right*, x = k − s ≥ X: P has at most T(x), so that the test needs no more than without
 a sample, t(k) − t(x), which falls there. Also, P has at most W T(x), W = q + (1 − q) T(X + s)/T(X),
@@ -33,13 +33,13 @@ from typing import final
 
 from flint import arb
 
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.theta import theta, upper_tail
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.questions.least_mu.curve import score, stretch
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import theta, upper_tail
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.questions.least_mu.curve import score, stretch
 
 _MOST_TESTS = 20_000
 """Half-lines that are asked for until a refusal."""

@@ -16,15 +16,15 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.exact.laplace_product import is_laplace
-from accountant.composition.invert import hockey_stick, most
-from accountant.composition.product import Product
-from accountant.core.pair import Pair
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, ball, nonnegative
-from accountant.questions.least_mu.closed import floor
-from accountant.questions.least_mu.curve import needed, tangent
+from dpassay.accountant.composition.exact.laplace_product import is_laplace
+from dpassay.accountant.composition.invert import hockey_stick, most
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball, nonnegative
+from dpassay.accountant.questions.least_mu.closed import floor
+from dpassay.accountant.questions.least_mu.curve import needed, tangent
 
 _PLACES = 4
 """Places of ε from 0 up to the largest loss at which a lower bound is looked for."""
@@ -66,8 +66,8 @@ def _largest_loss(pair: Pair) -> arb:
 
 def _above(pair: Pair, bounds: Bounds) -> arb:
     """Return a μ that is enough, +∞ where none is known."""
-    from accountant.pairs.between import Between
-    from accountant.pairs.bounded_range import Selections
+    from dpassay.accountant.pairs.between import Between
+    from dpassay.accountant.pairs.bounded_range import Selections
 
     enough = of_loss(_largest_loss(pair))
     if isinstance(pair, Between):

@@ -22,13 +22,13 @@ from fractions import Fraction
 
 from flint import arb
 
-from accountant.composition.product import exact_sum
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import ball
-from accountant.pairs.gaussian import normal_cdf
-from accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture
-from accountant.questions.least_mu.curve import hazard, score
-from accountant.questions.least_mu.search import Tail, least
+from dpassay.accountant.composition.product import exact_sum
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture
+from dpassay.accountant.questions.least_mu.curve import hazard, score
+from dpassay.accountant.questions.least_mu.search import Tail, least
 
 _MOST_STEPS = 1000
 """Steps along a half-line until a refusal."""

@@ -26,20 +26,20 @@ from typing import final
 
 from flint import arb
 
-from accountant.composition.invert import most
-from accountant.composition.product import Product
-from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.halving import halved
-from accountant.numbers.interval import ball
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.gaussian import normal_cdf
-from accountant.pairs.gaussian_mixture import GaussianMixturePair
-from accountant.pairs.subsampled import SubsampledPair
-from accountant.questions.least_mu import closed, discrete, mixture
-from accountant.questions.least_mu.curve import stretch
-from accountant.questions.least_mu.search import DEEPEST, Tail, least
+from dpassay.accountant.composition.invert import most
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair
+from dpassay.accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.questions.least_mu import closed, discrete, mixture
+from dpassay.accountant.questions.least_mu.curve import stretch
+from dpassay.accountant.questions.least_mu.search import DEEPEST, Tail, least
 
 _HALVINGS = 5
 """Halvings of a depth: it needs to be known to a thirty-second."""

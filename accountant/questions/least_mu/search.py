@@ -17,10 +17,10 @@ from typing import Protocol, final
 
 from flint import arb
 
-from accountant.errors import UndecidedError
-from accountant.numbers.interval import Interval, ball
-from accountant.numbers.precision import ctx
-from accountant.questions.least_mu.curve import needed, tangent
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions.least_mu.curve import needed, tangent
 
 Value = Callable[[Fraction], arb]
 """δ at an ε."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from accountant import baselines
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant import baselines
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     Channel,
     Composed,
     Gaussian,
@@ -20,7 +20,7 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
-from accountant.questions import profile
+from dpassay.accountant.questions import profile
 
 SUBSAMPLED = PoissonSubsampled(Gaussian(standard_deviation="1.1"), "256/60000")
 

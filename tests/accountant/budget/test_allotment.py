@@ -8,19 +8,25 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant import baselines
-from accountant.budget.allotment import (
+from dpassay.accountant import baselines
+from dpassay.accountant.budget.allotment import (
     equal_epsilon,
     largest_sampling_prob,
     most_releases,
     shares_of_epsilon,
 )
-from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled, RandomizedResponse
-from accountant.numbers.interval import Interval
-from accountant.questions.estimate import estimate_log_delta
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomizedResponse,
+)
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions.estimate import estimate_log_delta
 from tests.quick import quick
 
 BUDGET = EpsilonDelta(epsilon=1, delta="1e-5")

@@ -12,7 +12,7 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.budget.calibrate import (
+from dpassay.accountant.budget.calibrate import (
     Calibration,
     EpsilonDelta,
     Mu,
@@ -21,17 +21,17 @@ from accountant.budget.calibrate import (
     Target,
     calibrate,
 )
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.numbers.dominance import largest_ratio
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import guarantees, profile
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.numbers.dominance import largest_ratio
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import guarantees, profile
 from tests.near import narrow
 
 WIDTH = Fraction(1, 10**12)
@@ -45,7 +45,7 @@ def noise(found: Calibration) -> Fraction:
 
 
 def delta_at(name: str, argument: str, value: Fraction, epsilon: str) -> Interval:
-    from accountant import notation
+    from dpassay.accountant import notation
 
     mechanism = notation.build(name, {argument: value})
     assert isinstance(mechanism, Mechanism)

@@ -9,8 +9,8 @@ from typing import Any, final
 
 from mpmath import mp, mpf
 
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
 from tests.accountant.mpmath_reference import Reference
 
 _MAX_COORDINATES = 4

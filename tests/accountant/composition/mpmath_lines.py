@@ -10,15 +10,15 @@ import mpmath
 from flint import arb
 from mpmath import mp, mpf
 
-from accountant.composition.product import Factor
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.finite_losses import finite
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.composition.product import Factor
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.finite_losses import finite
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.subsampled import SubsampledPair
 from tests.accountant.mpmath_reference import Reference, ball_to_mpf
 
 _GUARD = 15

@@ -12,10 +12,10 @@ from typing import Any, final
 
 from mpmath import mp, mpf
 
-from accountant.errors import NotApplicableError
-from accountant.numbers.exact import ExactReal
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from accountant.pairs.finite import FinitePair
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.finite import FinitePair
 from tests.accountant.mpmath_reference import Discrete, Reference
 from tests.accountant.pairs.mpmath_single import single
 

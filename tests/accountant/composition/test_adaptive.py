@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant.composition import choose
-from accountant.composition.adaptive import Adaptive
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.pair import Pair
-from accountant.errors import AdjacencyError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.composition import choose
+from dpassay.accountant.composition.adaptive import Adaptive
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import AdjacencyError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     AdditiveNoise,
     Channel,
     Composed,
@@ -26,10 +26,10 @@ from accountant.mechanisms import (
     IntegerNoise,
     SampledWithoutReplacement,
 )
-from accountant.numbers.exact import exact
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.subsampled import EnvelopePair, envelope
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.subsampled import EnvelopePair, envelope
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.quick import quick
 
 SKEW = IntegerNoise(["1/16", "1/8", "5/16", "1/4", "3/16", "1/16"], lowest=-2)
@@ -126,7 +126,7 @@ def test_divergences_add_up_the_largest_of_every_release(order: str) -> None:
 
 
 def test_orders_that_take_seconds_of_one_pair_take_them_of_all() -> None:
-    from accountant.mechanisms import AdditiveNoise
+    from dpassay.accountant.mechanisms import AdditiveNoise
 
     noise = AdditiveNoise("exp(-sqrt(1+(x-abs(x)/2)**2))", scale=2)
     family = noise.worst_case(Adjacency.REPLACE_ONE).remove
@@ -141,7 +141,7 @@ def test_the_relation_must_still_be_named() -> None:
 
 def test_a_sample_without_replacement_has_one_relation() -> None:
     """Its composition needs none to be named, as it needs none itself."""
-    from accountant.mechanisms import Gaussian, SampledWithoutReplacement
+    from dpassay.accountant.mechanisms import Gaussian, SampledWithoutReplacement
 
     whole = Composed(SampledWithoutReplacement(Gaussian(standard_deviation=1), 10, 100), 2)
     found, named = (

@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 import dpassay
-from accountant.composition.choose import METHODS, RENAMED, smooth
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.composition.choose import METHODS, RENAMED, smooth
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteLaplace,
     Gaussian,
@@ -19,9 +19,9 @@ from accountant.mechanisms import (
     MixtureOfGaussians,
     PoissonSubsampled,
 )
-from accountant.notation import parse
-from accountant.questions.methods import applicable, pairs_of
-from accountant.questions.tradeoff import beta, power
+from dpassay.accountant.notation import parse
+from dpassay.accountant.questions.methods import applicable, pairs_of
+from dpassay.accountant.questions.tradeoff import beta, power
 from tests.near import narrow
 from tests.quick import quick
 

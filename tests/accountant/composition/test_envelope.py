@@ -11,18 +11,18 @@ from flint import ctx
 from scipy.signal import fftconvolve
 from scipy.stats import norm
 
-from accountant.composition.adaptive import Adaptive, sequences
-from accountant.composition.grid.bracket import bounds
-from accountant.composition.grid.dominate import Place, above
-from accountant.composition.grid.factors import releases
-from accountant.composition.grid.survival import in_balls
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement
-from accountant.numbers.exact import exact
-from accountant.pairs.subsampled import EnvelopePair, envelope, two_directions
-from accountant.training import dpsgd
+from dpassay.accountant.composition.adaptive import Adaptive, sequences
+from dpassay.accountant.composition.grid.bracket import bounds
+from dpassay.accountant.composition.grid.dominate import Place, above
+from dpassay.accountant.composition.grid.factors import releases
+from dpassay.accountant.composition.grid.survival import in_balls
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.subsampled import EnvelopePair, envelope, two_directions
+from dpassay.accountant.training import dpsgd
 
 SAMPLES = [
     SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, 4),

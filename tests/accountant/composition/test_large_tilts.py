@@ -10,11 +10,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.kernels import log_tilted
-from accountant.core.adjacency import Direction
-from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from accountant.questions import guarantees, profile
+from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.kernels import log_tilted
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from dpassay.accountant.questions import guarantees, profile
 from tests.near import narrow
 
 NEAR = Fraction(1, 10**9)

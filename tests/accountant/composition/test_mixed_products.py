@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 from flint import ctx
 
-from accountant.composition.choose import product
-from accountant.composition.conditional import CONDITIONAL
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency
-from accountant.mechanisms import (
+from dpassay.accountant.composition.choose import product
+from dpassay.accountant.composition.conditional import CONDITIONAL
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     Gaussian,
@@ -22,10 +22,10 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     Staircase,
 )
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.pairs.finite import FinitePair
-from accountant.questions import profile
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.questions import profile
 from tests.near import narrow
 from tests.quick import quick
 

@@ -11,24 +11,24 @@ import pytest
 from flint import arb
 
 import dpassay
-from accountant import notation
-from accountant.composition.choose import smooth
-from accountant.composition.fourier.engine import FOURIER
-from accountant.composition.fourier.sure import sure_cut
-from accountant.composition.grid import GRID, Grid
-from accountant.composition.invert import inverse
-from accountant.composition.losses.lists import FloatDiscreteGaussian
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import MirroredPair, ProfileOnly
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
-from accountant.questions.answer import answer
-from verify.cli import main
+from dpassay.accountant import notation
+from dpassay.accountant.composition.choose import smooth
+from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.fourier.sure import sure_cut
+from dpassay.accountant.composition.grid import GRID, Grid
+from dpassay.accountant.composition.invert import inverse
+from dpassay.accountant.composition.losses.lists import FloatDiscreteGaussian
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import MirroredPair, ProfileOnly
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
+from dpassay.accountant.questions.answer import answer
+from dpassay.verifier.cli import main
 
 MIXED = (
     "Composed(mechanism=[Laplace(scale=5), Laplace(scale='sqrt(3)'), Laplace(scale='sqrt(2)')], "

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant.core.randomness import SECURE
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import DiscreteLaplace, Gaussian, KaryTree, RandomizedResponse
-from accountant.release import lazy_reals, sampling
+from dpassay.accountant.core.randomness import SECURE
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import DiscreteLaplace, Gaussian, KaryTree, RandomizedResponse
+from dpassay.accountant.release import lazy_reals, sampling
 
 
 @pytest.mark.parametrize("bound", [2, 3, 7, 16, 17, 200, 2**24, 2**24 + 1, 2**52, 3 * 2**52])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 import dpassay
-from accountant.mechanisms import Composed, Gaussian, MatrixMechanism, RandomAllocation
+from dpassay.accountant.mechanisms import Composed, Gaussian, MatrixMechanism, RandomAllocation
 
 RELATION = "add-remove"
 

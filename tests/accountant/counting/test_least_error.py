@@ -11,11 +11,11 @@ from flint import arb, arb_mat, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.budget.target import EpsilonDelta, Mu, Rho, Target
-from accountant.counting.best_counter import best_counter
-from accountant.counting.least_error import least_units
-from accountant.errors import InvalidInputError
-from accountant.numbers.exact import Number
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
+from dpassay.accountant.counting.best_counter import best_counter
+from dpassay.accountant.counting.least_error import least_units
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import Number
 
 
 def both_ends(steps: int, rounds: int = 40) -> tuple[float, float]:

@@ -9,18 +9,22 @@ import msgspec
 import numpy as np
 import pytest
 
-from accountant.counting.least_error import least_units
-from accountant.counting.normalized import LEVELS, row_units, weights
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import LaplaceVector, NormalizedSquareRoot, SquareRootFactorization
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.numbers.landau import coefficients
-from accountant.questions import guarantees, profile, utility
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
-from verify.verdict import Verdict
+from dpassay.accountant.counting.least_error import least_units
+from dpassay.accountant.counting.normalized import LEVELS, row_units, weights
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
+    LaplaceVector,
+    NormalizedSquareRoot,
+    SquareRootFactorization,
+)
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.landau import coefficients
+from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import Outcome, check
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.verdict import Verdict
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 17, 200])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpassay
-from accountant.counting.strategies import restarted_tree
-from accountant.mechanisms import BinaryTree, Composed, MatrixMechanism
+from dpassay.accountant.counting.strategies import restarted_tree
+from dpassay.accountant.mechanisms import BinaryTree, Composed, MatrixMechanism
 
 
 def tree(

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpassay
-from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
-from accountant.counting.best_counter import best_arities, best_counter, named_counter
-from accountant.counting.bridge import Grids
-from accountant.counting.delannoy import best_levels
-from accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
-from accountant.counting.tree_walk import factorisation, parent
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import BridgedTree, Gaussian
-from accountant.numbers.exact import ExactReal, Number
-from accountant.questions import profile
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.counting.best_counter import best_arities, best_counter, named_counter
+from dpassay.accountant.counting.bridge import Grids
+from dpassay.accountant.counting.delannoy import best_levels
+from dpassay.accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
+from dpassay.accountant.counting.tree_walk import factorisation, parent
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import BridgedTree, Gaussian
+from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.questions import profile
 
 
 @given(arity=st.integers(2, 30), steps=st.integers(1, 200), digits=st.sampled_from(list(Digits)))

@@ -10,13 +10,19 @@ from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.errors import InvalidInputError
-from accountant.geometry.covariances import Covariance, Diagonal, Exchangeable, Isotropic, Matrix
-from accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
-from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.notation import parse
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.quadratic import inverse
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.geometry.covariances import (
+    Covariance,
+    Diagonal,
+    Exchangeable,
+    Isotropic,
+    Matrix,
+)
+from dpassay.accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
+from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.quadratic import inverse
 
 ENTRIES = st.fractions(min_value=-3, max_value=3, max_denominator=3)
 BOUNDS = st.fractions(min_value=0, max_value=3, max_denominator=3)

@@ -7,8 +7,8 @@ from typing import Any
 import mpmath
 from mpmath import mp, mpf
 
-from accountant.core.pair import Pair
-from accountant.numbers.exact import exact
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.numbers.exact import exact
 from tests.accountant.composition.mpmath_route import by_mpmath
 
 

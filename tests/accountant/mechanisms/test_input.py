@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.geometry.ellipse import optimal_ellipse
-from accountant.mechanisms import (
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.ellipse import optimal_ellipse
+from dpassay.accountant.mechanisms import (
     AdditiveNoise,
     Composed,
     DiscreteGaussian,
@@ -27,11 +27,11 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
-from accountant.mechanisms.additive.staircase import optimal_gamma
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from accountant.notation import parse, parse_description
-from accountant.numbers.exact import exact
-from accountant.questions import profile, utility
+from dpassay.accountant.mechanisms.additive.staircase import optimal_gamma
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.notation import parse, parse_description
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.questions import profile, utility
 from tests.tables import rows
 
 NORMAL = "Gaussian(standard_deviation=1)"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.notation import parse
-from accountant.pairs.gaussian import GaussianPair
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import AdjacencyError
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.notation import parse
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.questions import guarantees, profile, utility
 from tests.near import narrow
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE

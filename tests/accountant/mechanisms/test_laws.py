@@ -15,10 +15,10 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
@@ -26,11 +26,11 @@ from accountant.mechanisms import (
     Logistic,
     TruncatedLaplace,
 )
-from accountant.notation import parse
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.questions import guarantees, profile, utility
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.near import mpf, narrow
 from tests.quick import quick

@@ -13,12 +13,12 @@ import pytest
 from flint import arb, fmpq, fmpq_mat
 
 import dpassay
-from accountant import notation
-from accountant.budget.target import Mu
-from accountant.counting.best_counter import best_counter
-from accountant.counting.delannoy import Chains, best_levels, delannoy, prefixes
-from accountant.errors import NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant import notation
+from dpassay.accountant.budget.target import Mu
+from dpassay.accountant.counting.best_counter import best_counter
+from dpassay.accountant.counting.delannoy import Chains, best_levels, delannoy, prefixes
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import (
     BinaryTree,
     BridgedTree,
     Composed,
@@ -31,9 +31,9 @@ from accountant.mechanisms import (
     SmoothBinary,
     SquareRootFactorization,
 )
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.numbers.exact import ExactReal
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.questions import guarantees, profile, utility
 
 COUNTERS: list[LinearCounter] = [
     *(DelannoyCounter(n, s, epsilon=1) for s in range(1, 6) for n in (s, s + 1, 13, 24, 40)),

@@ -12,13 +12,13 @@ import mpmath
 import pytest
 from mpmath import mpf
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import IntegerNoise, Laplace, RandomizedResponse, RankOneGaussian
-from accountant.notation import parse
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import accuracy, utility
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import IntegerNoise, Laplace, RandomizedResponse, RankOneGaussian
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import accuracy, utility
 
 LEVELS = ("1e-300", "1e-3", "0.2", "1/2", "0.51", "sqrt(0.8)", "0.9999", 1 - Fraction(1, 10**100))
 INFINITY = Decimal("Infinity")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from accountant.errors import DpassayError
-from accountant.notation import parse
-from accountant.numbers.interval import Interval
-from accountant.questions import accuracy, guarantees, profile, tradeoff, utility
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import accuracy, guarantees, profile, tradeoff, utility
 from tests.tables import rows
 
 LOGISTIC = "exp(-x)/(1+exp(-x))**2"

@@ -11,14 +11,14 @@ from flint import arb, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import SquareRootFactorization
-from accountant.numbers.chernoff import log_peak, rough_log_peak
-from accountant.numbers.dominance import proved_below
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.landau import central, coefficients, landau
-from accountant.numbers.surd import Surd, to_fmpq
-from accountant.questions import utility
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import SquareRootFactorization
+from dpassay.accountant.numbers.chernoff import log_peak, rough_log_peak
+from dpassay.accountant.numbers.dominance import proved_below
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.landau import central, coefficients, landau
+from dpassay.accountant.numbers.surd import Surd, to_fmpq
+from dpassay.accountant.questions import utility
 
 
 @pytest.mark.parametrize("c", ["1e-30", "1e-3", "0.5", "1", "40", "1e9"])

@@ -12,8 +12,8 @@ from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 
 fractions = st.fractions(-(10**6), 10**6, max_denominator=10**6)
 numbers = st.one_of(fractions.map(ExactReal.of_rational), fractions.map(ExactReal.of_root))

@@ -9,8 +9,8 @@ from flint import arb, ctx, fmpq
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.numbers.interval import MAX_PRECISION, Interval, ball, enclose, sign
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers.interval import MAX_PRECISION, Interval, ball, enclose, sign
 
 fractions = st.fractions(-(10**9), 10**9, max_denominator=10**9)
 

@@ -17,12 +17,12 @@ import flint
 import pytest
 from flint import acb, arb
 
-from accountant.mechanisms import Composed, Gaussian, HonakerTree, Laplace
-from accountant.numbers import interval
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.precision import cached_property, ctx
-from accountant.pairs.rank_one.interruption import integral
-from accountant.questions import profile
+from dpassay.accountant.mechanisms import Composed, Gaussian, HonakerTree, Laplace
+from dpassay.accountant.numbers import interval
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.pairs.rank_one.interruption import integral
+from dpassay.accountant.questions import profile
 
 WIDE, NARROW = Fraction(1, 10**6), Fraction(1, 10**200)
 _PATIENCE = 0.3

@@ -8,10 +8,10 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.errors import UndecidedError
-from accountant.numbers import solve
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
 from tests.near import narrow
 
 WIDTH = Fraction(1, 10**30)

@@ -10,7 +10,7 @@ from typing import Any, final
 import mpmath
 from mpmath import mp, mpf
 
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal
 from tests.accountant.mpmath_reference import Reference
 
 Integrand = Callable[[Any, Any], Any]

@@ -11,11 +11,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import DpassayError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -24,10 +24,10 @@ from accountant.mechanisms import (
     RandomAllocation,
     TruncatedLaplace,
 )
-from accountant.numbers.exact import exact
-from accountant.numbers.precision import ctx
-from accountant.pairs.allocated_noise import AllocatedNoise
-from accountant.questions import profile, tradeoff
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.allocated_noise import AllocatedNoise
+from dpassay.accountant.questions import profile, tradeoff
 
 RELATION = Adjacency.ADD_REMOVE
 
@@ -115,7 +115,7 @@ def test_few_values_are_counted_exactly(scale: str, shift: int, *, mixed_first: 
 def brute_force(inner: Mechanism, steps: int, taken: int, epsilon: float) -> float:
     """H(ε) over all sequences of outcomes and all sets of steps."""
     listed = worst(RandomAllocation(inner, 1, 1) if steps == 1 else inner)
-    from accountant.pairs.finite_losses import finite
+    from dpassay.accountant.pairs.finite_losses import finite
 
     few = finite(listed)
     assert few is not None

@@ -11,9 +11,9 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import ctx
-from accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
 
 SETTINGS = [
     ("1", 100, "0.1", True),  # 0.01788232478534

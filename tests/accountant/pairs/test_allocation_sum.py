@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import UndecidedError
-from accountant.mechanisms import Gaussian
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.precision import ctx
-from accountant.pairs.allocation_event import AllocationEvent
-from accountant.pairs.allocation_sum import AllocationSum
-from accountant.pairs.gaussian import GaussianPair
-from accountant.pairs.mean_lognormal import MeanLognormal
-from accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms import Gaussian
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.allocation_event import AllocationEvent
+from dpassay.accountant.pairs.allocation_sum import AllocationSum
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.mean_lognormal import MeanLognormal
+from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
 from tests.quick import quick
 
 PERIOD = Fraction(6)

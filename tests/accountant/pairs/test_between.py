@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from flint import arb
 
-from accountant.errors import UndecidedError
-from accountant.mechanisms import Gaussian
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.pairs import between
-from accountant.pairs.between import Between
-from accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms import Gaussian
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs import between
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.gaussian import GaussianPair
 
 LOW, HIGH = (GaussianPair(Gaussian(sigma), None) for sigma in (2, 1))
 

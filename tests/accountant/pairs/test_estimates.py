@@ -9,10 +9,10 @@ import pytest
 from flint import arb
 
 import dpassay
-from accountant.mechanisms import RankOneGaussian
-from accountant.numbers.precision import ctx
-from accountant.pairs.density_moments import mixture_renyi
-from accountant.pairs.gaussian_mixture import GaussianMixturePair
+from dpassay.accountant.mechanisms import RankOneGaussian
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.density_moments import mixture_renyi
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair
 
 
 @pytest.mark.parametrize("target", [1e-3, 1e-12])

@@ -10,15 +10,21 @@ import numpy as np
 import pytest
 from flint import ctx
 
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import UndecidedError
-from accountant.mechanisms import Composed, Laplace, PoissonSubsampled, RankOneGaussian, Staircase
-from accountant.numbers.exact import exact
-from accountant.pairs.rank_one.heavy import Heavy
-from accountant.questions import profile
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms import (
+    Composed,
+    Laplace,
+    PoissonSubsampled,
+    RankOneGaussian,
+    Staircase,
+)
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.rank_one.heavy import Heavy
+from dpassay.accountant.questions import profile
 from tests.quick import quick
 
 NOISE = RankOneGaussian(dimension=10, sigma_star=100)

@@ -14,16 +14,16 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.mechanisms import Composed, DiscreteGaussian
-from accountant.numbers import theta as sums
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.theta import theta
-from accountant.pairs import discrete_gaussian_product as module
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from accountant.pairs.finite import Balls, FiniteLaws, FinitePair
-from accountant.questions import profile
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.accountant.mechanisms import Composed, DiscreteGaussian
+from dpassay.accountant.numbers import theta as sums
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.theta import theta
+from dpassay.accountant.pairs import discrete_gaussian_product as module
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.questions import profile
 
 PARAMETERS = ["1e-3", "0.15", "1/6", "0.17", "1", "sqrt(2)", "30.5", "2500"]
 AGREEMENT = mpmath.mpf("1e-40")

@@ -11,21 +11,21 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from accountant.composition.choose import product
-from accountant.core.pair import MirroredPair
-from accountant.errors import NotApplicableError
-from accountant.mechanisms import Composed, Gaussian, KNorm, PoissonSubsampled
-from accountant.numbers.exact import ExactReal, exact
-from accountant.pairs.falling_noise import FallingNoisePair
-from accountant.pairs.loss_tables import LossTables
-from accountant.pairs.radial_noise import RadialNoisePair
-from accountant.pairs.round_noise import RoundNoisePair
-from accountant.questions import guarantees, profile
+from dpassay.accountant.composition.choose import product
+from dpassay.accountant.core.pair import MirroredPair
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import Composed, Gaussian, KNorm, PoissonSubsampled
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.pairs.falling_noise import FallingNoisePair
+from dpassay.accountant.pairs.loss_tables import LossTables
+from dpassay.accountant.pairs.radial_noise import RadialNoisePair
+from dpassay.accountant.pairs.round_noise import RoundNoisePair
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import Outcome, check
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.verdict import Verdict
 from tests.verify.forge import sealed
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
-from verify.verdict import Verdict
 
 HALF = exact("1/2")
 WIDTH = Fraction(1, 10**5)

@@ -9,11 +9,11 @@ import pytest
 from flint import arb, ctx
 
 import dpassay
-from accountant.errors import UndecidedError
-from accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, enclose
-from accountant.numbers.solve import root
-from accountant.questions.answer import answer, best, joined, largest, smallest
-from accountant.questions.estimate import Estimate
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, enclose
+from dpassay.accountant.numbers.solve import root
+from dpassay.accountant.questions.answer import answer, best, joined, largest, smallest
+from dpassay.accountant.questions.estimate import Estimate
 from tests.near import narrow
 
 WHOLE = Interval(Decimal(0), Decimal(1))

@@ -10,15 +10,21 @@ import numpy as np
 import pytest
 
 import dpassay
-from accountant.composition.choose import smooth
-from accountant.composition.fourier.engine import curve
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.mechanisms import Composed, DiscreteLaplace, Gaussian, Laplace, PoissonSubsampled
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import estimate, guarantees, profile
+from dpassay.accountant.composition.choose import smooth
+from dpassay.accountant.composition.fourier.engine import curve
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.mechanisms import (
+    Composed,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+)
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import estimate, guarantees, profile
 from tests.quick import quick
 
 BOTH = "add-remove"

@@ -11,11 +11,11 @@ from flint import arb
 from scipy.stats import norm
 
 import dpassay
-from accountant.composition.invert import hockey_stick
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.composition.invert import hockey_stick
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
@@ -24,9 +24,9 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
-from accountant.numbers.exact import ExactReal
-from accountant.questions import guarantees, profile, tradeoff
-from accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.near import narrow
 
 
@@ -188,7 +188,7 @@ def test_every_profile_of_a_bounded_loss_is_asked_once(monkeypatch: pytest.Monke
         points.append(epsilon)
         return hockey_stick(pairs, epsilon)
 
-    monkeypatch.setattr("accountant.questions.least_mu.bounded.hockey_stick", noted)
+    monkeypatch.setattr("dpassay.accountant.questions.least_mu.bounded.hockey_stick", noted)
     assert narrow(dpassay.mu(RandomizedResponse(epsilon=1)), 3e-6)
     assert len(points) == len(set(points)) > 10
 

@@ -8,10 +8,10 @@ import mpmath
 import pytest
 from flint import arb
 
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, UndecidedError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.mechanisms import (
     AdditiveNoise,
     Composed,
     DiscreteGaussian,
@@ -29,8 +29,8 @@ from accountant.mechanisms import (
     TruncatedGeometric,
     TruncatedLaplace,
 )
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.questions import guarantees, profile
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.questions import guarantees, profile
 from tests.near import mpf, narrow
 from tests.quick import quick
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import Gaussian, Laplace
-from accountant.numbers.exact import Number, exact
-from accountant.numbers.interval import Interval, ball, enclose
-from accountant.questions import guarantees, notions, profile, tradeoff
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import Gaussian, Laplace
+from dpassay.accountant.numbers.exact import Number, exact
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
 from tests.near import narrow
 
 CASES = [

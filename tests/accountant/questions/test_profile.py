@@ -6,10 +6,10 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError, InvalidInputError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError
+from dpassay.accountant.mechanisms import (
     Composed,
     Gaussian,
     Laplace,
@@ -18,8 +18,8 @@ from accountant.mechanisms import (
     Staircase,
     Tabulated,
 )
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
 from tests.near import narrow
 
 WIDTH = Fraction(1, 10**30)

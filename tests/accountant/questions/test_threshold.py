@@ -9,19 +9,19 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from accountant.budget.allotment import largest_sampling_prob, most_releases
-from accountant.budget.calibrate import calibrate
-from accountant.budget.target import EpsilonDelta, ProfileBelow
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
-from accountant.numbers.dominance import proved_below
-from accountant.numbers.exact import ExactReal, exact
-from accountant.questions import profile
-from accountant.questions.profile_threshold import Limit
-from accountant.questions.threshold import FINEST, threshold, to_zero
+from dpassay.accountant.budget.allotment import largest_sampling_prob, most_releases
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.budget.target import EpsilonDelta, ProfileBelow
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
+from dpassay.accountant.numbers.dominance import proved_below
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.questions import profile
+from dpassay.accountant.questions.profile_threshold import Limit
+from dpassay.accountant.questions.threshold import FINEST, threshold, to_zero
 from tests.near import narrow
 from tests.quick import quick
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.invert import most
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair, WorstCase
-from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
-from accountant.mechanisms import (
+from dpassay.accountant.composition.invert import most
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import (
     AboveThreshold,
     BoundedCountNoise,
     Channel,
@@ -34,9 +34,9 @@ from accountant.mechanisms import (
     Tabulated,
     TruncatedLaplace,
 )
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.near import mpf, narrow
 from tests.quick import quick
 

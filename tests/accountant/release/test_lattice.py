@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.covariances import Exchangeable, Matrix
-from accountant.geometry.spaces import L2Ball
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.covariances import Exchangeable, Matrix
+from dpassay.accountant.geometry.spaces import L2Ball
+from dpassay.accountant.mechanisms import (
     CorrelatedGaussian,
     CountEllipse,
     DiscreteCorrelatedGaussian,
@@ -41,10 +41,10 @@ from accountant.mechanisms import (
     Staircase,
     Tabulated,
 )
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.numbers.exact import exact
-from accountant.release.lattice import LatticeSampler
-from accountant.release.lattice_noise import StaircaseNoise, independent
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.release.lattice import LatticeSampler
+from dpassay.accountant.release.lattice_noise import StaircaseNoise, independent
 
 FALSE_ALARM = 1e-6
 

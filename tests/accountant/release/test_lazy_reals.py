@@ -12,8 +12,8 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 from scipy import stats
 
-from accountant.release import lazy_reals
-from accountant.release.lazy_reals import WORD, LazyReals, normal
+from dpassay.accountant.release import lazy_reals
+from dpassay.accountant.release.lazy_reals import WORD, LazyReals, normal
 from tests.quick import quick
 
 FALSE_ALARM = 1e-6

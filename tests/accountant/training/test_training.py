@@ -16,9 +16,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import dpassay
-from accountant.numbers.exact import exact
-from accountant.pairs.shuffled_batches import ShuffledBatches
-from accountant.training.schemes import SCHEMES, TRUNCATED
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.shuffled_batches import ShuffledBatches
+from dpassay.accountant.training.schemes import SCHEMES, TRUNCATED
 from tests.near import narrow
 
 DELTA = "1e-5"

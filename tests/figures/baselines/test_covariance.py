@@ -10,11 +10,11 @@ from scipy.integrate import quad
 from scipy.special import erfi
 from scipy.stats import norm
 
-from accountant.geometry.covariances import Matrix
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
-from accountant.questions import profile
-from figures.baselines import bingham, matrix_gaussian, mod_sulq, wishart
+from dpassay.accountant.geometry.covariances import Matrix
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
+from dpassay.accountant.questions import profile
+from dpassay.figures.baselines import bingham, matrix_gaussian, mod_sulq, wishart
 
 
 def rng() -> np.random.Generator:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from figures.baselines import dawa, hierarchy
+from dpassay.figures.baselines import dawa, hierarchy
 
 
 def rng() -> np.random.Generator:

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from figures.baselines import private_sgd
-from figures.data.digits import Images
-from figures.data.source import Source
-from figures.less_is_more import training
+from dpassay.figures.baselines import private_sgd
+from dpassay.figures.data.digits import Images
+from dpassay.figures.data.source import Source
+from dpassay.figures.less_is_more import training
 
 
 def rng() -> np.random.Generator:
@@ -112,8 +112,8 @@ def test_the_exact_epsilon_lies_below_the_printed_one() -> None:
 def test_the_least_delta_of_a_step_is_the_subsampled_one() -> None:
     from fractions import Fraction
 
-    from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
-    from accountant.questions import profile
+    from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+    from dpassay.accountant.questions import profile
 
     found = training.least_delta_of_a_step(26010, 2.83, "1.795")
     assert 0.98 * float(training.SAMPLING) < found <= float(training.SAMPLING)

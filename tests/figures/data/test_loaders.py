@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.errors import InvalidInputError
-from figures.data.cifar import colour_images, read_batch
-from figures.data.digits import digits, read_idx
-from figures.data.swarm import columns, swarms
-from figures.data.uber import CELLS, LATITUDES, LONGITUDES, pickups
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.figures.data.cifar import colour_images, read_batch
+from dpassay.figures.data.digits import digits, read_idx
+from dpassay.figures.data.swarm import columns, swarms
+from dpassay.figures.data.uber import CELLS, LATITUDES, LONGITUDES, pickups
 
 HEAD = '"Date/Time","Lat","Lon","Base"\n'
 UBER = "uber-raw-data-apr14.csv"

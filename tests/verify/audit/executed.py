@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from accountant.mechanisms import Laplace
-from verify.audit import audit
+from dpassay.accountant.mechanisms import Laplace
+from dpassay.verifier.audit import audit
 
 CASES = ("black box", "device")
 

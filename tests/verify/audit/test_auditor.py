@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant import notation
-from accountant.errors import InvalidInputError
+from dpassay.accountant import notation
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit import Outcome, audit
+from dpassay.verifier.audit.learning import features
 from tests.quick import quick
-from verify.audit import Outcome, audit
-from verify.audit.learning import features
 
 Generator = np.random.Generator
 COUNTS = [(0.0, 1.0)]

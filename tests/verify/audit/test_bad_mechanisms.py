@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit import Command, MechanismError, audit, audit_until_refuted
+from dpassay.verifier.audit.runs import blocks
 from tests.quick import quick
-from verify.audit import Command, MechanismError, audit, audit_until_refuted
-from verify.audit.runs import blocks
 
 HERE = Path(__file__).parent
 

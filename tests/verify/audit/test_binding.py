@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.errors import InvalidInputError
-from verify.audit import MechanismError, audit, target
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit import MechanismError, audit, target
 
 Rng = np.random.Generator
 SIGNIFICANCE = 1e-6  # of each audit; forty of them at fixed seeds: false alarms below 4e-5 in all

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant.mechanisms import Laplace
+from dpassay.accountant.mechanisms import Laplace
+from dpassay.verifier.audit.kinds.auditor import audit
+from dpassay.verifier.audit.learning import bit_features, bits, boosted
+from dpassay.verifier.audit.learning.bit_features import NOTHING, Undo
+from dpassay.verifier.audit.learning.undo import undone
 from tests.quick import quick
 from tests.verify.audit import zoo
-from verify.audit.kinds.auditor import audit
-from verify.audit.learning import bit_features, bits, boosted
-from verify.audit.learning.bit_features import NOTHING, Undo
-from verify.audit.learning.undo import undone
 
 LEVEL = 1e-6
 

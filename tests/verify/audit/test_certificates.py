@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from flint import arb
 
-from accountant import notation
-from accountant.numbers.precision import ctx
-from accountant.questions import profile
-from tests.quick import quick
-from tests.verify.forge import sealed
-from verify import checker, seal
-from verify.audit import (
+from dpassay.accountant import notation
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import profile
+from dpassay.verifier import checker, seal
+from dpassay.verifier.audit import (
     AuditResult,
     Counts,
     Design,
@@ -25,10 +23,12 @@ from verify.audit import (
     epsilon_lower_bound,
     p_value,
 )
-from verify.audit.kinds.replay import replay
-from verify.audit.runs.target import NOT_REPEATABLE
-from verify.checker import audits
-from verify.checker.masses import binomial_tail
+from dpassay.verifier.audit.kinds.replay import replay
+from dpassay.verifier.audit.runs.target import NOT_REPEATABLE
+from dpassay.verifier.checker import audits
+from dpassay.verifier.checker.masses import binomial_tail
+from tests.quick import quick
+from tests.verify.forge import sealed
 
 
 @pytest.fixture(scope="module")

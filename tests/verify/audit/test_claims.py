@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.errors import InvalidInputError
-from verify import checker
-from verify.audit import AuditResult, audit, audit_samples, guarantee
-from verify.audit.learning.learn import choose
-from verify.audit.learning.outputs import Alphabet
-from verify.audit.statistics.binomial import at_least
-from verify.audit.statistics.exact_test import gaussian_delta
-from verify.seal import seal
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier import checker
+from dpassay.verifier.audit import AuditResult, audit, audit_samples, guarantee
+from dpassay.verifier.audit.learning.learn import choose
+from dpassay.verifier.audit.learning.outputs import Alphabet
+from dpassay.verifier.audit.statistics.binomial import at_least
+from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
+from dpassay.verifier.seal import seal
 
 
 def answers(rate: float) -> Any:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import dpassay
-from accountant import notation
-from accountant.errors import AdjacencyError, InvalidInputError
-from verify.ask import read_claim
-from verify.audit import PrivacyError, assert_private, neighbours
-from verify.audit.kinds import assertion
-from verify.cli import main
+from dpassay.accountant import notation
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError
+from dpassay.verifier.ask import read_claim
+from dpassay.verifier.audit import PrivacyError, assert_private, neighbours
+from dpassay.verifier.audit.kinds import assertion
+from dpassay.verifier.cli import main
 
 MODULE = """\
 import numpy as np

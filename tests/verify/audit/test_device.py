@@ -14,22 +14,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant import notation
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import (
+from dpassay.accountant import notation
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import (
     DiscreteLaplace,
     IntegerNoise,
     Laplace,
     PoissonSubsampled,
     RankOneGaussian,
 )
+from dpassay.verifier.audit import audit
+from dpassay.verifier.audit.runs.device import Device, alias, law
+from dpassay.verifier.audit.runs.laws import neighbours
+from dpassay.verifier.checker.audits import audit_problems
+from dpassay.verifier.cli import main
 from tests.quick import quick
-from verify.audit import audit
-from verify.audit.runs.device import Device, alias, law
-from verify.audit.runs.laws import neighbours
-from verify.checker.audits import audit_problems
-from verify.cli import main
 
 HAS_TORCH = find_spec("torch") is not None and find_spec("array_api_compat") is not None
 DEVICES = ["numpy", "array_api_strict"] + ["torch:cpu"] * HAS_TORCH
@@ -222,7 +222,7 @@ def test_a_missing_graphics_card_is_named(name: str, monkeypatch: pytest.MonkeyP
     import importlib
     import importlib.util
 
-    from verify.audit.runs.device import arrays
+    from dpassay.verifier.audit.runs.device import arrays
 
     arrays._require_place.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda module: module)

@@ -11,10 +11,9 @@ import pytest
 from mpmath import mp
 from scipy import stats
 
-from accountant.errors import InvalidInputError
-from tests.quick import quick
-from verify.audit.statistics import binomial, guesses, sides
-from verify.audit.statistics.exact_test import (
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit.statistics import binomial, guesses, sides
+from dpassay.verifier.audit.statistics.exact_test import (
     Counts,
     Design,
     delta_lower_bound,
@@ -22,7 +21,8 @@ from verify.audit.statistics.exact_test import (
     nested_p_value,
     p_value,
 )
-from verify.checker import audits
+from dpassay.verifier.checker import audits
+from tests.quick import quick
 
 SPARED = 1e-4
 

@@ -98,8 +98,8 @@ def test_mpi(alone: dict[str, Any]) -> None:
 TOP = Path(__file__).parents[3]
 _MEMORY = """
 import resource, sys
-from accountant.mechanisms import DiscreteLaplace
-from verify.audit import audit
+from dpassay.accountant.mechanisms import DiscreteLaplace
+from dpassay.verifier.audit import audit
 
 audit(DiscreteLaplace(1), "0.99", samples=int(sys.argv[1]), seed=1, device="numpy")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -107,9 +107,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 _KILLED = """
 import json, os, signal, sys
 from concurrent.futures import ProcessPoolExecutor
-from accountant.mechanisms import DiscreteLaplace
-from verify.audit import audit
-from verify.workers import end_with
+from dpassay.accountant.mechanisms import DiscreteLaplace
+from dpassay.verifier.audit import audit
+from dpassay.verifier.workers import end_with
 
 path, stop, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 

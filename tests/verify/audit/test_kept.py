@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from accountant import notation
-from accountant.errors import InvalidInputError
-from tests.quick import quick
-from verify import checker
-from verify.audit import (
+from dpassay.accountant import notation
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier import checker
+from dpassay.verifier.audit import (
     AuditResult,
     MechanismError,
     Outcome,
@@ -21,9 +20,10 @@ from verify.audit import (
     audit,
     audit_until_refuted,
 )
-from verify.audit.learning import features
-from verify.audit.runs import disk
-from verify.cli import main
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.runs import disk
+from dpassay.verifier.cli import main
+from tests.quick import quick
 
 SAMPLES = 200_000
 PAIRS = [(0.0, 1.0), (0.0, 2.0)]

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from verify.audit.learning import features
-from verify.audit.learning.learn import choose
-from verify.audit.learning.rule import Rule
-from verify.audit.statistics.exact_test import Design
-from verify.audit.statistics.guarantee import Guarantee, Point, guarantee
-from verify.audit.statistics.promise import guesses
-from verify.audit.statistics.smooth import smoothed
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.learning.learn import choose
+from dpassay.verifier.audit.learning.rule import Rule
+from dpassay.verifier.audit.statistics.exact_test import Design
+from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point, guarantee
+from dpassay.verifier.audit.statistics.promise import guesses
+from dpassay.verifier.audit.statistics.smooth import smoothed
 
 SIGMA = 3.730631634816464  # (1, 1e-5)
 DELTA = 1e-5
@@ -154,7 +154,7 @@ def test_trees_use_one_thread_though_they_are_loaded_late() -> None:
     pytest.importorskip("threadpoolctl")
     pytest.importorskip("sklearn")
     text = """
-from verify.audit.learning.threads import one_thread
+from dpassay.verifier.audit.learning.threads import one_thread
 with one_thread():
     import sklearn.ensemble
 with one_thread():

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import (
     CorrelatedGaussian,
     DiscreteLaplace,
     EllipticalGaussian,
@@ -21,7 +21,7 @@ from accountant.mechanisms import (
     RankOneGaussian,
     Staircase,
 )
-from verify.audit.kinds.one_lattice import NASTY, one_lattice
+from dpassay.verifier.audit.kinds.one_lattice import NASTY, one_lattice
 
 Draw = Callable[[Any, int, np.random.Generator], Any]
 

@@ -12,19 +12,19 @@ import pytest
 from flint import arb
 from scipy import optimize, sparse, stats
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.precision import ctx
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier import checker
+from dpassay.verifier.audit import audit_one_run, canaries_needed
+from dpassay.verifier.audit.kinds.result import Outcome
+from dpassay.verifier.audit.statistics.curve_bound import BothOrders, bound, curve_bound
+from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
+from dpassay.verifier.audit.statistics.guarantee import gaussian
+from dpassay.verifier.audit.statistics.one_run_bound import bound_of_claim, tail_bound
+from dpassay.verifier.checker.audits import BITS
+from dpassay.verifier.checker.one_run import _bound as checker_bound
 from tests.quick import quick
 from tests.verify.forge import sealed
-from verify import checker
-from verify.audit import audit_one_run, canaries_needed
-from verify.audit.kinds.result import Outcome
-from verify.audit.statistics.curve_bound import BothOrders, bound, curve_bound
-from verify.audit.statistics.exact_test import gaussian_delta
-from verify.audit.statistics.guarantee import gaussian
-from verify.audit.statistics.one_run_bound import bound_of_claim, tail_bound
-from verify.checker.audits import BITS
-from verify.checker.one_run import _bound as checker_bound
 
 ROUNDING = 1e-5
 """Relative: what the bound adds for rounding, and what the solver of linear programs loses."""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant import notation
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import DESCRIPTIONS
-from accountant.notation import parse
-from verify.audit import audit, lattice_datasets, one_lattice
-from verify.audit.learning import bits
-from verify.audit.runs.target import PerBlock
+from dpassay.accountant import notation
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import DESCRIPTIONS
+from dpassay.accountant.notation import parse
+from dpassay.verifier.audit import audit, lattice_datasets, one_lattice
+from dpassay.verifier.audit.learning import bits
+from dpassay.verifier.audit.runs.target import PerBlock
 
 LEVEL = 1e-6
 """The significance of each audit; there are fewer than thirty."""

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from accountant.errors import InvalidInputError
-from verify.audit import PerRun, audit, same_noise, target
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit import PerRun, audit, same_noise, target
 
 PAIR = ([1.0, 2.0], [1.0, 2.0, 4.0])
 

@@ -12,13 +12,13 @@ import pytest
 from scipy import stats
 
 import dpassay
-from accountant.errors import InvalidInputError
-from figures import roc
-from verify.audit import audit_samples, audit_scores
-from verify.audit.kinds.result import Outcome
-from verify.checker import Outcome as Checked
-from verify.checker import check
-from verify.cli import main
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.figures import roc
+from dpassay.verifier.audit import audit_samples, audit_scores
+from dpassay.verifier.audit.kinds.result import Outcome
+from dpassay.verifier.checker import Outcome as Checked
+from dpassay.verifier.checker import check
+from dpassay.verifier.cli import main
 
 FALSE_ALARM = 1e-6
 

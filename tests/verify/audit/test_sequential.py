@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from accountant import notation
-from verify.audit import Outcome, audit_until_refuted
-from verify.audit.kinds.rounds import log_factor
-from verify.audit.learning import features
-from verify.audit.statistics.guarantee import Point
+from dpassay.accountant import notation
+from dpassay.verifier.audit import Outcome, audit_until_refuted
+from dpassay.verifier.audit.kinds.rounds import log_factor
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.statistics.guarantee import Point
 
 PLAIN = (features.plain,)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.errors import InvalidInputError
-from verify import checker
-from verify.audit import StepResult, audit_step, audit_training
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier import checker
+from dpassay.verifier.audit import StepResult, audit_step, audit_training
 
 BATCH, SIZE = 50, 10
 

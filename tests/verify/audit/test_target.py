@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant import notation
-from accountant.errors import InvalidInputError
-from verify.audit import Command, MechanismError, audit, guarantee, target
-from verify.audit.learning import bit_features, features
-from verify.audit.learning.outputs import Alphabet, numeric
-from verify.audit.learning.rule import Partition, Rule
-from verify.audit.learning.wording import worded
-from verify.audit.runs.laws import neighbours
-from verify.audit.statistics.exact_test import Design
-from verify.audit.statistics.guarantee import Point
+from dpassay.accountant import notation
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit import Command, MechanismError, audit, guarantee, target
+from dpassay.verifier.audit.learning import bit_features, features
+from dpassay.verifier.audit.learning.outputs import Alphabet, numeric
+from dpassay.verifier.audit.learning.rule import Partition, Rule
+from dpassay.verifier.audit.learning.wording import worded
+from dpassay.verifier.audit.runs.laws import neighbours
+from dpassay.verifier.audit.statistics.exact_test import Design
+from dpassay.verifier.audit.statistics.guarantee import Point
 
 ANY = Point.read("1", "0")
 MECHANISMS = [

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit.kinds.auditor import audit
 from tests.verify.audit import zoo
 from tests.verify.audit.test_bits import HIDDEN, NAIVE
-from verify.audit.kinds.auditor import audit
 
 LEVEL = 1e-6
 """A control is accused with probability at most this, 34 of them with at most 3.4e-5."""

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import dpassay
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier import batch, document
+from dpassay.verifier.cli import main
+from dpassay.verifier.cli.shell import Command
 from tests.quick import quick
-from verify import batch, document
-from verify.cli import main
-from verify.cli.shell import Command
 
 PROGRAM = [sys.executable, str(Path(dpassay.__file__))]
 REFUTED = ["verify", "Laplace(scale=1)", "--epsilon", "0.5"]
@@ -189,11 +189,11 @@ QUESTIONS = [
 ]
 LOADED = """
 import sys
-from verify.cli import main
+from dpassay.verifier.cli import main
 code = main(["verify", *sys.argv[1:], "--quiet"])
 heavy = (
-    *(f"accountant.composition.{room}" for room in ("choose", "fourier", "losses")),
-    *("verify.checker", "numpy", "scipy", "mpmath"),
+    *(f"dpassay.accountant.composition.{room}" for room in ("choose", "fourier", "losses")),
+    *("dpassay.verifier.checker", "numpy", "scipy", "mpmath"),
 )
 sys.exit(code if not (found := [m for m in sys.modules if m.startswith(heavy)]) else str(found))
 """

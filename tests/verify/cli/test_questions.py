@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import norm
 
 import dpassay
-from accountant.budget.allotment import most_releases
-from accountant.budget.target import EpsilonDelta
-from accountant.mechanisms import Gaussian, PoissonSubsampled
-from verify.cli import main
+from dpassay.accountant.budget.allotment import most_releases
+from dpassay.accountant.budget.target import EpsilonDelta
+from dpassay.accountant.mechanisms import Gaussian, PoissonSubsampled
+from dpassay.verifier.cli import main
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-5"]
 STEP = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob=0.01)"

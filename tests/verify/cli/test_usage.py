@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from accountant.composition.choose import METHODS
-from accountant.geometry.workload import WORKLOADS
-from figures.comparison import cli as comparison
+from dpassay.accountant.composition.choose import METHODS
+from dpassay.accountant.geometry.workload import WORKLOADS
+from dpassay.figures.comparison import cli as comparison
+from dpassay.verifier.cli import main
 from tests.tables import rows
-from verify.cli import main
 
 HERE = Path(__file__).parent
 NORMAL = "Gaussian(standard_deviation=1)"

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from accountant.budget.calibrate import calibrate
-from accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
-from accountant.core.adjacency import Adjacency
-from accountant.counting.best_counter import best_counter
-from accountant.errors import InvalidInputError
-from accountant.geometry.spaces import Box
-from accountant.geometry.workload import (
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.counting.best_counter import best_counter
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.geometry.spaces import Box
+from dpassay.accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
@@ -27,7 +27,7 @@ from accountant.geometry.workload import (
     VectorSum,
     Workload,
 )
-from accountant.mechanisms import (
+from dpassay.accountant.mechanisms import (
     BoundedCountNoise,
     CorrelatedGaussian,
     DiscreteLaplace,
@@ -38,15 +38,15 @@ from accountant.mechanisms import (
     OptimalGroups,
     RankOneGaussian,
 )
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
-from verify.compare import Budget, Comparison, Row, compare, sweep
-from verify.compare.candidates import candidates_for
-from verify.compare.document import read_workload
-from verify.compare.metrics import metric
-from verify.compare.noise import noise
-from verify.compare.output import best_lines, headline, release_code, table
-from verify.verdict import Verdict
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
+from dpassay.verifier.compare import Budget, Comparison, Row, compare, sweep
+from dpassay.verifier.compare.candidates import candidates_for
+from dpassay.verifier.compare.document import read_workload
+from dpassay.verifier.compare.metrics import metric
+from dpassay.verifier.compare.noise import noise
+from dpassay.verifier.compare.output import best_lines, headline, release_code, table
+from dpassay.verifier.verdict import Verdict
 
 APPROXIMATE = EpsilonDelta(1, "1e-6")
 
@@ -85,7 +85,7 @@ def test_the_best_by_variance_is_proved_to_be_the_best(one_count: Comparison) ->
 
 
 def test_simulations_agree_and_a_wrong_variance_does_not(one_count: Comparison) -> None:
-    from verify.compare.simulation import simulate
+    from dpassay.verifier.compare.simulation import simulate
 
     assert all(e.simulation is not None and e.simulation.agrees for e in one_count.rows)
     laplace = row(one_count, "Laplace")
@@ -403,7 +403,7 @@ def test_contradictory_workloads_are_refused(
 
 
 def test_workloads_have_a_notation() -> None:
-    from accountant.notation import parse_description
+    from dpassay.accountant.notation import parse_description
 
     for workload in (
         Count(3),

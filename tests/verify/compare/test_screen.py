@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 
 import dpassay
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import BoundedSum, Counts, Histogram, Mean
-from verify.compare import Comparison, output, screen
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.workload import BoundedSum, Counts, Histogram, Mean
+from dpassay.verifier.compare import Comparison, output, screen
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

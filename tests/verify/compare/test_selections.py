@@ -14,20 +14,20 @@ import pytest
 from scipy.stats import laplace, norm
 
 import dpassay
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import KeyedCounts, Quantile, Selection
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.workload import KeyedCounts, Quantile, Selection
+from dpassay.accountant.mechanisms import (
     ExponentialMechanism,
     GaussianThreshold,
     LaplaceThreshold,
     PartitionSelection,
     PermuteAndFlip,
 )
+from dpassay.verifier.checker import Outcome, check
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.verdict import Verdict
 from tests.quick import quick
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
-from verify.verdict import Verdict
 
 
 @pytest.mark.parametrize("monotone", [False, True])

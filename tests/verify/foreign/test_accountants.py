@@ -14,11 +14,17 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from accountant.errors import InvalidInputError
-from verify.cli import main
-from verify.foreign.accountants import SETTINGS, Setting, check_accountant, read_settings, verdict
-from verify.foreign.drop_in import EventAccountant, OpacusAccountant
-from verify.verdict import Verdict
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.cli import main
+from dpassay.verifier.foreign.accountants import (
+    SETTINGS,
+    Setting,
+    check_accountant,
+    read_settings,
+    verdict,
+)
+from dpassay.verifier.foreign.drop_in import EventAccountant, OpacusAccountant
+from dpassay.verifier.verdict import Verdict
 
 FEW = (SETTINGS[0], SETTINGS[12], Setting("0.8", "1/100", 10, "1e-5"))
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from accountant.numbers.interval import Interval
-from accountant.numbers.reading import few
-from accountant.questions import profile
-from verify.claims import ApproximateDP
-from verify.cli import main
-from verify.foreign import events, reports
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.questions import profile
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.cli import main
+from dpassay.verifier.foreign import events, reports
 
 ROOT = Path(__file__).parents[3]
 CORPUS: list[dict[str, Any]] = json.loads(

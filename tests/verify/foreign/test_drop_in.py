@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dpassay
-from verify.foreign.drop_in import EventAccountant, JaxPrivacyConfig, OpacusAccountant
+from dpassay.verifier.foreign.drop_in import EventAccountant, JaxPrivacyConfig, OpacusAccountant
 
 DELTA = 1e-5
 

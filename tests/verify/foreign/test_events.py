@@ -11,19 +11,19 @@ import pytest
 from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 
-from accountant import baselines
-from accountant.core.adjacency import Adjacency
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant import baselines
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     Gaussian,
     PoissonSubsampled,
     SampledWithoutReplacement,
 )
-from accountant.numbers.exact import exact
-from accountant.questions import profile
-from verify.foreign import as_mechanism, events
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.questions import profile
+from dpassay.verifier.foreign import as_mechanism, events
 
 ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE = NeighboringRelation.REPLACE_ONE

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from dp_accounting import dp_event
 
-from accountant.budget.target import EpsilonDelta
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.geometry.workload import Count
-from accountant.mechanisms import (
+from dpassay.accountant.budget.target import EpsilonDelta
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.workload import Count
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -22,13 +22,13 @@ from accountant.mechanisms import (
     Laplace,
     PoissonSubsampled,
 )
-from accountant.questions import profile
-from verify.cli import main
-from verify.compare import Budget, compare
-from verify.document import read_paper
-from verify.exact import verify
-from verify.foreign import as_mechanism, opacus, opendp, reports
-from verify.verdict import Verdict
+from dpassay.accountant.questions import profile
+from dpassay.verifier.cli import main
+from dpassay.verifier.compare import Budget, compare
+from dpassay.verifier.document import read_paper
+from dpassay.verifier.exact import verify
+from dpassay.verifier.foreign import as_mechanism, opacus, opendp, reports
+from dpassay.verifier.verdict import Verdict
 
 
 class Accountant:

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     Gaussian,
@@ -20,14 +20,14 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Staircase,
 )
-from accountant.numbers.exact import exact
-from accountant.questions import profile
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.questions import profile
+from dpassay.verifier.exact import verify
+from dpassay.verifier.foreign import loss, profile_table
+from dpassay.verifier.foreign.table import read_grid
+from dpassay.verifier.verdict import Verdict
 from tests.peers.discretised import discretised
 from tests.quick import quick
-from verify.exact import verify
-from verify.foreign import loss, profile_table
-from verify.foreign.table import read_grid
-from verify.verdict import Verdict
 
 STAIRCASE = Staircase(epsilon=1, gamma="1/3")
 FLOATS = 1e-12  # relative, of the sums that evaluate a distribution in floats

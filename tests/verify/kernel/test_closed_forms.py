@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from flint import arb, ctx
 
+from dpassay.verifier.checker.kernel.claims import resolved
+from dpassay.verifier.checker.kernel.domain import Domain, Goal
+from dpassay.verifier.checker.kernel.expressions import ZERO, Budget, number, parse, substitute
+from dpassay.verifier.checker.kernel.extended import evaluate
+from dpassay.verifier.checker.kernel.ranges import Range
+from dpassay.verifier.expression import Expression
 from tests.tables import rows
-from verify.checker.kernel.claims import resolved
-from verify.checker.kernel.domain import Domain, Goal
-from verify.checker.kernel.expressions import ZERO, Budget, number, parse, substitute
-from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.ranges import Range
-from verify.expression import Expression
 
 _EQUAL = [text for (text,) in rows(Path(__file__).with_name("closed_forms.txt"))]
 _BOUNDS = ["mu(CorrelatedGaussian(dimension=n, mu=a, release_size=False), adjacency='add-remove')"]

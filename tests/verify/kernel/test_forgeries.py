@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from verify.checker.kernel import ProofError, prove
+from dpassay.verifier.checker.kernel import ProofError, prove
 
 _FROM_ONE = {"low": "1", "integer": True}
 _REALS = {"above": "-inf"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from verify.checker.kernel import ProofError, prove
+from dpassay.verifier.checker.kernel import ProofError, prove
 
 _INTEGER = {"low": "1", "integer": True}
 _POSITIVE = {"above": "0"}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpassay.verifier.checker.kernel import ProofError, prove
 from tests.quick import quick
-from verify.checker.kernel import ProofError, prove
 
 _COEFFICIENTS = st.lists(st.integers(-6, 6), min_size=9, max_size=9)
 _ENDS = st.sampled_from([("0", "1"), ("-1", "2"), ("1/3", "5/2"), ("0", None), ("1", None)])

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from mpmath import exp, log, mp, mpf, ncdf
 
-from verify import checker
-from verify.argument import corrected_by
-from verify.batch import Outcome
-from verify.certificate import certify
-from verify.document import FIELD, Document, every_paper, papers, read_paper
-from verify.verdict import Finding, Verdict
+from dpassay.verifier import checker
+from dpassay.verifier.argument import corrected_by
+from dpassay.verifier.batch import Outcome
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.document import FIELD, Document, every_paper, papers, read_paper
+from dpassay.verifier.verdict import Finding, Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
 REFUTED = {

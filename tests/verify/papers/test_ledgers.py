@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from verify.document import Document, read_paper
-from verify.verdict import Finding, Verdict
+from dpassay.verifier.document import Document, read_paper
+from dpassay.verifier.verdict import Finding, Verdict
 
 TABLE: dict[str, dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent / "verdicts.toml").read_text("utf-8")

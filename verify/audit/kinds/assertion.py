@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from verify.audit.kinds.auditor import audit
-from verify.audit.kinds.result import AuditResult
-from verify.audit.runs.blocks import Datasets, time_limit
-from verify.audit.runs.plan import own_pairs
-from verify.audit.runs.target import target
-from verify.audit.statistics.guarantee import Claim
+from dpassay.verifier.audit.kinds.auditor import audit
+from dpassay.verifier.audit.kinds.result import AuditResult
+from dpassay.verifier.audit.runs.blocks import Datasets, time_limit
+from dpassay.verifier.audit.runs.plan import own_pairs
+from dpassay.verifier.audit.runs.target import target
+from dpassay.verifier.audit.statistics.guarantee import Claim
 
 _LEAST = 1000
 """Runs a side, however slow the mechanism is: fewer could refute little at 1e-6."""
@@ -46,7 +46,7 @@ def assert_private(
     Parameters
     ----------
     mechanism, claim, pairs
-        As for `verify.audit.audit`.
+        As for `dpassay.verifier.audit.audit`.
     alpha
         The largest probability with which a private mechanism fails the test.
     seconds

@@ -16,18 +16,18 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from accountant.core.adjacency import Adjacency
-from accountant.numbers.reading import few
-from verify.audit.kinds.result import AuditResult
-from verify.audit.learning.features import Proposer
-from verify.audit.learning.hedged import decide
-from verify.audit.learning.learn import DEFAULT_PROPOSERS
-from verify.audit.runs import blocks, disk
-from verify.audit.runs.blocks import Datasets, Prepared, Tally
-from verify.audit.runs.plan import Plan
-from verify.audit.runs.target import MechanismError
-from verify.audit.runs.training import train
-from verify.audit.statistics.guarantee import Claim, guarantee
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.kinds.result import AuditResult
+from dpassay.verifier.audit.learning.features import Proposer
+from dpassay.verifier.audit.learning.hedged import decide
+from dpassay.verifier.audit.learning.learn import DEFAULT_PROPOSERS
+from dpassay.verifier.audit.runs import blocks, disk
+from dpassay.verifier.audit.runs.blocks import Datasets, Prepared, Tally
+from dpassay.verifier.audit.runs.plan import Plan
+from dpassay.verifier.audit.runs.target import MechanismError
+from dpassay.verifier.audit.runs.training import train
+from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
 
 
 def audit(
@@ -104,7 +104,7 @@ def audit(
         disk.begin(path, plan.digest(), plan.seed)
         known, digest = train(plan, path, proposers), plan.digest()
     else:
-        from verify.audit.runs.device import prepare
+        from dpassay.verifier.audit.runs.device import prepare
 
         known = prepare(plan, device, executor)
         digest = disk.digest(plan.digest(), device)

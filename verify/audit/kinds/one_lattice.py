@@ -21,14 +21,14 @@ from typing import Any, final
 
 import numpy as np
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, expected
-from verify.audit.learning.bit_features import OF_ZERO, lowest_bit
-from verify.audit.learning.features import Values
-from verify.audit.learning.outputs import numeric
-from verify.audit.runs.blocks import Datasets
-from verify.audit.runs.plan import own_pairs
-from verify.audit.runs.target import target
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.verifier.audit.learning.bit_features import OF_ZERO, lowest_bit
+from dpassay.verifier.audit.learning.features import Values
+from dpassay.verifier.audit.learning.outputs import numeric
+from dpassay.verifier.audit.runs.blocks import Datasets
+from dpassay.verifier.audit.runs.plan import own_pairs
+from dpassay.verifier.audit.runs.target import target
 
 _ROOM = 1000
 """Places of a double for each step of a lattice: numbers of any law lie on it once in 1000."""

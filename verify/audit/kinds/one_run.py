@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.halving import halved
-from accountant.numbers.reading import few
-from verify.audit.kinds.result import Outcome
-from verify.audit.runs.rows import real_numbers
-from verify.audit.statistics.exact_test import LARGEST_MU, least
-from verify.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee
-from verify.audit.statistics.one_run_bound import (
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.kinds.result import Outcome
+from dpassay.verifier.audit.runs.rows import real_numbers
+from dpassay.verifier.audit.statistics.exact_test import LARGEST_MU, least
+from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee
+from dpassay.verifier.audit.statistics.one_run_bound import (
     LARGEST_EPSILON,
     Steps,
     bound_of_claim,
@@ -32,7 +32,7 @@ from verify.audit.statistics.one_run_bound import (
     points_of_mu,
     tail_bound,
 )
-from verify.seal import seal
+from dpassay.verifier.seal import seal
 
 Floats: TypeAlias = NDArray[np.float64]
 _MOST_CANARIES = 1 << 30

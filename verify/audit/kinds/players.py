@@ -20,18 +20,18 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.numbers.halving import halved
-from verify.audit.kinds.rounds import KeptRounds, Round
-from verify.audit.learning.features import Proposer
-from verify.audit.learning.learn import choose
-from verify.audit.learning.outputs import Alphabet, Sides, joined
-from verify.audit.learning.rule import Histogram, Rule
-from verify.audit.learning.threads import one_thread
-from verify.audit.learning.wording import worded
-from verify.audit.runs import blocks
-from verify.audit.runs.plan import Plan, oddities, probe
-from verify.audit.statistics.exact_test import Design
-from verify.audit.statistics.guarantee import Point
+from dpassay.accountant.numbers.halving import halved
+from dpassay.verifier.audit.kinds.rounds import KeptRounds, Round
+from dpassay.verifier.audit.learning.features import Proposer
+from dpassay.verifier.audit.learning.learn import choose
+from dpassay.verifier.audit.learning.outputs import Alphabet, Sides, joined
+from dpassay.verifier.audit.learning.rule import Histogram, Rule
+from dpassay.verifier.audit.learning.threads import one_thread
+from dpassay.verifier.audit.learning.wording import worded
+from dpassay.verifier.audit.runs import blocks
+from dpassay.verifier.audit.runs.plan import Plan, oddities, probe
+from dpassay.verifier.audit.statistics.exact_test import Design
+from dpassay.verifier.audit.statistics.guarantee import Point
 
 Guesses: TypeAlias = tuple[int, int, int]
 """Right ones, wrong ones, runs."""
@@ -230,7 +230,7 @@ class DevicePlayer:
     """
 
     def __init__(self, plan: Plan, name: str) -> None:
-        from verify.audit.runs.device import prepare
+        from dpassay.verifier.audit.runs.device import prepare
 
         known = prepare(plan, name, None)
         self._rule, self._pair, self._whole = known.rule, known.pair, known.blocks.whole

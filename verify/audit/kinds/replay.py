@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from accountant import notation
-from accountant.errors import DpassayError, InvalidInputError
-from verify import seal
-from verify.audit.kinds.auditor import audit
-from verify.audit.kinds.sequential import audit_until_refuted
-from verify.audit.runs.neighbours import neighbours
-from verify.audit.runs.target import NOT_REPEATABLE, is_notation, named
+from dpassay.accountant import notation
+from dpassay.accountant.errors import DpassayError, InvalidInputError
+from dpassay.verifier import seal
+from dpassay.verifier.audit.kinds.auditor import audit
+from dpassay.verifier.audit.kinds.sequential import audit_until_refuted
+from dpassay.verifier.audit.runs.neighbours import neighbours
+from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, is_notation, named
 
 _MOST_RUNS = 10**8
 """Runs a side that are drawn again: beyond, whoever checks waits for minutes."""

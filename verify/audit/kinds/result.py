@@ -21,18 +21,18 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.core.drawing import Drawable
-from accountant.errors import shortened
-from accountant.numbers.exact import floats_in_short
-from accountant.numbers.reading import few
-from verify.audit.learning.hedged import Tested
-from verify.audit.learning.rule import Histogram, Rule
-from verify.audit.runs.plan import Plan
-from verify.audit.runs.target import GIVEN, NOT_REPEATABLE
-from verify.audit.statistics import binomial
-from verify.audit.statistics.exact_test import Counts, mu_lower_bound
-from verify.audit.statistics.guarantee import Guarantee, Point
-from verify.seal import seal
+from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.errors import shortened
+from dpassay.accountant.numbers.exact import floats_in_short
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.learning.hedged import Tested
+from dpassay.verifier.audit.learning.rule import Histogram, Rule
+from dpassay.verifier.audit.runs.plan import Plan
+from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE
+from dpassay.verifier.audit.statistics import binomial
+from dpassay.verifier.audit.statistics.exact_test import Counts, mu_lower_bound
+from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
+from dpassay.verifier.seal import seal
 
 Array: TypeAlias = NDArray[Any]
 HINT = 1e-4

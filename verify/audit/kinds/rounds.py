@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
-from accountant.errors import InvalidInputError
-from verify.audit.learning.outputs import Matrix
-from verify.audit.runs import disk
-from verify.audit.statistics.guarantee import Point
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.runs import disk
+from dpassay.verifier.audit.statistics.guarantee import Point
 
 _ROUNDING = 1e-12
 """Relative, for each term and each product: doubles are wrong by 1e-15."""

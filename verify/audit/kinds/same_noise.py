@@ -28,12 +28,12 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from accountant.errors import InvalidInputError, expected, shortened
-from verify.audit.kinds.result import shown
-from verify.audit.learning.features import Values
-from verify.audit.learning.outputs import numeric
-from verify.audit.runs.blocks import Datasets, generator
-from verify.audit.runs.target import NOT_REPEATABLE, PerBlock, PerRun, target
+from dpassay.accountant.errors import InvalidInputError, expected, shortened
+from dpassay.verifier.audit.kinds.result import shown
+from dpassay.verifier.audit.learning.features import Values
+from dpassay.verifier.audit.learning.outputs import numeric
+from dpassay.verifier.audit.runs.blocks import Datasets, generator
+from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, PerBlock, PerRun, target
 
 Draws: TypeAlias = list[tuple[str, int, str]]
 """The calls of a run: the method, how many values it gave, and the call in full."""

@@ -16,22 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, expected
-from verify.audit.kinds.result import AuditResult
-from verify.audit.learning import features
-from verify.audit.learning.features import Proposer
-from verify.audit.learning.hedged import decide
-from verify.audit.learning.learn import DEFAULT_PROPOSERS, choose
-from verify.audit.learning.outputs import Matrix
-from verify.audit.learning.wording import worded
-from verify.audit.runs.blocks import generator
-from verify.audit.runs.plan import Plan, oddities
-from verify.audit.runs.rows import SCORES, matrices, real_numbers
-from verify.audit.runs.target import GIVEN
-from verify.audit.runs.training import training_runs
-from verify.audit.statistics.exact_test import Design
-from verify.audit.statistics.guarantee import Claim, guarantee
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.verifier.audit.kinds.result import AuditResult
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.learning.features import Proposer
+from dpassay.verifier.audit.learning.hedged import decide
+from dpassay.verifier.audit.learning.learn import DEFAULT_PROPOSERS, choose
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.wording import worded
+from dpassay.verifier.audit.runs.blocks import generator
+from dpassay.verifier.audit.runs.plan import Plan, oddities
+from dpassay.verifier.audit.runs.rows import SCORES, matrices, real_numbers
+from dpassay.verifier.audit.runs.target import GIVEN
+from dpassay.verifier.audit.runs.training import training_runs
+from dpassay.verifier.audit.statistics.exact_test import Design
+from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
 
 _SPLIT, _COINS = 901, 902
 _SPARE = 7.5

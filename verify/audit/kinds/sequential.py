@@ -26,20 +26,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from accountant.core.adjacency import Adjacency
-from accountant.numbers.exact import floats_in_short
-from accountant.numbers.reading import few
-from verify.audit.kinds.players import DevicePlayer, Learner
-from verify.audit.kinds.result import HINT, Outcome, shown
-from verify.audit.kinds.rounds import Evidence, KeptRounds, Round
-from verify.audit.learning.features import Proposer
-from verify.audit.learning.learn import DEFAULT_PROPOSERS
-from verify.audit.runs import disk
-from verify.audit.runs.blocks import Datasets
-from verify.audit.runs.plan import Plan
-from verify.audit.runs.target import NOT_REPEATABLE, MechanismError
-from verify.audit.statistics.guarantee import Claim, Guarantee, guarantee
-from verify.seal import seal
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.numbers.exact import floats_in_short
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.kinds.players import DevicePlayer, Learner
+from dpassay.verifier.audit.kinds.result import HINT, Outcome, shown
+from dpassay.verifier.audit.kinds.rounds import Evidence, KeptRounds, Round
+from dpassay.verifier.audit.learning.features import Proposer
+from dpassay.verifier.audit.learning.learn import DEFAULT_PROPOSERS
+from dpassay.verifier.audit.runs import disk
+from dpassay.verifier.audit.runs.blocks import Datasets
+from dpassay.verifier.audit.runs.plan import Plan
+from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, MechanismError
+from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, guarantee
+from dpassay.verifier.seal import seal
 
 
 @final
@@ -151,9 +151,9 @@ def audit_until_refuted(
 ) -> SequentialResult:
     """Draw runs until the claim is refuted, at most `samples` a side.
 
-    Arguments and errors as for `verify.audit.audit`; `progress` is told the pairs of runs so far
-    and the evidence. A checkpoint keeps every round with its outputs: the same call goes on after
-    the last one. On a device the event comes from the exact laws and stays, and outputs are
+    Arguments and errors as for `dpassay.verifier.audit.audit`; `progress` is told the pairs of runs
+    so far and the evidence. A checkpoint keeps every round with its outputs: the same call goes on
+    after the last one. On a device the event comes from the exact laws and stays, and outputs are
     counted there.
     """
     started = time.perf_counter()

@@ -35,12 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.reading import few
-from verify.audit.kinds.result import AuditResult, Outcome
-from verify.audit.kinds.samples import audit_scores
-from verify.audit.runs.blocks import generator
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.kinds.result import AuditResult, Outcome
+from dpassay.verifier.audit.kinds.samples import audit_scores
+from dpassay.verifier.audit.runs.blocks import generator
 
 Floats: TypeAlias = NDArray[np.float64]
 Step: TypeAlias = Callable[[Floats, np.random.Generator], Any]

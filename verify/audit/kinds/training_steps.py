@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from accountant.errors import InvalidInputError, expected
-from verify.audit.kinds.players import Learner
-from verify.audit.kinds.rounds import KeptRounds
-from verify.audit.kinds.samples import Named
-from verify.audit.kinds.sequential import SequentialResult, played
-from verify.audit.learning import features
-from verify.audit.learning.outputs import Sides
-from verify.audit.runs.plan import Plan
-from verify.audit.statistics.guarantee import Claim, guarantee
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.verifier.audit.kinds.players import Learner
+from dpassay.verifier.audit.kinds.rounds import KeptRounds
+from dpassay.verifier.audit.kinds.samples import Named
+from dpassay.verifier.audit.kinds.sequential import SequentialResult, played
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.learning.outputs import Sides
+from dpassay.verifier.audit.runs.plan import Plan
+from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
 
 _NAME = "one step of training"
 _MOST = 1 << 40

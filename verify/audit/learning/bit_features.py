@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit.learning.features import Values
-from verify.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.features import Values
+from dpassay.verifier.audit.learning.outputs import Matrix
 
 Codes: TypeAlias = NDArray[np.int64]
 

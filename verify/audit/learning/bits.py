@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from verify.audit.learning.bit_features import (
+from dpassay.verifier.audit.learning.bit_features import (
     CODES,
     LEAST,
     NOTHING,
@@ -28,10 +28,10 @@ from verify.audit.learning.bit_features import (
     look,
     lowest_bit,
 )
-from verify.audit.learning.boosted import fineness
-from verify.audit.learning.features import Feature, Values
-from verify.audit.learning.outputs import Matrix
-from verify.audit.learning.undo import undone
+from dpassay.verifier.audit.learning.boosted import fineness
+from dpassay.verifier.audit.learning.features import Feature, Values
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.undo import undone
 
 _MOST_VIEWS = 128
 """Entries of wide outputs whose bits are looked at one by one: each costs a histogram."""

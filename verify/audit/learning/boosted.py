@@ -22,12 +22,19 @@ from typing import Any, final
 
 import numpy as np
 
-from verify.audit.learning import features
-from verify.audit.learning.bit_features import LEAST, NOTHING, Undo, View, look, lowest_bit
-from verify.audit.learning.features import Values
-from verify.audit.learning.outputs import Matrix
-from verify.audit.learning.threads import one_thread
-from verify.audit.learning.vectors import DISCRIMINANT, MEANS, direction
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.learning.bit_features import (
+    LEAST,
+    NOTHING,
+    Undo,
+    View,
+    look,
+    lowest_bit,
+)
+from dpassay.verifier.audit.learning.features import Values
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.threads import one_thread
+from dpassay.verifier.audit.learning.vectors import DISCRIMINANT, MEANS, direction
 
 _BINADES = 7
 """Cells of magnitude, from the largest binade down: each doubles the counts that trees see; with

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit.learning import features
-from verify.audit.learning.bit_features import Atoms, BitCell
-from verify.audit.learning.boosted import Boosted
-from verify.audit.learning.features import Feature, Values
-from verify.audit.learning.outputs import Matrix
-from verify.audit.statistics.smooth import smoothed
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.learning.bit_features import Atoms, BitCell
+from dpassay.verifier.audit.learning.boosted import Boosted
+from dpassay.verifier.audit.learning.features import Feature, Values
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.statistics.smooth import smoothed
 
 Array: TypeAlias = NDArray[Any]
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.outputs import Matrix
 
 Values: TypeAlias = NDArray[np.float64]
 

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit.learning import features
-from verify.audit.learning.boosted import Boosted
-from verify.audit.learning.cells import Cells
-from verify.audit.learning.outputs import Matrix
-from verify.audit.learning.rule import Histogram, Partition, Rule
-from verify.audit.statistics.exact_test import (
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.learning.boosted import Boosted
+from dpassay.verifier.audit.learning.cells import Cells
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.rule import Histogram, Partition, Rule
+from dpassay.verifier.audit.statistics.exact_test import (
     SPARED,
     Counts,
     Design,
@@ -33,8 +33,8 @@ from verify.audit.statistics.exact_test import (
     epsilon_lower_bound,
     nested_p_value,
 )
-from verify.audit.statistics.guarantee import Point
-from verify.audit.statistics.promise import Claimed, excess, largest
+from dpassay.verifier.audit.statistics.guarantee import Point
+from dpassay.verifier.audit.statistics.promise import Claimed, excess, largest
 
 Array: TypeAlias = NDArray[Any]
 

@@ -31,16 +31,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from verify.audit.learning import bits, boosted, features, hedged, vectors
-from verify.audit.learning.cells import LUCK, Cells, cells_of, intervals
-from verify.audit.learning.features import Feature, Proposer, Values
-from verify.audit.learning.outputs import Matrix
-from verify.audit.learning.rule import Partition, Rule
-from verify.audit.learning.threads import one_thread
-from verify.audit.statistics import promise
-from verify.audit.statistics.exact_test import Design
-from verify.audit.statistics.guarantee import Guarantee, Point
-from verify.audit.statistics.promise import Claimed, largest
+from dpassay.verifier.audit.learning import bits, boosted, features, hedged, vectors
+from dpassay.verifier.audit.learning.cells import LUCK, Cells, cells_of, intervals
+from dpassay.verifier.audit.learning.features import Feature, Proposer, Values
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.rule import Partition, Rule
+from dpassay.verifier.audit.learning.threads import one_thread
+from dpassay.verifier.audit.statistics import promise
+from dpassay.verifier.audit.statistics.exact_test import Design
+from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
+from dpassay.verifier.audit.statistics.promise import Claimed, largest
 
 Array: TypeAlias = NDArray[Any]
 

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit.learning.features import Feature, Values
-from verify.audit.learning.outputs import Matrix
-from verify.audit.statistics.exact_test import Counts, Design
-from verify.audit.statistics.guarantee import Point
+from dpassay.verifier.audit.learning.features import Feature, Values
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.statistics.exact_test import Counts, Design
+from dpassay.verifier.audit.statistics.guarantee import Point
 
 Histogram: TypeAlias = NDArray[np.int64]
 """Shape (2, cells): runs on the first and on the second dataset."""

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit.learning.bit_features import NOTHING, Undo
-from verify.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.bit_features import NOTHING, Undo
+from dpassay.verifier.audit.learning.outputs import Matrix
 
 Array: TypeAlias = NDArray[Any]
 

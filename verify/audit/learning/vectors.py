@@ -14,8 +14,8 @@ from typing import Any, final
 
 import numpy as np
 
-from verify.audit.learning.features import Feature, Values
-from verify.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.features import Feature, Values
+from dpassay.verifier.audit.learning.outputs import Matrix
 
 _MOST_FOR_COVARIANCE = 400
 """Entries up to which a covariance is learned: it costs their square in runs."""

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from accountant.errors import shortened
-from verify.audit.learning import features
-from verify.audit.learning.bit_features import Atoms, BitCell
-from verify.audit.learning.features import Feature
-from verify.audit.learning.outputs import Matrix
-from verify.audit.learning.rule import Rule
+from dpassay.accountant.errors import shortened
+from dpassay.verifier.audit.learning import features
+from dpassay.verifier.audit.learning.bit_features import Atoms, BitCell
+from dpassay.verifier.audit.learning.features import Feature
+from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.rule import Rule
 
 _ENTRY = re.compile(r"output\[(\d+)\]")
 

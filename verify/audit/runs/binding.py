@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
 
 
 class Role(Enum):

@@ -27,13 +27,13 @@ from typing import Any, Protocol, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.errors import InvalidInputError
-from verify.audit.learning.outputs import Alphabet, Matrix, stacked
-from verify.audit.learning.rule import Rule
-from verify.audit.runs import disk
-from verify.audit.runs.copies import Beginnings, Watched, require_unchanged, state
-from verify.audit.runs.target import MechanismError, Target, require_one_each
-from verify.audit.statistics.exact_test import Design
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, stacked
+from dpassay.verifier.audit.learning.rule import Rule
+from dpassay.verifier.audit.runs import disk
+from dpassay.verifier.audit.runs.copies import Beginnings, Watched, require_unchanged, state
+from dpassay.verifier.audit.runs.target import MechanismError, Target, require_one_each
+from dpassay.verifier.audit.statistics.exact_test import Design
 
 Datasets: TypeAlias = tuple[Any, Any]
 

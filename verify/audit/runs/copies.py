@@ -23,7 +23,7 @@ from typing import Any, final
 
 import numpy as np
 
-from verify.audit.runs.target import MechanismError, Target
+from dpassay.verifier.audit.runs.target import MechanismError, Target
 
 _LENGTHS = 64, 512, 4096
 """Outputs at the beginning of a block that are looked at, more where they tell little."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from accountant.errors import InvalidInputError
-from verify.audit.learning.outputs import Matrix
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.audit.learning.outputs import Matrix
 
 
 def begin(path: Path | None, digest: str, seed: int) -> None:

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
 
 Pair: TypeAlias = tuple[Any, Any]
 

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError, expected, suggestion
-from verify.audit.runs.blocks import Datasets
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, expected, suggestion
+from dpassay.verifier.audit.runs.blocks import Datasets
 
 _MANY = 100
 """Equal records in a large table: sums of them pass several powers of two."""

@@ -9,17 +9,17 @@ from typing import Any, final
 
 import numpy as np
 
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, expected, shortened
-from accountant.numbers.reading import few
-from verify.audit.learning import bits
-from verify.audit.learning.outputs import Alphabet, Matrix
-from verify.audit.runs import blocks, copies, disk
-from verify.audit.runs.blocks import PROBING, Datasets
-from verify.audit.runs.target import NOT_REPEATABLE, MechanismError, Target, target
-from verify.audit.statistics.binomial import MOST_RUNS
-from verify.audit.statistics.exact_test import SPARED, Counts, least, p_value
-from verify.audit.statistics.guarantee import Guarantee, Point
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, expected, shortened
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.learning import bits
+from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix
+from dpassay.verifier.audit.runs import blocks, copies, disk
+from dpassay.verifier.audit.runs.blocks import PROBING, Datasets
+from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, MechanismError, Target, target
+from dpassay.verifier.audit.statistics.binomial import MOST_RUNS
+from dpassay.verifier.audit.statistics.exact_test import SPARED, Counts, least, p_value
+from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
 
 _PROBE = 8
 """Runs of a side that show the form of outputs."""
@@ -110,7 +110,7 @@ def _plain(dataset: Any) -> Any:
 
 def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
     """Return the pairs that a mechanism of this package, or its attribute `pairs`, names."""
-    from verify.audit.runs.laws import neighbours
+    from dpassay.verifier.audit.runs.laws import neighbours
 
     if isinstance(mechanism, Mechanism):
         return tuple(neighbours(mechanism))
@@ -135,7 +135,7 @@ def _read(pairs: Any) -> tuple[Datasets, ...]:
 def _no_pairs(given: str) -> InvalidInputError:
     return InvalidInputError(
         f"Expected pairs of neighbouring datasets{given}. Write pairs=[(dataset, neighbour)], or "
-        'pairs=verify.audit.neighbours("table"); also "count", "number", "vector" and "rows".'
+        'pairs=dpassay.verifier.audit.neighbours("table"); also "count", "number", "vector" and "rows".'
     )
 
 

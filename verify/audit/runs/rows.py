@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.reading import few
-from verify.audit.learning.outputs import Alphabet, Matrix
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix
 
 _FEWEST = 20
 """Rows a side: a part chooses the event, and the rest can refute something."""

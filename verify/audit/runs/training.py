@@ -14,15 +14,15 @@ from typing import final
 
 import numpy as np
 
-from verify.audit.learning.features import Proposer
-from verify.audit.learning.learn import choose
-from verify.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
-from verify.audit.learning.rule import Rule
-from verify.audit.learning.wording import worded
-from verify.audit.runs import blocks, disk
-from verify.audit.runs.blocks import TESTING, TRAINING, Blocks, Prepared, Task
-from verify.audit.runs.plan import Plan, oddities, probe, require_independent
-from verify.audit.runs.target import MechanismError
+from dpassay.verifier.audit.learning.features import Proposer
+from dpassay.verifier.audit.learning.learn import choose
+from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
+from dpassay.verifier.audit.learning.rule import Rule
+from dpassay.verifier.audit.learning.wording import worded
+from dpassay.verifier.audit.runs import blocks, disk
+from dpassay.verifier.audit.runs.blocks import TESTING, TRAINING, Blocks, Prepared, Task
+from dpassay.verifier.audit.runs.plan import Plan, oddities, probe, require_independent
+from dpassay.verifier.audit.runs.target import MechanismError
 
 _TRAINING_SHARE = 0.1
 """The part of 10⁵ runs that chooses the event for δ = 0."""

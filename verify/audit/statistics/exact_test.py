@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from accountant.errors import expected
-from accountant.numbers.halving import halved
-from verify.audit.statistics import binomial, guesses, sides
+from dpassay.accountant.errors import expected
+from dpassay.accountant.numbers.halving import halved
+from dpassay.verifier.audit.statistics import binomial, guesses, sides
 
 _STEPS = 60
 """Most corrections of a level: they need 3 to 6."""

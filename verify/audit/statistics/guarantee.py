@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, expected
-from accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 
 Claim: TypeAlias = (
     "Guarantee | Mechanism | Callable[[float], float] | Mapping[str, Any] | Number | "
@@ -139,7 +139,7 @@ def epsilon_delta(epsilon: Number, delta: Number = 0) -> Guarantee:
 
 def gaussian(mu: Number) -> Guarantee:
     """Return the guarantee of μ-Gaussian DP (Dong, Roth and Su 2022, Corollary 1)."""
-    from accountant.mechanisms import Gaussian
+    from dpassay.accountant.mechanisms import Gaussian
 
     number = exact(mu, "mu")
     if number.sign <= 0:
@@ -154,7 +154,7 @@ def zcdp(rho: Number) -> Guarantee:
     Refuting a point of that curve refutes ρ-zCDP. Not the other way round: the curve may hold where
     ρ-zCDP does not.
     """
-    from accountant.questions.notions import delta_of_zcdp
+    from dpassay.accountant.questions.notions import delta_of_zcdp
 
     number = exact(rho, "rho")
     if number.sign <= 0:
@@ -168,7 +168,7 @@ def renyi(order: Number, divergence: Number) -> Guarantee:
 
     Refuting a point of that curve refutes the divergence, not the other way round.
     """
-    from accountant.questions.notions import delta_of_renyi
+    from dpassay.accountant.questions.notions import delta_of_renyi
 
     delta_of_renyi(order, divergence, 1)  # says what is wrong with the numbers
     said = f"the (epsilon, delta)-curve that Rényi divergence {divergence} at order {order} implies"
@@ -195,7 +195,7 @@ def _of_mechanism(mechanism: Mechanism, adjacency: Adjacency | str | None) -> Gu
 def _profile_of(
     mechanism: Mechanism, adjacency: Adjacency | str | None
 ) -> Callable[[float], float]:
-    from accountant.questions.profile import delta
+    from dpassay.accountant.questions.profile import delta
 
     relation = Adjacency.read(adjacency)
 

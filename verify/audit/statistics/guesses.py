@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from verify.audit.statistics import binomial
+from dpassay.verifier.audit.statistics import binomial
 
 Triple: TypeAlias = tuple[int, int, int]
 """Right guesses, wrong guesses, and runs."""

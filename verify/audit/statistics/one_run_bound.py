@@ -47,11 +47,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from accountant.numbers.exact import exact
-from verify.audit.statistics import binomial
-from verify.audit.statistics.curve_bound import BothOrders, curve_bound
-from verify.audit.statistics.exact_test import gaussian_delta
-from verify.audit.statistics.guarantee import Guarantee
+from dpassay.accountant.numbers.exact import exact
+from dpassay.verifier.audit.statistics import binomial
+from dpassay.verifier.audit.statistics.curve_bound import BothOrders, curve_bound
+from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
+from dpassay.verifier.audit.statistics.guarantee import Guarantee
 
 Floats: TypeAlias = NDArray[np.float64]
 Steps: TypeAlias = list[tuple[str, str, bool]]

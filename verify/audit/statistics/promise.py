@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.audit.statistics.exact_test import Design
-from verify.audit.statistics.guarantee import Point
+from dpassay.verifier.audit.statistics.exact_test import Design
+from dpassay.verifier.audit.statistics.guarantee import Point
 
 Array: TypeAlias = NDArray[Any]
 

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from verify.audit.statistics import binomial
+from dpassay.verifier.audit.statistics import binomial
 
 Array: TypeAlias = NDArray[Any]
 Quadruple: TypeAlias = tuple[int, int, int, int]

@@ -40,8 +40,8 @@ from typing import NamedTuple, final
 
 from flint import acb, acb_mat, acb_poly, acb_series, arb, arb_series
 
-from accountant.numbers.precision import ctx
-from verify.checker.compositions.losses import Factor
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.compositions.losses import Factor
 
 _LEAST_POWER = 2
 """The least b: the larger it is, the shorter the start, and the more n and what cancels."""

@@ -24,20 +24,20 @@ from typing import Any, TypeAlias, final
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import AGREEMENT, largest, total
-from verify.checker.compositions.allocation import Allocation
-from verify.checker.compositions.contour import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.arithmetic import AGREEMENT, largest, total
+from dpassay.verifier.checker.compositions.allocation import Allocation
+from dpassay.verifier.checker.compositions.contour import (
     Answers,
     bounded,
     infinite_mass,
     log_moments,
     on_lattice,
 )
-from verify.checker.compositions.contour import invert as integrate
-from verify.checker.compositions.grid import enclose as on_grid
-from verify.checker.compositions.lists import add_up
-from verify.checker.compositions.losses import (
+from dpassay.verifier.checker.compositions.contour import invert as integrate
+from dpassay.verifier.checker.compositions.grid import enclose as on_grid
+from dpassay.verifier.checker.compositions.lists import add_up
+from dpassay.verifier.checker.compositions.losses import (
     BITS,
     Factor,
     Factors,
@@ -48,12 +48,12 @@ from verify.checker.compositions.losses import (
     is_known,
     text,
 )
-from verify.checker.compositions.mixtures import Mixture
-from verify.checker.compositions.samples import of_large_losses
-from verify.checker.declared import BY_LAW
-from verify.checker.integrals import laplace_work
-from verify.checker.masses import masses, mixed
-from verify.checker.reals import (
+from dpassay.verifier.checker.compositions.mixtures import Mixture
+from dpassay.verifier.checker.compositions.samples import of_large_losses
+from dpassay.verifier.checker.declared import BY_LAW
+from dpassay.verifier.checker.integrals import laplace_work
+from dpassay.verifier.checker.masses import masses, mixed
+from dpassay.verifier.checker.reals import (
     INFINITE,
     FewDigitsError,
     Real,

@@ -37,8 +37,8 @@ from typing import NamedTuple, TypeAlias, final
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.compositions.losses import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.compositions.losses import (
     BITS,
     LN10,
     STRETCHES,
@@ -49,7 +49,7 @@ from verify.checker.compositions.losses import (
     saddle,
     text,
 )
-from verify.checker.reals import UnknownError, ball
+from dpassay.verifier.checker.reals import UnknownError, ball
 
 _TRIALS = ((40, 3_000_000), (20, 3_000_000), (12, 20_000_000))
 """Significant digits, and the most products of complex numbers for them."""

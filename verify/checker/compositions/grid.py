@@ -21,10 +21,10 @@ from functools import lru_cache
 
 from flint import arb, arb_poly
 
-from accountant.numbers.precision import ctx
-from verify.checker.compositions.contour import Answers, bounded, infinite_mass
-from verify.checker.compositions.losses import LN10, Factors, Tails, saddle
-from verify.checker.reals import UnknownError
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.compositions.contour import Answers, bounded, infinite_mass
+from dpassay.verifier.checker.compositions.losses import LN10, Factors, Tails, saddle
+from dpassay.verifier.checker.reals import UnknownError
 
 MOST_RELEASES = 8
 """Releases of an exact grid: its cells grow with their number."""

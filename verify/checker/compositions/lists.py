@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.compositions.contour import Answers, infinite_mass
-from verify.checker.compositions.losses import BITS, Factors, Listed
-from verify.checker.reals import UnknownError
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.compositions.contour import Answers, infinite_mass
+from dpassay.verifier.checker.compositions.losses import BITS, Factors, Listed
+from dpassay.verifier.checker.reals import UnknownError
 
 Sums: TypeAlias = list[tuple[int, arb, arb]]
 """A loss and its masses under P and Q, in the order of losses."""

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias, final
 
 from flint import acb, acb_mat, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.masses import theta
-from verify.checker.reals import UnknownError, ball
-from verify.checker.special import phi
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.masses import theta
+from dpassay.verifier.checker.reals import UnknownError, ball
+from dpassay.verifier.checker.special import phi
 
 BITS = 448
 """At which the numbers of a law are written down."""

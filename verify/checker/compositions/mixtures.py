@@ -30,10 +30,10 @@ from typing import Any, final
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.compositions.losses import LN10, Factor, Tails, power_sums
-from verify.checker.reals import UnknownError
-from verify.checker.special import phi
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.compositions.losses import LN10, Factor, Tails, power_sums
+from dpassay.verifier.checker.reals import UnknownError
+from dpassay.verifier.checker.special import phi
 
 _HEIGHTS = (0.01, 0.03, 0.06, 0.1, 0.17, 0.25, 0.35, 0.5, 0.65, 0.8, 0.95)
 """Candidates for y, in units of π/(2μ)."""

@@ -20,9 +20,9 @@ from typing import Any
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.masses import theta
-from verify.checker.reals import Real, UnknownError, ball, log
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.masses import theta
+from dpassay.verifier.checker.reals import Real, UnknownError, ball, log
 
 KNOWN = ("laplace", "discrete-gaussian")
 _NARROW_DIGITS = 45

@@ -4,27 +4,32 @@ What is declared here is derived a second time, and shares nothing with the acco
 is to add its file, and its name to the list below.
 """
 
-from verify.checker.declared.above_threshold import ABOVE_THRESHOLD, SHORT_STREAM
-from verify.checker.declared.exponential import BOUNDED_RANGE, EXPONENTIAL
-from verify.checker.declared.fixed_selections import FIXED_SELECTIONS
-from verify.checker.declared.gumbel_value import GUMBEL_VALUE
-from verify.checker.declared.k_norm import FALLING_NOISE, K_NORM, RADIAL_NOISE, ROUND_NOISE
-from verify.checker.declared.law import DeclaredLaw
-from verify.checker.declared.logistic import LOGISTIC
-from verify.checker.declared.noisy_values import EXPONENTIAL_VALUE
-from verify.checker.declared.own_density import OWN_DENSITY, OWN_SHIFTS
-from verify.checker.declared.own_mass import OWN_MASS
-from verify.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
-from verify.checker.declared.report_noisy_max import (
+from dpassay.verifier.checker.declared.above_threshold import ABOVE_THRESHOLD, SHORT_STREAM
+from dpassay.verifier.checker.declared.exponential import BOUNDED_RANGE, EXPONENTIAL
+from dpassay.verifier.checker.declared.fixed_selections import FIXED_SELECTIONS
+from dpassay.verifier.checker.declared.gumbel_value import GUMBEL_VALUE
+from dpassay.verifier.checker.declared.k_norm import (
+    FALLING_NOISE,
+    K_NORM,
+    RADIAL_NOISE,
+    ROUND_NOISE,
+)
+from dpassay.verifier.checker.declared.law import DeclaredLaw
+from dpassay.verifier.checker.declared.logistic import LOGISTIC
+from dpassay.verifier.checker.declared.noisy_values import EXPONENTIAL_VALUE
+from dpassay.verifier.checker.declared.own_density import OWN_DENSITY, OWN_SHIFTS
+from dpassay.verifier.checker.declared.own_mass import OWN_MASS
+from dpassay.verifier.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
+from dpassay.verifier.checker.declared.report_noisy_max import (
     DISCRETE_MAXIMA,
     LAPLACE_MAXIMA,
     REPORT_NOISY_MAX,
     UNEQUAL_MAXIMA,
 )
-from verify.checker.declared.short_stream import ONE_ANSWER
-from verify.checker.declared.skellam import SKELLAM
-from verify.checker.declared.tested_release import TESTED_RELEASE
-from verify.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
+from dpassay.verifier.checker.declared.short_stream import ONE_ANSWER
+from dpassay.verifier.checker.declared.skellam import SKELLAM
+from dpassay.verifier.checker.declared.tested_release import TESTED_RELEASE
+from dpassay.verifier.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
 
 __all__ = ["BY_LAW", "BY_MECHANISM", "DeclaredLaw"]
 

@@ -34,11 +34,11 @@ from typing import Any
 
 from flint import acb, arb
 
-from verify.checker.arithmetic import largest, least
-from verify.checker.declared import short_stream
-from verify.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
-from verify.checker.integrals import laplace_product_tails
-from verify.checker.notation import (
+from dpassay.verifier.checker.arithmetic import largest, least
+from dpassay.verifier.checker.declared import short_stream
+from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
+from dpassay.verifier.checker.integrals import laplace_product_tails
+from dpassay.verifier.checker.notation import (
     Argument,
     Noise,
     both,
@@ -50,7 +50,7 @@ from verify.checker.notation import (
     rational,
     switch,
 )
-from verify.checker.reals import INFINITE, Real, ball, exp, hull
+from dpassay.verifier.checker.reals import INFINITE, Real, ball, exp, hull
 
 _BITS = 60
 """Of an integral."""

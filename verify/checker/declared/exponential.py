@@ -29,9 +29,9 @@ from typing import Any
 
 from flint import arb
 
-from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
-from verify.checker.notation import Argument, positive, switch
-from verify.checker.reals import Real, UnknownError, ball, exp, hull, log
+from dpassay.verifier.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
+from dpassay.verifier.checker.notation import Argument, positive, switch
+from dpassay.verifier.checker.reals import Real, UnknownError, ball, exp, hull, log
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:

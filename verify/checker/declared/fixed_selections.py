@@ -32,10 +32,10 @@ from typing import Any
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.declared.exponential import EXPONENTIAL
-from verify.checker.declared.law import NONE, DeclaredLaw, Pair
-from verify.checker.reals import Real, UnknownError, ball, exp
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.declared.exponential import EXPONENTIAL
+from dpassay.verifier.checker.declared.law import NONE, DeclaredLaw, Pair
+from dpassay.verifier.checker.reals import Real, UnknownError, ball, exp
 
 MOST_FIXED = 2000
 """More take long, and are not composed in this way."""

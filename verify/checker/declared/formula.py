@@ -19,7 +19,7 @@ from itertools import pairwise
 from operator import add, mul, sub
 from typing import TypeAlias, final
 
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.expressions import (
     ONE,
     ZERO,
     Apply,
@@ -32,9 +32,9 @@ from verify.checker.kernel.expressions import (
     replace,
     walk,
 )
-from verify.checker.kernel.extended import FUNCTIONS, evaluate, raised
-from verify.checker.kernel.ranges import Range, intersection, united
-from verify.checker.reals import UnknownError
+from dpassay.verifier.checker.kernel.extended import FUNCTIONS, evaluate, raised
+from dpassay.verifier.checker.kernel.ranges import Range, intersection, united
+from dpassay.verifier.checker.reals import UnknownError
 
 LONGEST = 2000
 """Characters of a formula, as its mechanism allows: longer ones are no density one reads."""

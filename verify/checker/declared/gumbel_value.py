@@ -19,9 +19,9 @@ from typing import Any
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.declared.law import DeclaredLaw, Pair, unknown
-from verify.checker.reals import INFINITE, FewDigitsError, Real, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair, unknown
+from dpassay.verifier.checker.reals import INFINITE, FewDigitsError, Real, ball
 
 _BITS, _ASIDE = 96, arb(2) ** -60
 """Of every number; how far S′ is moved up where it may be 1."""

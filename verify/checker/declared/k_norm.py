@@ -20,11 +20,11 @@ from typing import Any
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, unknown
-from verify.checker.declared.own_density import OWN_DENSITY, has_one_mode
-from verify.checker.declared.radial import radial_tails
-from verify.checker.notation import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, unknown
+from dpassay.verifier.checker.declared.own_density import OWN_DENSITY, has_one_mode
+from dpassay.verifier.checker.declared.radial import radial_tails
+from dpassay.verifier.checker.notation import (
     Argument,
     Noise,
     each,
@@ -34,7 +34,7 @@ from verify.checker.notation import (
     positive,
     rational,
 )
-from verify.checker.reals import INFINITE, Real, UnknownError, ball, sqrt
+from dpassay.verifier.checker.reals import INFINITE, Real, UnknownError, ball, sqrt
 
 _BITS, _PRECISION = 80, 256
 """Of an integral, and of its integrand, which loses digits where x is large."""

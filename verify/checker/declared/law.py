@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias, final
 
-from verify.checker.notation import Argument, Noise
-from verify.checker.reals import UnknownError, exp
+from dpassay.verifier.checker.notation import Argument, Noise
+from dpassay.verifier.checker.reals import UnknownError, exp
 
 Pair: TypeAlias = dict[str, Any]
 """The worst pair: its name under "law", and its parameters."""

@@ -18,11 +18,19 @@ from itertools import pairwise
 
 from flint import acb, arb, arb_series
 
-from accountant.numbers.precision import ctx
-from verify.checker.declared.formula import Cut, Known, Piece, known, pieces
-from verify.checker.kernel.expressions import ZERO, Apply, Budget, Name, Node, Number, ProofError
-from verify.checker.kernel.ranges import INFINITY, Range, ball, fraction, united
-from verify.checker.reals import UnknownError
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.declared.formula import Cut, Known, Piece, known, pieces
+from dpassay.verifier.checker.kernel.expressions import (
+    ZERO,
+    Apply,
+    Budget,
+    Name,
+    Node,
+    Number,
+    ProofError,
+)
+from dpassay.verifier.checker.kernel.ranges import INFINITY, Range, ball, fraction, united
+from dpassay.verifier.checker.reals import UnknownError
 
 _STEPS = 1_000_000
 """Of the evaluation of ranges: some seconds."""

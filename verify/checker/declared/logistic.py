@@ -11,9 +11,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
-from verify.checker.notation import Argument, Noise, positive
-from verify.checker.reals import PI, exp, log
+from dpassay.verifier.checker.declared.law import ALL, NONE, DeclaredLaw, Pair
+from dpassay.verifier.checker.notation import Argument, Noise, positive
+from dpassay.verifier.checker.reals import PI, exp, log
 
 
 def _pair(noise: Noise) -> Pair:

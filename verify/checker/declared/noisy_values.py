@@ -16,9 +16,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import DeclaredLaw, Pair, unknown
-from verify.checker.notation import Noise
-from verify.checker.reals import INFINITE, exp, sqrt
+from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair, unknown
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import INFINITE, exp, sqrt
 
 
 def moved_noise(pair: Pair) -> Pair:

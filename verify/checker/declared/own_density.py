@@ -17,13 +17,13 @@ from typing import Any
 
 from flint import acb, arb
 
-from verify.checker.declared import line, own_mass, shifts
-from verify.checker.declared.formula import LONGEST, Cut, Piece, pieces, power, product
-from verify.checker.declared.formula import mirrored as turned
-from verify.checker.declared.law import DeclaredLaw, Pair, unknown
-from verify.checker.kernel.expressions import ZERO, Name
-from verify.checker.notation import Argument, Noise, each, optional, positive, rational
-from verify.checker.reals import INFINITE, Real, UnknownError, ball, exp, log
+from dpassay.verifier.checker.declared import line, own_mass, shifts
+from dpassay.verifier.checker.declared.formula import LONGEST, Cut, Piece, pieces, power, product
+from dpassay.verifier.checker.declared.formula import mirrored as turned
+from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair, unknown
+from dpassay.verifier.checker.kernel.expressions import ZERO, Name
+from dpassay.verifier.checker.notation import Argument, Noise, each, optional, positive, rational
+from dpassay.verifier.checker.reals import INFINITE, Real, UnknownError, ball, exp, log
 
 
 def _text(value: Any) -> str:

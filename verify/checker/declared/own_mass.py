@@ -18,13 +18,13 @@ from typing import Any, final
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.declared import line
-from verify.checker.declared.formula import Piece, at_point, mirrored, pieces, rational
-from verify.checker.declared.law import DeclaredLaw, Pair, unknown
-from verify.checker.kernel.expressions import ZERO, Node
-from verify.checker.notation import Noise
-from verify.checker.reals import Real, UnknownError, ball, exp
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.declared import line
+from dpassay.verifier.checker.declared.formula import Piece, at_point, mirrored, pieces, rational
+from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair, unknown
+from dpassay.verifier.checker.kernel.expressions import ZERO, Node
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import Real, UnknownError, ball, exp
 
 _MOST_SHIFTS = 1000
 """Sensitivity of masses, as their mechanism allows."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from verify.checker.declared.law import DeclaredLaw, laplace_tails, two_candidates
-from verify.checker.notation import Argument, positive, switch
-from verify.checker.reals import exp
+from dpassay.verifier.checker.declared.law import DeclaredLaw, laplace_tails, two_candidates
+from dpassay.verifier.checker.notation import Argument, positive, switch
+from dpassay.verifier.checker.reals import exp
 
 PERMUTE_AND_FLIP = DeclaredLaw(
     mechanism="PermuteAndFlip",

@@ -26,9 +26,9 @@ from typing import Any, final
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import crossing
-from verify.checker.reals import FewDigitsError, Real, UnknownError, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.arithmetic import crossing
+from dpassay.verifier.checker.reals import FewDigitsError, Real, UnknownError, ball
 
 _BITS, _PRECISION = 80, 256
 """Of an integral, and of its integrand, which loses digits where spheres touch."""

@@ -7,15 +7,15 @@ and Zhang 2021). A score moves against another by at most t units of the noise.
 Let F be the distribution function of Y − X, X the largest of s and Y that of k − s noises of equal
 scores. The event that one of s candidates is reported has a probability of at most F(a + t),
 against F(a), for some a. The accountant proves this of Gaussian noise (dispersive order, Efron's
-theorem and Jensen's inequality, in `accountant.pairs.gaussian_maxima`); for two candidates, Y − X
-the difference of two noises, it is immediate. With Laplace noise it is a lower bound for more. An
-upper one has laws in the place of X and Y of which the density is at most a concave function of the
-distribution function p, that of any noisy maximum below it: the sum of e^y − 1 or 1, whichever is
-less, over y_i with sum −ln p, times p. It is least at p of the lines through the points where all
-y_i are 0 or ln 2: 2^{−j} + (j − 1)p, and sp for s candidates. F is here an integral by Arb's own
-quadrature, where the accountant adds up a trapezoidal rule, or a sum of exponentials. f is
-log-concave, so that f(a + t)/f(a) falls with a: the best a lies between two numbers where
-f(a + t) − e^ε f(a) has different signs.
+theorem and Jensen's inequality, in `dpassay.accountant.pairs.gaussian_maxima`); for two candidates,
+Y − X the difference of two noises, it is immediate. With Laplace noise it is a lower bound for
+more. An upper one has laws in the place of X and Y of which the density is at most a concave
+function of the distribution function p, that of any noisy maximum below it: the sum of e^y − 1 or
+1, whichever is less, over y_i with sum −ln p, times p. It is least at p of the lines through the
+points where all y_i are 0 or ln 2: 2^{−j} + (j − 1)p, and sp for s candidates. F is here an
+integral by Arb's own quadrature, where the accountant adds up a trapezoidal rule, or a sum of
+exponentials. f is log-concave, so that f(a + t)/f(a) falls with a: the best a lies between two
+numbers where f(a + t) − e^ε f(a) has different signs.
 
 With discrete Laplace noise a is an integer. A product of polynomials gives all masses of Y − X at
 once: beyond N on either side the noises have at most k q^N. Of any scores a step of one costs no
@@ -34,12 +34,28 @@ from typing import Any
 
 from flint import acb, arb, arb_poly
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import largest
-from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, pure, two_candidates, unknown
-from verify.checker.declared.noisy_values import moved_noise, value_pair
-from verify.checker.notation import Argument, Noise, integer, name_of, positive, switch
-from verify.checker.reals import FewDigitsError, Real, UnknownError, apply, ball, exp, sqrt
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.arithmetic import largest
+from dpassay.verifier.checker.declared.law import (
+    ALL,
+    NONE,
+    DeclaredLaw,
+    Pair,
+    pure,
+    two_candidates,
+    unknown,
+)
+from dpassay.verifier.checker.declared.noisy_values import moved_noise, value_pair
+from dpassay.verifier.checker.notation import Argument, Noise, integer, name_of, positive, switch
+from dpassay.verifier.checker.reals import (
+    FewDigitsError,
+    Real,
+    UnknownError,
+    apply,
+    ball,
+    exp,
+    sqrt,
+)
 
 _MOST_CANDIDATES = 12
 """More take minutes."""

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple, final
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.declared import line
-from verify.checker.declared.formula import Piece
-from verify.checker.kernel.expressions import ZERO, Node
-from verify.checker.kernel.ranges import INFINITY
-from verify.checker.reals import UnknownError, ball, exp
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.declared import line
+from dpassay.verifier.checker.declared.formula import Piece
+from dpassay.verifier.checker.kernel.expressions import ZERO, Node
+from dpassay.verifier.checker.kernel.ranges import INFINITY
+from dpassay.verifier.checker.reals import UnknownError, ball, exp
 
 _BITS = 64
 """Of the signs and slopes of a cell."""

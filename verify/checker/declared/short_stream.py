@@ -21,9 +21,9 @@ from typing import Any
 
 from flint import acb, arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, two_candidates
-from verify.checker.reals import FewDigitsError, Real, ball, exp, sqrt
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.declared.law import ALL, NONE, DeclaredLaw, Pair, two_candidates
+from dpassay.verifier.checker.reals import FewDigitsError, Real, ball, exp, sqrt
 
 _PLACES, _TURNS = (-2, -1, 0, 1, 2, 3, 4), 32
 """Places below the threshold at which events are tried; pairs of answers in one of them."""

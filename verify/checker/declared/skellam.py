@@ -14,10 +14,10 @@ from typing import Any
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.declared.law import DeclaredLaw, Pair
-from verify.checker.notation import Argument, integer, positive
-from verify.checker.reals import INFINITE, FewDigitsError, Real, UnknownError, ball, exp
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair
+from dpassay.verifier.checker.notation import Argument, integer, positive
+from dpassay.verifier.checker.reals import INFINITE, FewDigitsError, Real, UnknownError, ball, exp
 
 _MOST = 50_000
 """Masses on one side: more take seconds."""

@@ -17,10 +17,10 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.arithmetic import largest
-from verify.checker.declared.law import DeclaredLaw, Pair, laplace_moment, laplace_tails
-from verify.checker.notation import Noise
-from verify.checker.reals import exp, log
+from dpassay.verifier.checker.arithmetic import largest
+from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair, laplace_moment, laplace_tails
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import exp, log
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared.law import DeclaredLaw, Pair
-from verify.checker.notation import Argument, Noise, positive
-from verify.checker.reals import INFINITE, exp, log
+from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair
+from dpassay.verifier.checker.notation import Argument, Noise, positive
+from dpassay.verifier.checker.reals import INFINITE, exp, log
 
 
 def _pair(noise: Noise) -> Pair:

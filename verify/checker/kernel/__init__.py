@@ -4,8 +4,8 @@ This is what a person has to trust: exact rational functions and intervals with 
 (python-flint), and the methods below. It imports nothing of the rest of the program.
 """
 
-from verify.checker.kernel.expressions import OutOfTimeError, ProofError
-from verify.checker.kernel.prove import prove
-from verify.checker.kernel.prover import Proved
+from dpassay.verifier.checker.kernel.expressions import OutOfTimeError, ProofError
+from dpassay.verifier.checker.kernel.prove import prove
+from dpassay.verifier.checker.kernel.prover import Proved
 
 __all__ = ["OutOfTimeError", "ProofError", "Proved", "prove"]

@@ -1,6 +1,6 @@
 """What a rational function of the kernel is made of: atoms over a domain, with their signs.
 
-What they stand for, and why, is said in `verify.checker.kernel.normal`.
+What they stand for, and why, is said in `dpassay.verifier.checker.kernel.normal`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final, final
 
 from flint import arb
 
-from verify.checker.kernel.domain import Domain, Goal, Variable
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.domain import Domain, Goal, Variable
+from dpassay.verifier.checker.kernel.expressions import (
     Apply,
     Budget,
     Name,
@@ -25,8 +25,8 @@ from verify.checker.kernel.expressions import (
     number,
     show,
 )
-from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.polynomials import (
+from dpassay.verifier.checker.kernel.extended import evaluate
+from dpassay.verifier.checker.kernel.polynomials import (
     ATOMS,
     GENERATORS,
     ONE,
@@ -37,9 +37,9 @@ from verify.checker.kernel.polynomials import (
     replaced,
     used,
 )
-from verify.checker.kernel.ranges import INFINITY, REALS, Range
-from verify.checker.kernel.signs import Bounds, Sign, Signs, product
-from verify.checker.kernel.sweep import box_of, sweep
+from dpassay.verifier.checker.kernel.ranges import INFINITY, REALS, Range
+from dpassay.verifier.checker.kernel.signs import Bounds, Sign, Signs, product
+from dpassay.verifier.checker.kernel.sweep import box_of, sweep
 
 _PIECES: Final = 200
 """Of a sweep that shows a divisor, say, to differ from 0."""

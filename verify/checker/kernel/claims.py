@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from verify.checker import optimum
-from verify.checker.kernel.closed_forms import rounded_up
-from verify.checker.kernel.domain import INTEGER, Domain, Goal, Variable
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker import optimum
+from dpassay.verifier.checker.kernel.closed_forms import rounded_up
+from dpassay.verifier.checker.kernel.domain import INTEGER, Domain, Goal, Variable
+from dpassay.verifier.checker.kernel.expressions import (
     Apply,
     Comparison,
     Fold,
@@ -29,8 +29,8 @@ from verify.checker.kernel.expressions import (
     substitute,
     walk,
 )
-from verify.checker.kernel.limits import StatedLimit
-from verify.checker.kernel.resolver import Resolver
+from dpassay.verifier.checker.kernel.limits import StatedLimit
+from dpassay.verifier.checker.kernel.resolver import Resolver
 
 _MOST_CASES: Final = 10_000
 _BOUNDS: Final = {

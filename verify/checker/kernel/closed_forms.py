@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
-from verify.checker.kernel.domain import INTEGER
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.domain import INTEGER
+from dpassay.verifier.checker.kernel.expressions import (
     ZERO,
     Apply,
     Comparison,

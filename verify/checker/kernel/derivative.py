@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.expressions import (
     ONE,
     ZERO,
     Apply,

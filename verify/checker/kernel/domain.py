@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.expressions import (
     Comparison,
     Name,
     Node,

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from flint import arb
 
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.expressions import (
     ONE,
     Apply,
     Budget,
@@ -21,7 +21,7 @@ from verify.checker.kernel.expressions import (
     ProofError,
     show,
 )
-from verify.checker.kernel.ranges import (
+from dpassay.verifier.checker.kernel.ranges import (
     INFINITY,
     Range,
     ball,

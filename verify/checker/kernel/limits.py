@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
-from verify.checker.kernel.domain import Domain, Goal
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.domain import Domain, Goal
+from dpassay.verifier.checker.kernel.expressions import (
     ONE,
     ZERO,
     Apply,
@@ -20,12 +20,12 @@ from verify.checker.kernel.expressions import (
     number,
     show,
 )
-from verify.checker.kernel.extended import MONOTONE, evaluate
-from verify.checker.kernel.methods import difference, vanishes
-from verify.checker.kernel.normal import Normaliser
-from verify.checker.kernel.prover import Proved, Prover, Spec, nested, normalised, options
-from verify.checker.kernel.ranges import fraction
-from verify.checker.kernel.sweep import box_of
+from dpassay.verifier.checker.kernel.extended import MONOTONE, evaluate
+from dpassay.verifier.checker.kernel.methods import difference, vanishes
+from dpassay.verifier.checker.kernel.normal import Normaliser
+from dpassay.verifier.checker.kernel.prover import Proved, Prover, Spec, nested, normalised, options
+from dpassay.verifier.checker.kernel.ranges import fraction
+from dpassay.verifier.checker.kernel.sweep import box_of
 
 _CONTINUOUS: Final = frozenset({"log", "log1p", "log2", "sqrt", "abs"} | MONOTONE.keys())
 

@@ -6,9 +6,9 @@ import dataclasses
 from math import floor
 from typing import Final
 
-from accountant.numbers.precision import ctx
-from verify.checker.kernel.domain import Domain, Goal, Variable
-from verify.checker.kernel.expressions import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.kernel.domain import Domain, Goal, Variable
+from dpassay.verifier.checker.kernel.expressions import (
     NEGATION,
     Apply,
     Budget,
@@ -23,12 +23,19 @@ from verify.checker.kernel.expressions import (
     show,
     walk,
 )
-from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.normal import Normaliser
-from verify.checker.kernel.polynomials import ONE, Ratio, coefficients, used
-from verify.checker.kernel.prover import Proved, Prover, Spec, normalised, options, whole_number
-from verify.checker.kernel.ranges import Range, fraction, related
-from verify.checker.kernel.sweep import PIECES, sweep, whole_part
+from dpassay.verifier.checker.kernel.extended import evaluate
+from dpassay.verifier.checker.kernel.normal import Normaliser
+from dpassay.verifier.checker.kernel.polynomials import ONE, Ratio, coefficients, used
+from dpassay.verifier.checker.kernel.prover import (
+    Proved,
+    Prover,
+    Spec,
+    normalised,
+    options,
+    whole_number,
+)
+from dpassay.verifier.checker.kernel.ranges import Range, fraction, related
+from dpassay.verifier.checker.kernel.sweep import PIECES, sweep, whole_part
 
 _PRECISIONS: Final = (128, 512, 2048)
 """Bits at which balls are asked for a sign before algebra decides it."""

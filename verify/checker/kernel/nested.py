@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from verify.checker.kernel.derivative import differentiate, is_smooth
-from verify.checker.kernel.domain import INTEGER, Goal, Variable
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.derivative import differentiate, is_smooth
+from dpassay.verifier.checker.kernel.domain import INTEGER, Goal, Variable
+from dpassay.verifier.checker.kernel.expressions import (
     OPPOSITE,
     Apply,
     Comparison,
@@ -20,10 +20,10 @@ from verify.checker.kernel.expressions import (
     replace,
     substitute,
 )
-from verify.checker.kernel.limits import Limits
-from verify.checker.kernel.methods import cut, defined, reformed, require_whole
-from verify.checker.kernel.normal import Normaliser
-from verify.checker.kernel.prover import (
+from dpassay.verifier.checker.kernel.limits import Limits
+from dpassay.verifier.checker.kernel.methods import cut, defined, reformed, require_whole
+from dpassay.verifier.checker.kernel.normal import Normaliser
+from dpassay.verifier.checker.kernel.prover import (
     Proved,
     Prover,
     Spec,

@@ -14,9 +14,9 @@ from fractions import Fraction
 from math import comb, floor
 from typing import Final, final
 
-from verify.checker.kernel.atoms import Atom, Puncture, key_of
-from verify.checker.kernel.domain import Variable
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.atoms import Atom, Puncture, key_of
+from dpassay.verifier.checker.kernel.domain import Variable
+from dpassay.verifier.checker.kernel.expressions import (
     Apply,
     Fold,
     Name,
@@ -27,7 +27,7 @@ from verify.checker.kernel.expressions import (
     show,
     substitute,
 )
-from verify.checker.kernel.polynomials import (
+from dpassay.verifier.checker.kernel.polynomials import (
     GENERATORS,
     ONE,
     Ratio,
@@ -37,10 +37,10 @@ from verify.checker.kernel.polynomials import (
     rational,
     used,
 )
-from verify.checker.kernel.powers import Powers, constant_term, shift_of
-from verify.checker.kernel.ranges import REALS, Range
-from verify.checker.kernel.signs import Sign
-from verify.checker.kernel.sweep import box_of
+from dpassay.verifier.checker.kernel.powers import Powers, constant_term, shift_of
+from dpassay.verifier.checker.kernel.ranges import REALS, Range
+from dpassay.verifier.checker.kernel.signs import Sign
+from dpassay.verifier.checker.kernel.sweep import box_of
 
 _LONGEST_SUM: Final = 100
 _LARGEST_SHIFT: Final = 50

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, final
 
 from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
-from verify.checker.kernel.expressions import ProofError
+from dpassay.verifier.checker.kernel.expressions import ProofError
 
 ATOMS: Final = 64
 """How many atoms, and slacks of domains, a proof may have at once."""

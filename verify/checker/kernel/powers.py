@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from flint import fmpz
 
-from verify.checker.kernel.atoms import Atom, Atoms, key_of
-from verify.checker.kernel.expressions import Apply, ProofError, number, show
-from verify.checker.kernel.polynomials import (
+from dpassay.verifier.checker.kernel.atoms import Atom, Atoms, key_of
+from dpassay.verifier.checker.kernel.expressions import Apply, ProofError, number, show
+from dpassay.verifier.checker.kernel.polynomials import (
     ATOMS,
     GENERATORS,
     ONE,
@@ -22,7 +22,7 @@ from verify.checker.kernel.polynomials import (
     rational,
     used,
 )
-from verify.checker.kernel.signs import Sign
+from dpassay.verifier.checker.kernel.signs import Sign
 
 _MOST_BITS: Final = 160
 """Of a number that is split into primes."""

@@ -6,11 +6,17 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
-from accountant.numbers.precision import ctx
-from verify.checker.kernel.atoms import Puncture
-from verify.checker.kernel.claims import goals_of, limits_of, resolved, sides_of, theorem_of
-from verify.checker.kernel.domain import INTEGER, Goal
-from verify.checker.kernel.expressions import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.kernel.atoms import Puncture
+from dpassay.verifier.checker.kernel.claims import (
+    goals_of,
+    limits_of,
+    resolved,
+    sides_of,
+    theorem_of,
+)
+from dpassay.verifier.checker.kernel.domain import INTEGER, Goal
+from dpassay.verifier.checker.kernel.expressions import (
     Budget,
     Comparison,
     Node,
@@ -20,8 +26,8 @@ from verify.checker.kernel.expressions import (
     parse,
     substitute,
 )
-from verify.checker.kernel.limits import StatedLimit, limit_proof
-from verify.checker.kernel.methods import (
+from dpassay.verifier.checker.kernel.limits import StatedLimit, limit_proof
+from dpassay.verifier.checker.kernel.methods import (
     by_sweep,
     cases,
     identity,
@@ -29,7 +35,7 @@ from verify.checker.kernel.methods import (
     require_whole,
     without_abs,
 )
-from verify.checker.kernel.nested import (
+from dpassay.verifier.checker.kernel.nested import (
     both,
     branch,
     combine,
@@ -39,8 +45,8 @@ from verify.checker.kernel.nested import (
     induction,
     split_proof,
 )
-from verify.checker.kernel.prover import Method, Proved, Spec
-from verify.checker.kernel.resolver import Resolver
+from dpassay.verifier.checker.kernel.prover import Method, Proved, Spec
+from dpassay.verifier.checker.kernel.resolver import Resolver
 
 METHODS: Final[dict[str, Method]] = {
     "identity": identity,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, final
 
-from verify.checker.kernel.atoms import Memory, Restart
-from verify.checker.kernel.domain import Goal
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.atoms import Memory, Restart
+from dpassay.verifier.checker.kernel.domain import Goal
+from dpassay.verifier.checker.kernel.expressions import (
     Apply,
     Budget,
     Comparison,
@@ -20,7 +20,7 @@ from verify.checker.kernel.expressions import (
     ProofError,
     walk,
 )
-from verify.checker.kernel.normal import Normaliser
+from dpassay.verifier.checker.kernel.normal import Normaliser
 
 Answer = TypeVar("Answer")
 Spec = Mapping[str, Any]

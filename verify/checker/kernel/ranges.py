@@ -15,7 +15,7 @@ from typing import Final, final
 
 from flint import arb, fmpq
 
-from verify.checker.kernel.expressions import ProofError
+from dpassay.verifier.checker.kernel.expressions import ProofError
 
 INFINITY: Final = arb.pos_inf()
 _MOST_EXPONENT: Final = 100_000

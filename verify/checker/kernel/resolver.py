@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from verify.checker.kernel.closed_forms import FAMILIES, QUESTIONS, Asked, structured, tabulated
-from verify.checker.kernel.expressions import (
+from dpassay.verifier.checker.kernel.closed_forms import (
+    FAMILIES,
+    QUESTIONS,
+    Asked,
+    structured,
+    tabulated,
+)
+from dpassay.verifier.checker.kernel.expressions import (
     Apply,
     Comparison,
     Entries,

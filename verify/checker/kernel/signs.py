@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from verify.checker.kernel.expressions import Budget, ProofError
-from verify.checker.kernel.polynomials import (
+from dpassay.verifier.checker.kernel.expressions import Budget, ProofError
+from dpassay.verifier.checker.kernel.polynomials import (
     ATOMS,
     GENERATORS,
     ONE,
@@ -27,7 +27,7 @@ from verify.checker.kernel.polynomials import (
     used,
     value_of,
 )
-from verify.checker.kernel.ranges import Range, fraction
+from dpassay.verifier.checker.kernel.ranges import Range, fraction
 
 Sign: TypeAlias = tuple[int, bool] | None
 """(1, strict), (−1, strict), (0, False) for zero, or None where it is not known."""

@@ -8,10 +8,10 @@ from typing import Final
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.kernel.derivative import differentiate
-from verify.checker.kernel.domain import Domain, Goal, Variable
-from verify.checker.kernel.expressions import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.kernel.derivative import differentiate
+from dpassay.verifier.checker.kernel.domain import Domain, Goal, Variable
+from dpassay.verifier.checker.kernel.expressions import (
     NEGATION,
     OPPOSITE,
     Budget,
@@ -21,8 +21,8 @@ from verify.checker.kernel.expressions import (
     ProofError,
     free,
 )
-from verify.checker.kernel.extended import evaluate
-from verify.checker.kernel.ranges import INFINITY, Range, intersection, related
+from dpassay.verifier.checker.kernel.extended import evaluate
+from dpassay.verifier.checker.kernel.ranges import INFINITY, Range, intersection, related
 
 Box = dict[str, Range]
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from verify.checker.compositions.composed import Law
-from verify.checker.masses import masses
-from verify.checker.mechanisms import matrices
-from verify.checker.mechanisms.products import product
-from verify.checker.notation import Noise
-from verify.checker.reals import UnknownError, sqrt
+from dpassay.verifier.checker.compositions.composed import Law
+from dpassay.verifier.checker.masses import masses
+from dpassay.verifier.checker.mechanisms import matrices
+from dpassay.verifier.checker.mechanisms.products import product
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import UnknownError, sqrt
 
 LISTS: Final = ("finite", "discrete-laplace")
 """Laws of which all outcomes are listed."""

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.declared import BY_MECHANISM
-from verify.checker.declared.own_density import written_out
-from verify.checker.mechanisms import entries, local, matrices
-from verify.checker.mechanisms.keys import KEYS
-from verify.checker.mechanisms.quadratic import pivots
-from verify.checker.mechanisms.shown import is_open
-from verify.checker.notation import (
+from dpassay.verifier.checker.declared import BY_MECHANISM
+from dpassay.verifier.checker.declared.own_density import written_out
+from dpassay.verifier.checker.mechanisms import entries, local, matrices
+from dpassay.verifier.checker.mechanisms.keys import KEYS
+from dpassay.verifier.checker.mechanisms.quadratic import pivots
+from dpassay.verifier.checker.mechanisms.shown import is_open
+from dpassay.verifier.checker.notation import (
     Argument,
     Noise,
     both,

@@ -13,9 +13,9 @@ from itertools import accumulate
 from math import comb, isqrt
 from typing import Any, Final
 
-from verify.checker import trees
-from verify.checker.notation import Noise
-from verify.checker.reals import UnknownError
+from dpassay.verifier.checker import trees
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import UnknownError
 
 COUNTERS = (
     "BinaryTree",

@@ -15,8 +15,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, final
 
-from verify.checker.arithmetic import largest, total
-from verify.checker.reals import UnknownError, exp
+from dpassay.verifier.checker.arithmetic import largest, total
+from dpassay.verifier.checker.reals import UnknownError, exp
 
 _MOST: Final = 2000
 

@@ -24,8 +24,8 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any, final
 
-from verify.checker.notation import Noise
-from verify.checker.reals import UnknownError, sqrt
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import UnknownError, sqrt
 
 
 @final

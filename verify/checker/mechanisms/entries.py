@@ -11,9 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
-from verify.checker.kernel.expressions import Apply, Node, Number, ProofError, parse
-from verify.checker.notation import not_negative, number, rational
-from verify.checker.reals import UnknownError, compare, exp, power, sqrt
+from dpassay.verifier.checker.kernel.expressions import Apply, Node, Number, ProofError, parse
+from dpassay.verifier.checker.notation import not_negative, number, rational
+from dpassay.verifier.checker.reals import UnknownError, compare, exp, power, sqrt
 
 _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "+": operator.add,

@@ -12,18 +12,18 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.arithmetic import largest, total
-from verify.checker.mechanisms.ellipse import (
+from dpassay.verifier.checker.arithmetic import largest, total
+from dpassay.verifier.checker.mechanisms.ellipse import (
     Ellipse,
     ellipse,
     optimal,
     worst_difference,
     worst_record,
 )
-from verify.checker.mechanisms.matrices import allocated, squared_sensitivity
-from verify.checker.mechanisms.spaces import largest_square, least_variance
-from verify.checker.notation import Noise
-from verify.checker.reals import FewDigitsError, UnknownError, ball, sqrt
+from dpassay.verifier.checker.mechanisms.matrices import allocated, squared_sensitivity
+from dpassay.verifier.checker.mechanisms.spaces import largest_square, least_variance
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import FewDigitsError, UnknownError, ball, sqrt
 
 
 def gaussian_mu(noise: Noise) -> Any:

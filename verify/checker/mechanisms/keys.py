@@ -11,11 +11,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
-from accountant.numbers.precision import ctx
-from verify.checker.arithmetic import least, total
-from verify.checker.masses import Bounded
-from verify.checker.notation import Noise
-from verify.checker.reals import Real, UnknownError, apply, ball, exp, sqrt
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.arithmetic import least, total
+from dpassay.verifier.checker.masses import Bounded
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import Real, UnknownError, apply, ball, exp, sqrt
 
 KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
 _MOST_USERS: Final = 400

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from accountant.numbers.precision import ctx
-from verify.checker.notation import (
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.notation import (
     Argument,
     Noise,
     both,
@@ -23,7 +23,7 @@ from verify.checker.notation import (
     share,
     switch,
 )
-from verify.checker.reals import UnknownError, ball, exp
+from dpassay.verifier.checker.reals import UnknownError, ball, exp
 
 _BITS = 512
 """At which a number is rounded to a whole one."""

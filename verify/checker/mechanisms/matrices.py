@@ -37,8 +37,8 @@ from typing import Any, Final
 
 from flint import arb, fmpq, fmpq_poly, fmpz_mat
 
-from verify.checker.notation import Noise, rational
-from verify.checker.reals import Real, UnknownError, ball
+from dpassay.verifier.checker.notation import Noise, rational
+from dpassay.verifier.checker.reals import Real, UnknownError, ball
 
 STRATEGIES: Final = ("identity", "square-root", "tree")
 ALLOCATED: Final = "random-allocation"

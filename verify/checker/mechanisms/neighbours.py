@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verify.checker.notation import Noise
+from dpassay.verifier.checker.notation import Noise
 
 
 def releases(noise: Noise) -> list[Noise]:

@@ -8,16 +8,16 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any, Final
 
-from verify.checker.compositions.composed import Law, alike
-from verify.checker.declared import BY_MECHANISM
-from verify.checker.declared.law import pure
-from verify.checker.declared.own_density import both_sides
-from verify.checker.declared.tested_release import tested_pairs
-from verify.checker.masses import masses, mixed
-from verify.checker.mechanisms import entries, local, matrices
-from verify.checker.mechanisms.allocated import LISTS, allocated, allocated_columns
-from verify.checker.mechanisms.arguments import WRAPPERS, only_enclosed
-from verify.checker.mechanisms.counters import (
+from dpassay.verifier.checker.compositions.composed import Law, alike
+from dpassay.verifier.checker.declared import BY_MECHANISM
+from dpassay.verifier.checker.declared.law import pure
+from dpassay.verifier.checker.declared.own_density import both_sides
+from dpassay.verifier.checker.declared.tested_release import tested_pairs
+from dpassay.verifier.checker.masses import masses, mixed
+from dpassay.verifier.checker.mechanisms import entries, local, matrices
+from dpassay.verifier.checker.mechanisms.allocated import LISTS, allocated, allocated_columns
+from dpassay.verifier.checker.mechanisms.arguments import WRAPPERS, only_enclosed
+from dpassay.verifier.checker.mechanisms.counters import (
     COUNTERS,
     distances,
     has_exact_law,
@@ -28,15 +28,15 @@ from verify.checker.mechanisms.counters import (
     sums_of_an_input,
     unit_variance,
 )
-from verify.checker.mechanisms.counts import count_noise
-from verify.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
-from verify.checker.mechanisms.keys import KEYS, key_pairs
-from verify.checker.mechanisms.neighbours import adaptive, parts, releases, under
-from verify.checker.mechanisms.products import enclosed, product, top
-from verify.checker.mechanisms.shown import alone, hides, shown_squares
-from verify.checker.mechanisms.shuffled import shuffled
-from verify.checker.notation import Noise
-from verify.checker.reals import UnknownError, exp, sqrt
+from dpassay.verifier.checker.mechanisms.counts import count_noise
+from dpassay.verifier.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
+from dpassay.verifier.checker.mechanisms.keys import KEYS, key_pairs
+from dpassay.verifier.checker.mechanisms.neighbours import adaptive, parts, releases, under
+from dpassay.verifier.checker.mechanisms.products import enclosed, product, top
+from dpassay.verifier.checker.mechanisms.shown import alone, hides, shown_squares
+from dpassay.verifier.checker.mechanisms.shuffled import shuffled
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import UnknownError, exp, sqrt
 
 BY_PARTS = (
     *(name for name in WRAPPERS if name != "RandomAllocation"),

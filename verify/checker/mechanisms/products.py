@@ -5,15 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
-from verify.checker.arithmetic import total
-from verify.checker.compositions.composed import Law
-from verify.checker.declared import BY_LAW
-from verify.checker.declared.exponential import MOST_RELEASES, selection
-from verify.checker.declared.fixed_selections import MOST_FIXED
-from verify.checker.declared.law import pure
-from verify.checker.declared.report_noisy_max import laplace_pair
-from verify.checker.notation import Noise
-from verify.checker.reals import UnknownError, sqrt
+from dpassay.verifier.checker.arithmetic import total
+from dpassay.verifier.checker.compositions.composed import Law
+from dpassay.verifier.checker.declared import BY_LAW
+from dpassay.verifier.checker.declared.exponential import MOST_RELEASES, selection
+from dpassay.verifier.checker.declared.fixed_selections import MOST_FIXED
+from dpassay.verifier.checker.declared.law import pure
+from dpassay.verifier.checker.declared.report_noisy_max import laplace_pair
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import UnknownError, sqrt
 
 _MOST: Final = 100_000
 """Laplace laws that are listed."""

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from flint import fmpq, fmpq_mat
 
-from verify.checker.arithmetic import largest, least, total
-from verify.checker.reals import Real, UnknownError
+from dpassay.verifier.checker.arithmetic import largest, least, total
+from dpassay.verifier.checker.reals import Real, UnknownError
 
 Rows = Sequence[Sequence[Fraction]]
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from flint import arb
 
-from verify.checker.mechanisms import counters
-from verify.checker.notation import Noise
-from verify.checker.reals import Real, UnknownError
+from dpassay.verifier.checker.mechanisms import counters
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import Real, UnknownError
 
 PARTLY: Final = ("BridgedTree", "HonakerTree", "SmoothBinary")
 _MOST_ONES: Final = 40

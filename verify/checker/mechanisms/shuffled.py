@@ -29,10 +29,10 @@ from typing import Any, Final, TypeAlias
 
 from flint import arb
 
-from accountant.numbers.precision import ctx
-from verify.checker.masses import Bounded, binomial_mass, binomial_tail
-from verify.checker.notation import Noise
-from verify.checker.reals import Real, UnknownError, ball, exp, hull
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.masses import Bounded, binomial_mass, binomial_tail
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import Real, UnknownError, ball, exp, hull
 
 Law: TypeAlias = dict[str, Any]
 _BLOCKS: Final = 300

@@ -12,9 +12,9 @@ from fractions import Fraction
 from math import floor
 from typing import Any, Final
 
-from verify.checker.arithmetic import largest, total
-from verify.checker.mechanisms.arguments import dimension
-from verify.checker.mechanisms.quadratic import (
+from dpassay.verifier.checker.arithmetic import largest, total
+from dpassay.verifier.checker.mechanisms.arguments import dimension
+from dpassay.verifier.checker.mechanisms.quadratic import (
     Rows,
     best_vertex,
     form,
@@ -22,8 +22,8 @@ from verify.checker.mechanisms.quadratic import (
     norms,
     outside,
 )
-from verify.checker.notation import Noise
-from verify.checker.reals import UnknownError
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import UnknownError
 
 _MOST_SUMS: Final = 1 << 16
 _MOST_ROWS: Final = 64

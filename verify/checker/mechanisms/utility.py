@@ -8,22 +8,22 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Final
 
-from verify.checker.arithmetic import total
-from verify.checker.declared import BY_MECHANISM
-from verify.checker.masses import sum_of_squares, theta
-from verify.checker.mechanisms import arguments, counters, local, matrices
-from verify.checker.mechanisms.counters import COUNTERS
-from verify.checker.mechanisms.counts import count_noise
-from verify.checker.mechanisms.ellipse import ellipse
-from verify.checker.mechanisms.gaussian import (
+from dpassay.verifier.checker.arithmetic import total
+from dpassay.verifier.checker.declared import BY_MECHANISM
+from dpassay.verifier.checker.masses import sum_of_squares, theta
+from dpassay.verifier.checker.mechanisms import arguments, counters, local, matrices
+from dpassay.verifier.checker.mechanisms.counters import COUNTERS
+from dpassay.verifier.checker.mechanisms.counts import count_noise
+from dpassay.verifier.checker.mechanisms.ellipse import ellipse
+from dpassay.verifier.checker.mechanisms.gaussian import (
     correlated_parts,
     group_parts,
     one_sided_parts,
     optimal_groups,
 )
-from verify.checker.mechanisms.spaces import variances
-from verify.checker.notation import Noise
-from verify.checker.reals import UnknownError, apply, exp, log, sqrt
+from dpassay.verifier.checker.mechanisms.spaces import variances
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.reals import UnknownError, apply, exp, log, sqrt
 
 _LIKE_THE_INNER: Final = ("PoissonSubsampled", "RandomAllocation", "SampledWithoutReplacement")
 _FARTHEST: Final = 1 << 20

@@ -24,14 +24,14 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from verify.checker.optima.rationals import (
+from dpassay.verifier.checker.optima.rationals import (
     best,
     encloses_exponential,
     gap_problems,
     integer,
     number,
 )
-from verify.checker.outcome import Theorem
+from dpassay.verifier.checker.outcome import Theorem
 
 Problems = list[tuple[str, str]]
 

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 from flint import fmpq, fmpq_mat
 from mpmath import mp
 
-from verify.checker.mechanisms.arguments import build, dimension
-from verify.checker.mechanisms.quadratic import pivots
-from verify.checker.mechanisms.spaces import largest_square
-from verify.checker.notation import Noise
-from verify.checker.optima.rationals import best, gap_problems, number
-from verify.checker.outcome import Theorem
-from verify.checker.reals import sqrt
+from dpassay.verifier.checker.mechanisms.arguments import build, dimension
+from dpassay.verifier.checker.mechanisms.quadratic import pivots
+from dpassay.verifier.checker.mechanisms.spaces import largest_square
+from dpassay.verifier.checker.notation import Noise
+from dpassay.verifier.checker.optima.rationals import best, gap_problems, number
+from dpassay.verifier.checker.outcome import Theorem
+from dpassay.verifier.checker.reals import sqrt
 
 Problems = list[tuple[str, str]]
 Rows = list[list[Fraction]]

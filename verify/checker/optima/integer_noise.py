@@ -10,8 +10,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from verify.checker.optima.rationals import best, encloses_exponential, gap_problems, number
-from verify.checker.outcome import Theorem
+from dpassay.verifier.checker.optima.rationals import (
+    best,
+    encloses_exponential,
+    gap_problems,
+    number,
+)
+from dpassay.verifier.checker.outcome import Theorem
 
 
 def integer_noise_theorem(data: Mapping[str, Any]) -> Theorem:
@@ -109,7 +114,7 @@ def _cost(asked: Mapping[str, Any], z: int) -> Fraction:
 def _means(
     costs: Sequence[Fraction], tests: Sequence[Sequence[Fraction]], ratio: Fraction
 ) -> list[Fraction]:
-    """Return (h(z) + h(−z))/2 for z = 0..D; see `lp.integer_noise`."""
+    """Return (h(z) + h(−z))/2 for z = 0..D; see `dpassay.lp.integer_noise`."""
     size = len(costs)
     values = [
         cost
@@ -128,7 +133,7 @@ def _bound(
     tests: Sequence[Sequence[Fraction]],
     steps: Sequence[Fraction],
 ) -> Fraction:
-    """Return what the tests and steps prove; see `lp.integer_noise` for the inequality."""
+    """Return what the tests and steps prove; see `dpassay.lp.integer_noise` for the inequality."""
     for z, step in enumerate(steps):
         means[z] -= step / (2 if z else 1)
         means[z + 1] += step / 2

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
-from accountant.numbers.precision import ctx
-from verify.checker.notation import number as written
-from verify.checker.outcome import Theorem, formula
-from verify.checker.reals import compare, exp
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.checker.notation import number as written
+from dpassay.verifier.checker.outcome import Theorem, formula
+from dpassay.verifier.checker.reals import compare, exp
 
 _MOST_DIGITS = 100_000
 """Characters of one rational number."""

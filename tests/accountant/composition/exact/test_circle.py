@@ -11,13 +11,13 @@ import mpmath
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.exact.circle import CIRCLE, applies
-from accountant.composition.exact.convolution import SUMS
-from accountant.composition.product import Factor, Product, UnsuitedError
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.mechanisms import (
+from dpassay.accountant.composition.exact.circle import CIRCLE, applies
+from dpassay.accountant.composition.exact.convolution import SUMS
+from dpassay.accountant.composition.product import Factor, Product, UnsuitedError
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -25,12 +25,12 @@ from accountant.mechanisms import (
     RandomizedResponse,
     TruncatedGeometric,
 )
-from accountant.numbers.exact import ExactReal, exact
-from accountant.numbers.interval import enclose
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from accountant.pairs.finite import FinitePair
-from accountant.pairs.finite_losses import finite
-from accountant.questions import profile
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.finite_losses import finite
+from dpassay.accountant.questions import profile
 from tests.near import narrow
 from tests.quick import quick
 

@@ -11,14 +11,19 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.composition.exact.laplace_product import of_distances
-from accountant.composition.exact.laplace_product_sums import Kernel, Plan, _Integral, choose
-from accountant.composition.product import Product
-from accountant.core.pair import Tails
-from accountant.mechanisms import Composed, Laplace, LaplaceVector
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import enclose
-from accountant.questions import profile
+from dpassay.accountant.composition.exact.laplace_product import of_distances
+from dpassay.accountant.composition.exact.laplace_product_sums import (
+    Kernel,
+    Plan,
+    _Integral,
+    choose,
+)
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.pair import Tails
+from dpassay.accountant.mechanisms import Composed, Laplace, LaplaceVector
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.questions import profile
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.near import mpf, narrow
 from tests.quick import quick

@@ -11,13 +11,13 @@ from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.composition.choose import smooth
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.composition.choose import smooth
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.accountant.composition.two_releases import two_releases
 from tests.near import narrow
 from tests.quick import quick

@@ -13,26 +13,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from accountant.composition.choose import smooth
-from accountant.composition.fourier import estimates as saddle
-from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.engine import FOURIER
-from accountant.composition.fourier.jumps import Jumps
-from accountant.composition.fourier.jumps_integral import (
+from dpassay.accountant.composition.choose import smooth
+from dpassay.accountant.composition.fourier import estimates as saddle
+from dpassay.accountant.composition.fourier.certified import Kernel, integral
+from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.fourier.jumps import Jumps
+from dpassay.accountant.composition.fourier.jumps_integral import (
     cut_for_jumps,
     jump_integral,
     log_level,
     window,
 )
-from accountant.composition.fourier.measure import Loss, cut_off
-from accountant.composition.fourier.saddle import saddle as find_saddle
-from accountant.composition.fourier.sure import beyond, slack
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.transform import MixtureTransform
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from accountant.numbers.exact import exact
-from accountant.questions import profile
+from dpassay.accountant.composition.fourier.measure import Loss, cut_off
+from dpassay.accountant.composition.fourier.saddle import saddle as find_saddle
+from dpassay.accountant.composition.fourier.sure import beyond, slack
+from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.transform import MixtureTransform
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.questions import profile
 from tests.accountant.composition.two_releases import two_releases
 from tests.quick import quick
 

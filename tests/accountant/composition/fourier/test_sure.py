@@ -13,20 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from accountant.composition.fourier import estimates as saddle
-from accountant.composition.fourier.certified import Kernel, integral
-from accountant.composition.fourier.engine import FOURIER
-from accountant.composition.fourier.jumps_integral import jump_integral
-from accountant.composition.fourier.measure import Loss, cut_off, lost
-from accountant.composition.fourier.saddle import Strip
-from accountant.composition.fourier.sure import beyond, decided_cut, sure_cut
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.transform import Cut, MixtureTransform
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.errors import UndecidedError
-from accountant.mechanisms import Gaussian, PoissonSubsampled
-from accountant.numbers.exact import exact
+from dpassay.accountant.composition.fourier import estimates as saddle
+from dpassay.accountant.composition.fourier.certified import Kernel, integral
+from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.fourier.jumps_integral import jump_integral
+from dpassay.accountant.composition.fourier.measure import Loss, cut_off, lost
+from dpassay.accountant.composition.fourier.saddle import Strip
+from dpassay.accountant.composition.fourier.sure import beyond, decided_cut, sure_cut
+from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms import Gaussian, PoissonSubsampled
+from dpassay.accountant.numbers.exact import exact
 from tests.accountant.composition.fourier.test_jumps import cut_mixtures
 from tests.quick import quick
 

@@ -12,15 +12,15 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.composition.grid import GRID, survival
-from accountant.composition.grid.bracket import POINTS, bounds
-from accountant.composition.grid.dominate import Place, below
-from accountant.composition.product import Product
-from accountant.core.adjacency import Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
-from accountant.mechanisms import (
+from dpassay.accountant.composition.grid import GRID, survival
+from dpassay.accountant.composition.grid.bracket import POINTS, bounds
+from dpassay.accountant.composition.grid.dominate import Place, below
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteLaplace,
     Gaussian,
@@ -33,10 +33,10 @@ from accountant.mechanisms import (
     Tabulated,
     TruncatedLaplace,
 )
-from accountant.numbers.exact import exact
-from accountant.numbers.precision import ctx
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.questions import methods, profile
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.questions import methods, profile
 from tests.quick import quick
 
 STAIRCASE = Staircase(epsilon=1, gamma="1/3")

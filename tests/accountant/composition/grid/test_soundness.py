@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from accountant.composition.grid import GRID, engine
-from accountant.composition.grid.bracket import POINTS, bounds
-from accountant.composition.grid.factors import Release, releases
-from accountant.composition.grid.survival import (
+from dpassay.accountant.composition.grid import GRID, engine
+from dpassay.accountant.composition.grid.bracket import POINTS, bounds
+from dpassay.accountant.composition.grid.factors import Release, releases
+from dpassay.accountant.composition.grid.survival import (
     NORMAL_ERROR,
     UNIT,
     gaussian,
     in_balls,
     normal_below,
 )
-from accountant.composition.grid.tilted import FFT_ERROR
-from accountant.composition.product import Factor, Product
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.mechanisms import (
+from dpassay.accountant.composition.grid.tilted import FFT_ERROR
+from dpassay.accountant.composition.product import Factor, Product
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.mechanisms import (
     AdditiveNoise,
     Composed,
     Gaussian,
@@ -35,9 +35,9 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     TruncatedLaplace,
 )
-from accountant.numbers.exact import exact
-from accountant.pairs.subsampled import envelope
-from accountant.questions import profile
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.subsampled import envelope
+from dpassay.accountant.questions import profile
 from tests.quick import quick
 
 BOTH = Adjacency.ADD_REMOVE

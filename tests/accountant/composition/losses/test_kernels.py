@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from flint import acb, arb, ctx
 
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.kernels import (
+from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.kernels import (
     LOSS_ERROR,
     MOST_PHASES,
     SLACK,

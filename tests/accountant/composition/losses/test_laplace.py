@@ -9,16 +9,16 @@ import mpmath
 import pytest
 from flint import acb, arb, ctx
 
-from accountant.composition.exact.laplace_product_sums import Kernel as Part
-from accountant.composition.exact.laplace_product_sums import above
-from accountant.composition.fourier.certified import Kernel, Line, _truncation
-from accountant.composition.fourier.engine import FOURIER
-from accountant.composition.fourier.measure import Loss
-from accountant.composition.losses.laplace import LaplaceTransform
-from accountant.composition.product import Product
-from accountant.core.mechanism import Mechanism
-from accountant.core.pair import Pair
-from accountant.mechanisms import (
+from dpassay.accountant.composition.exact.laplace_product_sums import Kernel as Part
+from dpassay.accountant.composition.exact.laplace_product_sums import above
+from dpassay.accountant.composition.fourier.certified import Kernel, Line, _truncation
+from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.fourier.measure import Loss
+from dpassay.accountant.composition.losses.laplace import LaplaceTransform
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteLaplace,
     Gaussian,
@@ -26,10 +26,10 @@ from accountant.mechanisms import (
     LaplaceVector,
     RandomizedResponse,
 )
-from accountant.mechanisms.additive.laplace import LaplacePair
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import profile, tradeoff
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import profile, tradeoff
 from tests.near import narrow
 from tests.quick import quick
 

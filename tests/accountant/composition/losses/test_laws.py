@@ -17,15 +17,15 @@ from flint import acb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.composition.fourier.engine import FOURIER
-from accountant.composition.fourier.measure import Loss
-from accountant.composition.losses.bounds import Mixture
-from accountant.composition.losses.transform import Cut, MixtureTransform, Transform
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency
-from accountant.core.pair import Pair
-from accountant.notation import parse
-from accountant.numbers.exact import ExactReal
+from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.fourier.measure import Loss
+from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform, Transform
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import ExactReal
 from tests.accountant.composition.mpmath_route import by_mpmath
 
 WHOLE = [

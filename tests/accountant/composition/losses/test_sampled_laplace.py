@@ -9,13 +9,13 @@ import pytest
 from flint import acb
 from mpmath import mp, mpc, mpf
 
-from accountant.composition.losses.laplace import SampledLaplaceTransform
-from accountant.mechanisms.additive.laplace import Laplace
-from accountant.mechanisms.wrappers.composed import Composed
-from accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from accountant.numbers.exact import exact
-from accountant.numbers.precision import ctx
-from accountant.questions import profile
+from dpassay.accountant.composition.losses.laplace import SampledLaplaceTransform
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import profile
 
 LAWS = [("1", "0.01"), ("1/10", "1/2"), ("3", "0.3")]
 TILTS = [Fraction(5, 2), Fraction(-5)]

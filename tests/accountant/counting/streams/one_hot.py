@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.counting.streams import continued, exact_noise
+from dpassay.accountant.counting.streams import continued, exact_noise
 
 STEPS = 2**44
 """The variable that is 1, in whole steps of a lattice: weights are seen to 44 digits."""

@@ -11,13 +11,18 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy import stats
 
-from accountant.counting.streams import StreamCounter, continued, counter_of, square_root_noise
-from accountant.counting.streams.exact_noise import Rounding
-from accountant.counting.streams.square_root_noise import rounded_product
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import BinaryTree, NormalizedSquareRoot, SquareRootFactorization
-from accountant.mechanisms.counting.linear_counter import LinearCounter
-from accountant.release.lazy_reals import WORD, LazyReals, laplace, normal
+from dpassay.accountant.counting.streams import (
+    StreamCounter,
+    continued,
+    counter_of,
+    square_root_noise,
+)
+from dpassay.accountant.counting.streams.exact_noise import Rounding
+from dpassay.accountant.counting.streams.square_root_noise import rounded_product
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import BinaryTree, NormalizedSquareRoot, SquareRootFactorization
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.release.lazy_reals import WORD, LazyReals, laplace, normal
 from tests.accountant.counting.streams.test_stream_counter import MECHANISMS
 
 LARGER = [m for m in MECHANISMS if m.steps > 1]

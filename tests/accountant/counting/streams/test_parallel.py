@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from accountant.counting.streams import ParallelCounter, noise
-from accountant.counting.streams.exact_noise import Rounding
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import BridgedTree
+from dpassay.accountant.counting.streams import ParallelCounter, noise
+from dpassay.accountant.counting.streams.exact_noise import Rounding
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import BridgedTree
 from tests.accountant.counting.streams.one_hot import STEPS, exact_variables, generator
 
 MECHANISM = BridgedTree(50, [3, 4, 5], epsilon=1)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.counting.streams import Saved, StateFile, StreamCounter
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import KaryTree
+from dpassay.accountant.counting.streams import Saved, StateFile, StreamCounter
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import KaryTree
 
 
 def saved() -> Saved:
@@ -68,7 +68,7 @@ def test_every_changed_byte_is_noticed(path: Path) -> None:
 
 def rewritten(path: Path, change: dict[str, Any]) -> None:
     """Change the body and make the checksum fit."""
-    from accountant.counting.streams.state_file import _checksum
+    from dpassay.accountant.counting.streams.state_file import _checksum
 
     data = json.loads(path.read_text())
     data["body"].update(change)

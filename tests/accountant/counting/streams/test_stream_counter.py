@@ -12,9 +12,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant.counting.streams import StreamCounter, continued, counter_of, exact_noise, noise
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.counting.streams import (
+    StreamCounter,
+    continued,
+    counter_of,
+    exact_noise,
+    noise,
+)
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     BinaryTree,
     BridgedTree,
     DelannoyCounter,
@@ -25,7 +31,7 @@ from accountant.mechanisms import (
     SmoothBinary,
     SquareRootFactorization,
 )
-from accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 from tests.accountant.counting.streams.one_hot import (
     STEPS,
     Feed,

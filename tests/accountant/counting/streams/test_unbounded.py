@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant.counting.streams import UnboundedCounter
-from accountant.errors import InvalidInputError
-from accountant.questions import profile
+from dpassay.accountant.counting.streams import UnboundedCounter
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.questions import profile
 
 
 @pytest.mark.slow

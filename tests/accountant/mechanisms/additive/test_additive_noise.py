@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpassay
-from accountant import notation
-from accountant.core.mechanism import Mechanism
-from accountant.density.integers import integer_law
-from accountant.density.law import law
-from accountant.density.pieces import pieces, second_rise
-from accountant.density.ranges import Ranges, product
-from accountant.density.text import read
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.mechanisms import (
+from dpassay.accountant import notation
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.density.integers import integer_law
+from dpassay.accountant.density.law import law
+from dpassay.accountant.density.pieces import pieces, second_rise
+from dpassay.accountant.density.ranges import Ranges, product
+from dpassay.accountant.density.text import read
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import (
     AdditiveNoise,
     Composed,
     DiscreteGaussian,
@@ -29,16 +29,16 @@ from accountant.mechanisms import (
     Gaussian,
     IntegerNoise,
 )
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.questions import accuracy, profile, utility
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.questions import accuracy, profile, utility
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import Outcome, check
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.verdict import Verdict
 from tests.near import narrow
 from tests.quick import quick
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
-from verify.verdict import Verdict
 
 WIDTH = Fraction(1, 10**12)
 FALSE_ALARM = 1e-6

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from flint import arb
 
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.mechanisms import AdditiveNoise, Composed, PoissonSubsampled, Tabulated
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.pairs import own_shifts
-from accountant.pairs.own_density import OwnDensityPair
-from accountant.pairs.shift_tables import ShiftTables
-from accountant.questions import profile
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import AdditiveNoise, Composed, PoissonSubsampled, Tabulated
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs import own_shifts
+from dpassay.accountant.pairs.own_density import OwnDensityPair
+from dpassay.accountant.pairs.shift_tables import ShiftTables
+from dpassay.accountant.questions import profile
 from tests.quick import quick
 
 BUMPS = "exp(-x**2/2)+exp(-(x-3)**2/2)"

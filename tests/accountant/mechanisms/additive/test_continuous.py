@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import dpassay
-from accountant.core.adjacency import Direction
-from accountant.errors import AdjacencyError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.errors import AdjacencyError
+from dpassay.accountant.mechanisms import (
     Composed,
     Gaussian,
     Laplace,
@@ -25,11 +25,11 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     TruncatedLaplace,
 )
-from accountant.mechanisms.additive.staircase import Staircase, optimal_gamma
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.questions import guarantees, profile, utility
-from accountant.release.lattice_noise import InvertedNoise
+from dpassay.accountant.mechanisms.additive.staircase import Staircase, optimal_gamma
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.release.lattice_noise import InvertedNoise
 from tests.near import mpf, narrow
 
 

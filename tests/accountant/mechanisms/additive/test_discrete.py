@@ -12,16 +12,16 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
-from accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.additive.integer_noise import IntegerNoise
-from accountant.mechanisms.additive.truncated_geometric import TruncatedGeometric
-from accountant.numbers import theta
-from accountant.numbers.exact import ExactReal, Number, exact
-from accountant.numbers.interval import Interval, ball
-from accountant.pairs.finite import FinitePair
-from accountant.questions import guarantees, profile
+from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.additive.truncated_geometric import TruncatedGeometric
+from dpassay.accountant.numbers import theta
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.questions import guarantees, profile
 
 
 def test_rho_is_that_of_the_continuous_gaussian_and_attained_at_order_two() -> None:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant import notation
-from accountant.density.balls import real
-from accountant.density.distribution import density_of, written
-from accountant.density.text import read
-from accountant.density.tree import Node, derivative, replaced
-from accountant.mechanisms import AdditiveNoise, Laplace
-from accountant.numbers.interval import ball
-from accountant.questions import profile, utility
+from dpassay.accountant import notation
+from dpassay.accountant.density.balls import real
+from dpassay.accountant.density.distribution import density_of, written
+from dpassay.accountant.density.text import read
+from dpassay.accountant.density.tree import Node, derivative, replaced
+from dpassay.accountant.mechanisms import AdditiveNoise, Laplace
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.questions import profile, utility
 
 SAME = [
     ("1/(1+exp(-x))", "exp(-x)/(1+exp(-x))**2"),

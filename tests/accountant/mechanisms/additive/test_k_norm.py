@@ -10,13 +10,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.errors import NotApplicableError
-from accountant.geometry.ball_loss import shape
-from accountant.mechanisms import Composed, Gaussian, KNorm, Laplace
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import enclose
-from accountant.pairs.ball_noise import BallNoisePair
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.geometry.ball_loss import shape
+from dpassay.accountant.mechanisms import Composed, Gaussian, KNorm, Laplace
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.pairs.ball_noise import BallNoisePair
+from dpassay.accountant.questions import guarantees, profile, utility
 
 FALSE_ALARM = 1e-6
 CASES = [(2, "1"), (3, "1/2"), (5, "3"), (30, "2")]

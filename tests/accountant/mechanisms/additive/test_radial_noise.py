@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import dpassay
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import AdditiveNoise, Gaussian, KNorm, PoissonSubsampled
-from accountant.numbers.exact import exact
-from accountant.pairs.radial_noise import RadialNoisePair
-from accountant.questions import accuracy, profile, utility
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import AdditiveNoise, Gaussian, KNorm, PoissonSubsampled
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.radial_noise import RadialNoisePair
+from dpassay.accountant.questions import accuracy, profile, utility
 
 FALSE_ALARM = 1e-6
 

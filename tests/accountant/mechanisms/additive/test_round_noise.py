@@ -10,14 +10,14 @@ import pytest
 from flint import acb, arb
 
 import dpassay
-from accountant.core.pair import Pair
-from accountant.geometry.caps import cap, share
-from accountant.mechanisms import KNorm
-from accountant.numbers.exact import exact
-from accountant.numbers.precision import ctx
-from accountant.pairs.ball_noise import BallNoisePair
-from accountant.pairs.round_noise import RoundNoisePair
-from accountant.questions import profile
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.geometry.caps import cap, share
+from dpassay.accountant.mechanisms import KNorm
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.ball_noise import BallNoisePair
+from dpassay.accountant.pairs.round_noise import RoundNoisePair
+from dpassay.accountant.questions import profile
 
 FALSE_ALARM = 1e-6
 

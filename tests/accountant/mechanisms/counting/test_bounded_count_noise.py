@@ -5,11 +5,11 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from accountant.mechanisms.counting.count_noise_law import CountNoise
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import ball, enclose
-from accountant.questions import profile
+from dpassay.accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
+from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import ball, enclose
+from dpassay.accountant.questions import profile
 from tests.near import narrow
 
 PARAMETERS = [

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant import notation
-from accountant.counting.streams import continued, counter_of
-from accountant.counting.tree_walk import factorisation
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import DiscreteKaryTree, DiscreteLaplace, KaryTree, LaplaceVector
-from accountant.numbers.exact import ExactReal
-from accountant.questions import profile, utility
+from dpassay.accountant import notation
+from dpassay.accountant.counting.streams import continued, counter_of
+from dpassay.accountant.counting.tree_walk import factorisation
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import DiscreteKaryTree, DiscreteLaplace, KaryTree, LaplaceVector
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.questions import profile, utility
 
 TREES = [
     KaryTree(13, 3, 1),

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant import notation
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant import notation
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     BufferedToeplitz,
     Composed,
     Gaussian,
@@ -21,12 +21,12 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     SquareRootFactorization,
 )
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval, enclose
-from accountant.numbers.precision import ctx
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.verifier.checker.facts import mechanism
 from tests.near import narrow
-from verify.checker.facts import mechanism
 
 Matrix = list[list[Fraction]]
 SCHEMAS = [

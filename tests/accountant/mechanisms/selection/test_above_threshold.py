@@ -12,13 +12,13 @@ import pytest
 from scipy.stats import chisquare, laplace, norm
 
 import dpassay
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import AboveThreshold, Composed
-from accountant.questions import profile
-from verify.checker.facts import mechanism
-from verify.checker.laws import least_epsilon
-from verify.checker.mechanisms.pairs import pairs
-from verify.verdict import Verdict
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import AboveThreshold, Composed
+from dpassay.accountant.questions import profile
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.laws import least_epsilon
+from dpassay.verifier.checker.mechanisms.pairs import pairs
+from dpassay.verifier.verdict import Verdict
 
 FALSE_ALARM = 1e-6
 SPARE = 1e-4

@@ -13,9 +13,9 @@ from scipy.special import gammaln
 from scipy.stats import binom
 
 import dpassay
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import (
     AboveThreshold,
     Composed,
     ExponentialMechanism,
@@ -27,11 +27,11 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     ReportNoisyMax,
 )
-from accountant.numbers.interval import ball
-from accountant.numbers.precision import ctx
-from accountant.numbers.solve import fraction
-from accountant.pairs.finite import FinitePair
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 
 SPARE = 1e-9
 """Relative: for sums in floats."""

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, dlaplace
 
 import dpassay
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import Composed, DiscreteLaplace, ReportNoisyMax
-from accountant.questions import guarantees, profile
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import Composed, DiscreteLaplace, ReportNoisyMax
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.verifier.verdict import Verdict
 from tests.quick import quick
-from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
 SPARE = 1e-12

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import dpassay
-from accountant.mechanisms import AboveThreshold
-from accountant.pairs.first_above import FirstAbove, Streams
-from accountant.questions import profile
+from dpassay.accountant.mechanisms import AboveThreshold
+from dpassay.accountant.pairs.first_above import FirstAbove, Streams
+from dpassay.accountant.questions import profile
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import Outcome, check
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.verdict import Rigour, Verdict
 from tests.verify.forge import sealed
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import ApproximateDP
-from verify.verdict import Rigour, Verdict
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 FAR = 30

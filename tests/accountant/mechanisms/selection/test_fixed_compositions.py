@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import Composed, ExponentialMechanism, Gaussian, Laplace
-from accountant.notation import parse
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import START_PRECISION
-from accountant.numbers.precision import ctx
-from accountant.pairs.fixed_selections import FixedSelections
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import Composed, ExponentialMechanism, Gaussian, Laplace
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import START_PRECISION
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.fixed_selections import FixedSelections
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 
 ROUNDING = 1e-12
 """Of sums of a few products in floats, absolute."""

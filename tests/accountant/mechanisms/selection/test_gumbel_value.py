@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from flint import arb
 
-from accountant.errors import NotApplicableError
-from accountant.mechanisms import AdditiveNoise, Composed, PoissonSubsampled, ReportNoisyMax
-from accountant.numbers.exact import ExactReal, exact
-from accountant.pairs.gumbel_tables import GumbelTables
-from accountant.pairs.gumbel_value import GumbelValuePair
-from accountant.questions import guarantees, profile
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import AdditiveNoise, Composed, PoissonSubsampled, ReportNoisyMax
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.pairs.gumbel_tables import GumbelTables
+from dpassay.accountant.pairs.gumbel_value import GumbelValuePair
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.verifier.checker.laws import tails
+from dpassay.verifier.checker.reals import UnknownError
 from tests.quick import quick
-from verify.checker.laws import tails
-from verify.checker.reals import UnknownError
 
 
 @pytest.mark.parametrize("monotone", [False, True])

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from accountant.mechanisms import Composed, Gaussian, ReportNoisyMax
-from accountant.numbers.exact import exact
-from accountant.questions import profile
+from dpassay.accountant.mechanisms import Composed, Gaussian, ReportNoisyMax
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.questions import profile
 from tests.quick import quick
 
 CELLS = 1000

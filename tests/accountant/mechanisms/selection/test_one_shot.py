@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare, expon, laplace
 
-from accountant.mechanisms import PermuteAndFlip, ReportNoisyMax, TopSelections
-from accountant.questions import profile
+from dpassay.accountant.mechanisms import PermuteAndFlip, ReportNoisyMax, TopSelections
+from dpassay.accountant.questions import profile
 
 FALSE_ALARM = 1e-6
 NOISES = {"Laplace": laplace, "Exponential": expon}

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.stats import laplace
 
-from accountant.core.adjacency import Direction
-from accountant.errors import BetweenError, InvalidInputError
-from accountant.mechanisms import Composed, ProposeTestRelease
-from accountant.questions import guarantees, profile, tradeoff
-from verify.certificate import certify
-from verify.checker import Outcome, check
-from verify.claims import Relation
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.errors import BetweenError, InvalidInputError
+from dpassay.accountant.mechanisms import Composed, ProposeTestRelease
+from dpassay.accountant.questions import guarantees, profile, tradeoff
+from dpassay.verifier.certificate import certify
+from dpassay.verifier.checker import Outcome, check
+from dpassay.verifier.claims import Relation
 
 FALSE_ALARM = 1e-6
 AT = (-1.5, -0.2, 0.0, 0.3, 0.7, 1.0, 1.4, 2.5)

@@ -15,16 +15,16 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import laplace
 
 import dpassay
-from accountant.core.mechanism import Mechanism
-from accountant.mechanisms import Composed, Gaussian, Laplace, ReportNoisyMax
-from accountant.numbers.exact import exact
-from accountant.pairs.maxima import MaximaPair
-from accountant.questions import guarantees, profile
-from accountant.questions.least_mu import bounds
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, ReportNoisyMax
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.maxima import MaximaPair
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.accountant.questions.least_mu import bounds
+from dpassay.verifier.verdict import Verdict
 from tests.accountant.mechanisms.selection.test_scores import chances
 from tests.near import narrow
 from tests.quick import quick
-from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
 SPARE = {"Gaussian": 1e-9, "Laplace": 1e-4}

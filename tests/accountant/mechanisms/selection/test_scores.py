@@ -18,20 +18,20 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare, laplace, norm
 
 import dpassay
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     Composed,
     ExponentialMechanism,
     PermuteAndFlip,
     ReportNoisyMax,
     TopSelections,
 )
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.questions import guarantees, profile, tradeoff
+from dpassay.verifier.audit import audit
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.verdict import Verdict
 from tests.near import mpf
-from verify.audit import audit
-from verify.checker.facts import mechanism
-from verify.verdict import Verdict
 
 FALSE_ALARM = 1e-6
 NOISES = {"Gaussian": (norm, 1 / 8, 12.0), "Laplace": (laplace, 1 / 64, 40.0)}

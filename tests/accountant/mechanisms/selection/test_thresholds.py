@@ -10,15 +10,15 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binomtest, norm
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     GaussianThreshold,
     LaplaceThreshold,
     PartitionSelection,
     PoissonSubsampled,
 )
-from accountant.questions import profile, tradeoff
+from dpassay.accountant.questions import profile, tradeoff
 
 ADDED = Adjacency.ADD_REMOVE
 FALSE_ALARM = 1e-6

@@ -10,16 +10,16 @@ from flint import arb, arb_mat, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.core.adjacency import Adjacency
-from accountant.geometry.covariances import Diagonal, Isotropic, Matrix
-from accountant.geometry.spaces import Box
-from accountant.mechanisms.additive.gaussian import Gaussian
-from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
-from accountant.mechanisms.shapes.elliptical import EllipticalGaussian
-from accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
-from accountant.mechanisms.shapes.one_sided import OneSidedGaussian
-from accountant.questions import guarantees, utility
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.geometry.covariances import Diagonal, Isotropic, Matrix
+from dpassay.accountant.geometry.spaces import Box
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian
+from dpassay.accountant.mechanisms.shapes.elliptical import EllipticalGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from dpassay.accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
+from dpassay.accountant.mechanisms.shapes.one_sided import OneSidedGaussian
+from dpassay.accountant.questions import guarantees, utility
 
 SENSITIVITIES = st.lists(
     st.fractions(min_value=Fraction(1, 20), max_value=9, max_denominator=20), min_size=1, max_size=5

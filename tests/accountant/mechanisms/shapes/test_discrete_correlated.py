@@ -9,15 +9,15 @@ from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.shapes.correlated import CorrelatedGaussian
-from accountant.mechanisms.shapes.discrete_correlated import DiscreteCorrelatedGaussian
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import enclose
-from accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian
+from dpassay.accountant.mechanisms.shapes.discrete_correlated import DiscreteCorrelatedGaussian
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.questions import guarantees, profile, utility
 from tests.accountant.composition.mpmath_products import discrete_gaussians
 from tests.near import mpf
 

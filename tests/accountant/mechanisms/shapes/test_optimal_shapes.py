@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import InvalidInputError
-from accountant.geometry.spaces import FiniteSet
-from accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
-from accountant.mechanisms.shapes.ellipses import OptimalEllipse
-from accountant.mechanisms.shapes.optimal_groups import OptimalGroups
-from accountant.numbers.interval import ball
-from accountant.questions import utility
-from lp.shape_problem import GaussianShapeProblem
-from lp.shapes import optimal_gaussian_shape
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.geometry.spaces import FiniteSet
+from dpassay.accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
+from dpassay.accountant.mechanisms.shapes.ellipses import OptimalEllipse
+from dpassay.accountant.mechanisms.shapes.optimal_groups import OptimalGroups
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.questions import utility
+from dpassay.lp.shape_problem import GaussianShapeProblem
+from dpassay.lp.shapes import optimal_gaussian_shape
 
 ADD, REPLACE = Adjacency
 

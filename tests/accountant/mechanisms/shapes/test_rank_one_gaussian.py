@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from scipy import integrate, special
 
-from accountant.budget.calibrate import EpsilonDelta, calibrate
-from accountant.errors import NotApplicableError
-from accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
-from accountant.numbers.exact import Number, exact
-from accountant.numbers.interval import Interval, enclose
-from accountant.pairs.rank_one.curve import Curve, TouchingError
-from accountant.pairs.rank_one.integrals import Boundary
-from accountant.pairs.rank_one.pair import RankOnePair
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.numbers.exact import Number, exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.pairs.rank_one.curve import Curve, TouchingError
+from dpassay.accountant.pairs.rank_one.integrals import Boundary
+from dpassay.accountant.pairs.rank_one.pair import RankOnePair
+from dpassay.accountant.questions import guarantees, profile, utility
 from tests.accountant.pairs.mpmath_rank_one import RankOneReference
 
 TEN_DIGITS = Fraction(1, 10**10)

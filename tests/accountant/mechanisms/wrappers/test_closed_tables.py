@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant import notation
-from accountant.core.adjacency import Direction
-from accountant.density.constants import ball_of, closed
-from accountant.errors import InvalidInputError, NotApplicableError
-from accountant.mechanisms import Channel, Composed, RandomizedResponse, Tabulated
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, tradeoff
-from verify.checker.facts import mechanism as read_again
-from verify.checker.mechanisms.pairs import pairs as derived
-from verify.cli import main
+from dpassay.accountant import notation
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.density.constants import ball_of, closed
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import Channel, Composed, RandomizedResponse, Tabulated
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, tradeoff
+from dpassay.verifier.checker.facts import mechanism as read_again
+from dpassay.verifier.checker.mechanisms.pairs import pairs as derived
+from dpassay.verifier.cli import main
 
 _TOTAL = "(exp(1)+2)"
 RESPONSE = Channel(

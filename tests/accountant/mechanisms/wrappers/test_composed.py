@@ -8,9 +8,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.errors import AdjacencyError, NotApplicableError, UndecidedError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.errors import AdjacencyError, NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import (
     BoundedCountNoise,
     Composed,
     DiscreteLaplace,
@@ -22,9 +22,9 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, utility
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, utility
 from tests.accountant.composition.mpmath_route import by_mpmath
 
 SKEWED = IntegerNoise(["1/2", "1/3", "1/6"], lowest=0)

@@ -12,17 +12,17 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import AdjacencyError, InvalidInputError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError
+from dpassay.accountant.mechanisms import (
     HadamardResponse,
     LocalHashing,
     Rappor,
     SubsetSelection,
     UnaryEncoding,
 )
-from accountant.mechanisms.wrappers.local import LocalReport
-from accountant.questions import profile, utility
+from dpassay.accountant.mechanisms.wrappers.local import LocalReport
+from dpassay.accountant.questions import profile, utility
 
 Report = tuple[int, ...]
 CASES = [

@@ -10,15 +10,21 @@ import pytest
 from flint import arb
 from numpy.typing import NDArray
 
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.errors import DpassayError
-from accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled, RandomAllocation
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.interval import Interval
-from accountant.numbers.precision import ctx
-from accountant.pairs.random_allocation import RandomAllocationPair
-from accountant.questions import profile, tradeoff
-from accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Laplace,
+    PoissonSubsampled,
+    RandomAllocation,
+)
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.questions import profile, tradeoff
+from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.near import narrow
 
 RELATION = Adjacency.ADD_REMOVE

@@ -10,11 +10,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant.core.adjacency import Direction
-from accountant.errors import AdjacencyError, BetweenError
-from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse, SampledWithoutReplacement
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.errors import AdjacencyError, BetweenError
+from dpassay.accountant.mechanisms import (
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+    SampledWithoutReplacement,
+)
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 
 
 def test_closed_form() -> None:

@@ -13,15 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import exp, mp, mpf
 
-from accountant.core.adjacency import Adjacency
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.mechanisms import Composed, Guaranteed, Laplace, RandomizedResponse, Shuffled
-from accountant.numbers.exact import exact
-from accountant.questions import guarantees, profile
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
+    Composed,
+    Guaranteed,
+    Laplace,
+    RandomizedResponse,
+    Shuffled,
+)
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.mechanisms.pairs import pairs
+from dpassay.verifier.checker.reals import UnknownError
 from tests.near import narrow
-from verify.checker.facts import mechanism
-from verify.checker.mechanisms.pairs import pairs
-from verify.checker.reals import UnknownError
 
 
 def law(records: tuple[int, ...], epsilon: mpf, k: int) -> Counter[tuple[int, ...]]:

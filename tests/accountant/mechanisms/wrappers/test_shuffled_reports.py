@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import dpassay
-from accountant.mechanisms import Guaranteed, RandomizedResponse, Shuffled
-from accountant.numbers.exact import exact
-from accountant.pairs.shuffled_reports import ShuffledReports
-from accountant.questions import profile
+from dpassay.accountant.mechanisms import Guaranteed, RandomizedResponse, Shuffled
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.shuffled_reports import ShuffledReports
+from dpassay.accountant.questions import profile
 from tests.quick import quick
 
 

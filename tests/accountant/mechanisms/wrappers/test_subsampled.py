@@ -11,10 +11,10 @@ from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import AdjacencyError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -25,9 +25,9 @@ from accountant.mechanisms import (
     PoissonSubsampled,
     RandomizedResponse,
 )
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.accountant.mechanisms.quadrature import divergence
 from tests.quick import quick

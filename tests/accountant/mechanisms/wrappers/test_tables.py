@@ -13,13 +13,13 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant import baselines, notation
-from accountant.composition.grid.factors import envelope_of, tables
-from accountant.composition.invert import most
-from accountant.core.adjacency import Adjacency, Direction
-from accountant.core.mechanism import Mechanism
-from accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant import baselines, notation
+from dpassay.accountant.composition.grid.factors import envelope_of, tables
+from dpassay.accountant.composition.invert import most
+from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import (
     Channel,
     Composed,
     Gaussian,
@@ -28,9 +28,9 @@ from accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
-from accountant.numbers.exact import exact
-from accountant.numbers.interval import Interval
-from accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.near import mpf, narrow
 
 SKEWED = Tabulated(["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"])

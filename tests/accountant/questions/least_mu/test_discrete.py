@@ -11,11 +11,11 @@ from flint import arb, ctx
 from mpmath import mp
 
 import dpassay
-from accountant.composition.product import Product
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import UndecidedError
-from accountant.mechanisms import (
+from dpassay.accountant.composition.product import Product
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -23,10 +23,10 @@ from accountant.mechanisms import (
     Laplace,
     PoissonSubsampled,
 )
-from accountant.numbers.exact import ExactReal, exact
-from accountant.questions.gaussian_bounds import gaussian_bounds
-from accountant.questions.least_mu import exact_mu, least_mu
-from accountant.questions.least_mu.discrete_sample import excess_beyond
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.questions.least_mu import exact_mu, least_mu
+from dpassay.accountant.questions.least_mu.discrete_sample import excess_beyond
 from tests.accountant.questions.least_mu.scores import score
 from tests.quick import quick
 

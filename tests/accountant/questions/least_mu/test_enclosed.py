@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import norm
 
 import dpassay
-from accountant.errors import NotApplicableError, UndecidedError
-from accountant.mechanisms import Guaranteed
-from accountant.notation import parse
-from accountant.numbers.interval import Interval
-from accountant.questions import profile
-from accountant.questions.least_mu import bounds, least_mu
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms import Guaranteed
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
+from dpassay.accountant.questions.least_mu import bounds, least_mu
 from tests.quick import quick
 
 WIDE = Fraction(1, 10**6)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from mpmath import mp
 
-from accountant.core.adjacency import Adjacency
-from accountant.core.mechanism import Mechanism
-from accountant.errors import NotApplicableError
-from accountant.mechanisms import (
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import (
     Composed,
     Gaussian,
     Laplace,
@@ -20,10 +20,10 @@ from accountant.mechanisms import (
     RandomizedResponse,
     RankOneGaussian,
 )
-from accountant.numbers.exact import exact
-from accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture, mixture
-from accountant.questions.gaussian_bounds import gaussian_bounds
-from accountant.questions.least_mu import least_mu
+from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture, mixture
+from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.questions.least_mu import least_mu
 from tests.accountant.questions.least_mu.scores import score
 from tests.quick import quick
 

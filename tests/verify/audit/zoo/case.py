@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from accountant.errors import InvalidInputError, suggestion
-from verify.audit.statistics.guarantee import Claim
+from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.verifier.audit.statistics.guarantee import Claim
 
 EPSILON = 1.0
 """What most cases claim."""

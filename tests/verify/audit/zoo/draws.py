@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace
-from accountant.release.lattice import LatticeSampler
+from dpassay.accountant.mechanisms import DiscreteLaplace, Gaussian, Laplace
+from dpassay.accountant.release.lattice import LatticeSampler
 
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = "int | tuple[int, ...]"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant.mechanisms import Gaussian, Laplace
+from dpassay.accountant.mechanisms import Gaussian, Laplace
 from tests.verify.audit.zoo.case import EPSILON, broken, control
 from tests.verify.audit.zoo.draws import laplace
 
@@ -129,7 +129,7 @@ def coarse_generator(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     _TENTH,
     (1 / 3, 4 / 3),
     true=EPSILON,
-    source="accountant.release.lattice",
+    source="dpassay.accountant.release.lattice",
 )
 def lattice_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Real Laplace noise rounded to a fixed lattice."""
@@ -137,7 +137,12 @@ def lattice_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
 
 
 @control(
-    "lattice-normal", {"mu": 1}, _ZERO, _TENTH, (1 / 3, 4 / 3), source="accountant.release.lattice"
+    "lattice-normal",
+    {"mu": 1},
+    _ZERO,
+    _TENTH,
+    (1 / 3, 4 / 3),
+    source="dpassay.accountant.release.lattice",
 )
 def lattice_normal(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Real normal noise rounded to a fixed lattice."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant.mechanisms import DiscreteGaussian, Staircase, TruncatedGeometric
+from dpassay.accountant.mechanisms import DiscreteGaussian, Staircase, TruncatedGeometric
 from tests.verify.audit.zoo.case import EPSILON, broken, control
 from tests.verify.audit.zoo.draws import geometric, laplace, normal, row
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant.mechanisms import KaryTree
+from dpassay.accountant.mechanisms import KaryTree
 from tests.verify.audit.zoo.case import EPSILON, broken, control
 from tests.verify.audit.zoo.draws import Array, geometric, laplace, row
 

@@ -11,8 +11,8 @@ has the mechanism's probability up to `Law.resolution`, some 2⁻⁴⁷; the res
 bits of the values are not for release: `Mechanism.release` is.
 """
 
-from verify.audit.runs.device.arrays import Device
-from verify.audit.runs.device.blocks import DeviceBlock, prepare
-from verify.audit.runs.device.laws import Law, law
+from dpassay.verifier.audit.runs.device.arrays import Device
+from dpassay.verifier.audit.runs.device.blocks import DeviceBlock, prepare
+from dpassay.verifier.audit.runs.device.laws import Law, law
 
 __all__ = ["Device", "DeviceBlock", "Law", "law", "prepare"]

@@ -19,10 +19,10 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.exact import ExactReal
-from accountant.numbers.precision import cached_property, ctx
-from verify.audit.runs.device.arrays import Array, Device
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.verifier.audit.runs.device.arrays import Array, Device
 
 Values: TypeAlias = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError
 
 Array: TypeAlias = Any
 """An array of the namespace of a device."""

@@ -18,21 +18,21 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.errors import InvalidInputError
-from accountant.numbers.reading import few
-from verify.audit.learning.cells import Cells
-from verify.audit.learning.features import Coordinate
-from verify.audit.learning.learn import Scale, candidates
-from verify.audit.learning.rule import Partition, Rule
-from verify.audit.learning.vectors import Linear
-from verify.audit.runs.blocks import TESTING, Blocks, Prepared, side_sizes, time_limit
-from verify.audit.runs.device.arrays import Device
-from verify.audit.runs.device.laws import Law, TableNoise, law
-from verify.audit.runs.laws import MechanismTarget
-from verify.audit.runs.plan import Plan
-from verify.audit.statistics.exact_test import Design
-from verify.audit.statistics.guarantee import Guarantee
-from verify.audit.statistics.promise import Claimed
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.learning.cells import Cells
+from dpassay.verifier.audit.learning.features import Coordinate
+from dpassay.verifier.audit.learning.learn import Scale, candidates
+from dpassay.verifier.audit.learning.rule import Partition, Rule
+from dpassay.verifier.audit.learning.vectors import Linear
+from dpassay.verifier.audit.runs.blocks import TESTING, Blocks, Prepared, side_sizes, time_limit
+from dpassay.verifier.audit.runs.device.arrays import Device
+from dpassay.verifier.audit.runs.device.laws import Law, TableNoise, law
+from dpassay.verifier.audit.runs.laws import MechanismTarget
+from dpassay.verifier.audit.runs.plan import Plan
+from dpassay.verifier.audit.statistics.exact_test import Design
+from dpassay.verifier.audit.statistics.guarantee import Guarantee
+from dpassay.verifier.audit.statistics.promise import Claimed
 
 Values: TypeAlias = NDArray[np.float64]
 

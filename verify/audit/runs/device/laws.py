@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from accountant.core.inverse_noise import InverseNoise
-from accountant.core.mechanism import Mechanism
-from accountant.errors import InvalidInputError
-from accountant.mechanisms import (
+from dpassay.accountant.core.inverse_noise import InverseNoise
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.mechanisms import (
     DESCRIPTIONS,
     BoundedCountNoise,
     DiscreteGaussian,
@@ -47,9 +47,9 @@ from accountant.mechanisms import (
     Tabulated,
     TruncatedGeometric,
 )
-from accountant.numbers.interval import ball
-from verify.audit.runs.device import alias
-from verify.audit.runs.device.arrays import Array, Device, Words
+from dpassay.accountant.numbers.interval import ball
+from dpassay.verifier.audit.runs.device import alias
+from dpassay.verifier.audit.runs.device.arrays import Array, Device, Words
 
 Values: TypeAlias = NDArray[np.float64]
 

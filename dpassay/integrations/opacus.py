@@ -1,6 +1,6 @@
 """For Opacus: `engine.accountant = OpacusAccountant()`, and what their histories stand for."""
 
-from verify.foreign.drop_in import OpacusAccountant
-from verify.foreign.opacus import claim, mechanism_of
+from dpassay.verifier.foreign.drop_in import OpacusAccountant
+from dpassay.verifier.foreign.opacus import claim, mechanism_of
 
 __all__ = ["OpacusAccountant", "claim", "mechanism_of"]

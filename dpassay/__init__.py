@@ -17,40 +17,40 @@ from importlib import import_module
 from os import path
 from typing import Any
 
-from accountant.core.drawing import Drawable
+from dpassay.accountant.core.drawing import Drawable
 
 __path__ = [path.join(path.dirname(__file__), "verify", "foreign", "face")]
 """So that there is `dpassay.integrations.opacus`, though this is one file."""
-_WHOLE = ("accountant.ask", "accountant.mechanisms", "verify.claims")
+_WHOLE = ("dpassay.accountant.ask", "dpassay.accountant.mechanisms", "dpassay.verifier.claims")
 """Modules of which all that they list is public here."""
 _PUBLIC = {
-    "accountant.core.adjacency": "Adjacency Direction",
-    "accountant.counting.best_counter": "BestCounter best_counter",
-    "accountant.budget.calibrate": "Calibration EpsilonDelta Mu ProfileBelow Rho",
-    "accountant.errors": "AdjacencyError DpassayError InvalidInputError NotApplicableError "
+    "dpassay.accountant.core.adjacency": "Adjacency Direction",
+    "dpassay.accountant.counting.best_counter": "BestCounter best_counter",
+    "dpassay.accountant.budget.calibrate": "Calibration EpsilonDelta Mu ProfileBelow Rho",
+    "dpassay.accountant.errors": "AdjacencyError DpassayError InvalidInputError NotApplicableError "
     "UndecidedError",
-    "lp.problem": "CountNoiseProblem",
-    "lp.shape_problem": "GaussianShapeProblem",
-    "lp.integer_problem": "IntegerNoiseProblem",
-    "lp.count_noise": "optimal_count_noise",
-    "lp.integer_noise": "optimal_free_noise optimal_integer_noise",
-    "lp.shapes": "optimal_gaussian_shape",
-    "accountant.questions.convert": "convert",
-    "accountant.numbers.interval": "Interval",
-    "accountant.notation": "parse",
-    "accountant.numbers.exact": "exact",
-    "accountant.geometry.workload": "BoundedSum Count Counts GroupedCounts Histogram LinearQueries "
+    "dpassay.lp.problem": "CountNoiseProblem",
+    "dpassay.lp.shape_problem": "GaussianShapeProblem",
+    "dpassay.lp.integer_problem": "IntegerNoiseProblem",
+    "dpassay.lp.count_noise": "optimal_count_noise",
+    "dpassay.lp.integer_noise": "optimal_free_noise optimal_integer_noise",
+    "dpassay.lp.shapes": "optimal_gaussian_shape",
+    "dpassay.accountant.questions.convert": "convert",
+    "dpassay.accountant.numbers.interval": "Interval",
+    "dpassay.accountant.notation": "parse",
+    "dpassay.accountant.numbers.exact": "exact",
+    "dpassay.accountant.geometry.workload": "BoundedSum Count Counts GroupedCounts Histogram LinearQueries "
     "MatrixRelease Mean PrefixSums VectorSum",
-    "verify.audit": "AuditResult OneRunResult PrivacyError SequentialResult audit_one_run "
+    "dpassay.verifier.audit": "AuditResult OneRunResult PrivacyError SequentialResult audit_one_run "
     "audit_scores audit_step canaries_needed",
-    "accountant.summary": "Profile profile",
-    "accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
-    "verify.compare": "Budget sweep",
-    "verify.ask": "assert_private audit audit_samples audit_until_refuted calibrate certify check "
+    "dpassay.accountant.summary": "Profile profile",
+    "dpassay.accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
+    "dpassay.verifier.compare": "Budget sweep",
+    "dpassay.verifier.ask": "assert_private audit audit_samples audit_until_refuted calibrate certify check "
     "compare verify",
-    "figures.plot": "plot",
-    "verify.document": "read_file read_paper",
-    "verify.verdict": "Finding Rigour Verdict",
+    "dpassay.figures.plot": "plot",
+    "dpassay.verifier.document": "read_file read_paper",
+    "dpassay.verifier.verdict": "Finding Rigour Verdict",
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 
@@ -83,7 +83,7 @@ def _hint(name: str) -> str:
     """Suggest a public name for one that is not."""
     if name.startswith("_"):
         return ""
-    suggestion = import_module("accountant.errors").suggestion
+    suggestion = import_module("dpassay.accountant.errors").suggestion
     found: str = suggestion(name, __getattr__("__all__"), listed=False)
     return f". {found}" if found else ": dir(dpassay) lists what it has"
 
@@ -94,10 +94,10 @@ def __dir__() -> list[str]:
 
 def main() -> int:
     """Run the command line; return its exit code."""
-    above = ("figures.cli", "figures.comparison.cli")
+    above = ("dpassay.figures.cli", "dpassay.figures.comparison.cli")
     commands = (import_module(name).COMMAND for name in above)  # errors are caught below
     try:
-        run = import_module("verify.cli").main
+        run = import_module("dpassay.verifier.cli").main
     except KeyboardInterrupt:
         sys.stderr.write("\ndpassay: interrupted\n")
         return 130
@@ -107,17 +107,17 @@ def main() -> int:
 
 def _plot_profile(*arguments: Any, **options: Any) -> None:
     """Draw for the command line, which lies on a floor below the figures."""
-    import_module("figures.profile").plot(*arguments, **options)
+    import_module("dpassay.figures.profile").plot(*arguments, **options)
 
 
 def _draw_laws(*arguments: Any, **options: Any) -> None:
     """Draw laws for the command line."""
-    import_module("figures.law").plot(*arguments, **options)
+    import_module("dpassay.figures.law").plot(*arguments, **options)
 
 
 def _draw(*arguments: Any, **options: Any) -> Any:
     """Draw what has `plot`."""
-    return import_module("figures.plot").plot(*arguments, **options)
+    return import_module("dpassay.figures.plot").plot(*arguments, **options)
 
 
 Drawable.drawer = _draw
@@ -125,7 +125,7 @@ Drawable.drawer = _draw
 
 def _write_page(*arguments: Any) -> None:
     """Write the page of a verdict for the command line."""
-    import_module("figures.pages.verdict").write(*arguments)
+    import_module("dpassay.figures.pages.verdict").write(*arguments)
 
 
 if __name__ == "__main__":

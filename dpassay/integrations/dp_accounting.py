@@ -2,9 +2,9 @@
 
 from dp_accounting import PrivacyAccountant
 
-from verify.foreign.drop_in import EventAccountant
-from verify.foreign.events import claim, mechanism_of
-from verify.foreign.loss import privacy_loss_distribution
+from dpassay.verifier.foreign.drop_in import EventAccountant
+from dpassay.verifier.foreign.events import claim, mechanism_of
+from dpassay.verifier.foreign.loss import privacy_loss_distribution
 
 __all__ = ["EventAccountant", "claim", "mechanism_of", "privacy_loss_distribution"]
 

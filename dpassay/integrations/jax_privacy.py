@@ -1,6 +1,6 @@
 """For JAX-Privacy: `DpsgdTrainingAccountant(JaxPrivacyConfig())`; its accountants are events'."""
 
-from verify.foreign.drop_in import JaxPrivacyConfig
-from verify.foreign.face.integrations.dp_accounting import EventAccountant
+from dpassay.integrations.dp_accounting import EventAccountant
+from dpassay.verifier.foreign.drop_in import JaxPrivacyConfig
 
 __all__ = ["EventAccountant", "JaxPrivacyConfig"]

@@ -34,8 +34,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# The scripts of this folder find this file before the package `lp`, so it leads on to the package.
-__path__ = [str(ROOT / "lp")]
 
 EPSILON, ETA = "1.5", "1/2"
 COUNTS = (20, 100, 500, 1000, 10**6)

@@ -97,10 +97,9 @@ def number(text: str) -> float:
 
 def ours(width: str) -> Callable[[dict[str, Any]], Any]:
     """Return dpassay's answer to a question: its two ends."""
-    import accountant
-    import dpassay
+    import dpassay.accountant
 
-    for module in pkgutil.walk_packages(accountant.__path__, "accountant."):
+    for module in pkgutil.walk_packages(dpassay.accountant.__path__, "dpassay.accountant."):
         importlib.import_module(module.name)
     importlib.import_module("scipy.special")  # which grids load when they are first used
 

@@ -212,9 +212,9 @@ def main() -> None:
         report([row for file in files for row in file["rows"]], files[0]["imports"])
         return
     start = time.process_time()
-    import accountant
+    import dpassay.accountant
 
-    for module in pkgutil.walk_packages(accountant.__path__, "accountant."):
+    for module in pkgutil.walk_packages(dpassay.accountant.__path__, "dpassay.accountant."):
         importlib.import_module(module.name)
     imports = time.process_time() - start
     machine = f"{platform.platform()}, Python {platform.python_version()}"

@@ -179,11 +179,10 @@ def speed(counter: StreamCounter, seconds: float, block: int) -> dict[str, int]:
 def command_line(*, state: bool) -> dict[str, object]:
     """Count two million lines of 0 and 1 with the program, from a file to a file."""
     mechanism = f"KaryTree(steps={LINES}, arity=19, epsilon=1)"
-    root = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory() as folder:
         bits = Path(folder, "bits")
         bits.write_bytes(b"0\n1\n" * (LINES // 2))
-        command = [sys.executable, str(root / "dpassay.py"), "stream", "--mechanism", mechanism]
+        command = [sys.executable, "-m", "dpassay", "stream", "--mechanism", mechanism]
         command += ["--state", str(Path(folder, "state"))] if state else []
         with bits.open("rb") as source, Path(folder, "counts").open("wb") as target:
             start = time.perf_counter()

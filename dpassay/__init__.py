@@ -1,8 +1,9 @@
 """dpassay: is this differential-privacy guarantee true, and how good is it?
 
 The public face. `import dpassay` loads none of the parts: a name is imported when it is first
-used (PEP 562), so the import costs milliseconds and a question pays for what it asks. Accountants
-for other libraries are in `dpassay.integrations.opacus`, `.dp_accounting` and `.jax_privacy`.
+used (PEP 562), so the import costs milliseconds and a question pays for what it asks. The rooms
+behind it are `dpassay.accountant`, `.lp`, `.verifier` and `.figures`; accountants for other
+libraries are in `dpassay.integrations.opacus`, `.dp_accounting` and `.jax_privacy`.
 
 >>> import dpassay
 >>> noise = dpassay.Gaussian(standard_deviation=1)
@@ -14,45 +15,44 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from os import path
 from typing import Any
 
 from dpassay.accountant.core.drawing import Drawable
 
-__path__ = [path.join(path.dirname(__file__), "verify", "foreign", "face")]
-"""So that there is `dpassay.integrations.opacus`, though this is one file."""
+_ROOMS = ("accountant", "lp", "verifier", "figures", "integrations")
 _WHOLE = ("dpassay.accountant.ask", "dpassay.accountant.mechanisms", "dpassay.verifier.claims")
 """Modules of which all that they list is public here."""
 _PUBLIC = {
-    "dpassay.accountant.core.adjacency": "Adjacency Direction",
-    "dpassay.accountant.counting.best_counter": "BestCounter best_counter",
-    "dpassay.accountant.budget.calibrate": "Calibration EpsilonDelta Mu ProfileBelow Rho",
-    "dpassay.accountant.errors": "AdjacencyError DpassayError InvalidInputError NotApplicableError "
+    "accountant.core.adjacency": "Adjacency Direction",
+    "accountant.counting.best_counter": "BestCounter best_counter",
+    "accountant.budget.calibrate": "Calibration EpsilonDelta Mu ProfileBelow Rho",
+    "accountant.errors": "AdjacencyError DpassayError InvalidInputError NotApplicableError "
     "UndecidedError",
-    "dpassay.lp.problem": "CountNoiseProblem",
-    "dpassay.lp.shape_problem": "GaussianShapeProblem",
-    "dpassay.lp.integer_problem": "IntegerNoiseProblem",
-    "dpassay.lp.count_noise": "optimal_count_noise",
-    "dpassay.lp.integer_noise": "optimal_free_noise optimal_integer_noise",
-    "dpassay.lp.shapes": "optimal_gaussian_shape",
-    "dpassay.accountant.questions.convert": "convert",
-    "dpassay.accountant.numbers.interval": "Interval",
-    "dpassay.accountant.notation": "parse",
-    "dpassay.accountant.numbers.exact": "exact",
-    "dpassay.accountant.geometry.workload": "BoundedSum Count Counts GroupedCounts Histogram LinearQueries "
+    "lp.problem": "CountNoiseProblem",
+    "lp.shape_problem": "GaussianShapeProblem",
+    "lp.integer_problem": "IntegerNoiseProblem",
+    "lp.count_noise": "optimal_count_noise",
+    "lp.integer_noise": "optimal_free_noise optimal_integer_noise",
+    "lp.shapes": "optimal_gaussian_shape",
+    "accountant.questions.convert": "convert",
+    "accountant.numbers.interval": "Interval",
+    "accountant.notation": "parse",
+    "accountant.numbers.exact": "exact",
+    "accountant.geometry.workload": "BoundedSum Count Counts GroupedCounts Histogram LinearQueries "
     "MatrixRelease Mean PrefixSums VectorSum",
-    "dpassay.verifier.audit": "AuditResult OneRunResult PrivacyError SequentialResult audit_one_run "
+    "verifier.audit": "AuditResult OneRunResult PrivacyError SequentialResult audit_one_run "
     "audit_scores audit_step canaries_needed",
-    "dpassay.accountant.summary": "Profile profile",
-    "dpassay.accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
-    "dpassay.verifier.compare": "Budget sweep",
-    "dpassay.verifier.ask": "assert_private audit audit_samples audit_until_refuted calibrate certify check "
-    "compare verify",
-    "dpassay.figures.plot": "plot",
-    "dpassay.verifier.document": "read_file read_paper",
-    "dpassay.verifier.verdict": "Finding Rigour Verdict",
+    "accountant.summary": "Profile profile",
+    "accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
+    "verifier.compare": "Budget sweep",
+    "verifier.ask": "assert_private audit audit_samples audit_until_refuted calibrate certify "
+    "check compare verify",
+    "figures.plot": "plot",
+    "verifier.document": "read_file read_paper",
+    "verifier.verdict": "Finding Rigour Verdict",
 }
-_HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+"""Public names by their home inside dpassay."""
+_HOME = {name: f"dpassay.{module}" for module, names in _PUBLIC.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -62,6 +62,8 @@ def __getattr__(name: str) -> Any:
         value = import_module("importlib.metadata").version("dpassay")
     elif name == "__all__":
         value = sorted({*_HOME, *(each for module in _WHOLE for each in _listed(module))})
+    elif name in _ROOMS:
+        value = import_module(f"dpassay.{name}")
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     else:
@@ -126,7 +128,3 @@ Drawable.drawer = _draw
 def _write_page(*arguments: Any) -> None:
     """Write the page of a verdict for the command line."""
     import_module("dpassay.figures.pages.verdict").write(*arguments)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -45,8 +45,7 @@ def to_json(solution: Solution) -> dict[str, Any]:
 
 
 def certificate(solution: Solution) -> dict[str, Any]:
-    """Return laws, multipliers, bounds of E and of δ, for
-    `dpassay.verifier.checker.optima.count_noise`."""
+    """Return laws, multipliers, bounds of E and of δ, for the checker of count noise."""
     problem = solution.problem
     program, bound = solution.dual
     start = 0 if problem.max_count is None else problem.min_count

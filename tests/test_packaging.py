@@ -7,6 +7,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -18,9 +19,10 @@ from packaging.requirements import Requirement
 import dpassay
 import dpassay.accountant.mechanisms
 
-ROOT = Path(dpassay.__file__).parent
+ROOT = Path(dpassay.__file__).resolve().parent.parent
 EXTRAS = ("core", "test", "dev")
-PACKAGES = ("accountant", "lp", "verify", "figures")
+FOLDERS = {"accountant": "accountant", "lp": "lp", "verify": "verifier", "figures": "figures"}
+"""Of the repository, and what each is called inside the package."""
 
 
 def read_toml(name: str) -> dict[str, Any]:
@@ -66,7 +68,7 @@ def test_metadata() -> None:
     assert metadata["Version"] == project["version"] == dpassay.__version__
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
-    assert "Private :: Do Not Upload" in metadata.get_all("Classifier", [])
+    assert not [c for c in metadata.get_all("Classifier", []) if c.startswith("Private")]
 
 
 def test_console_script() -> None:
@@ -84,7 +86,7 @@ def test_import_of_the_face_loads_no_library(imported_by_face: dict[str, int]) -
 
 
 def test_public_names_are_those_of_the_stub() -> None:
-    stub = ast.parse((ROOT / "dpassay.pyi").read_text(encoding="utf-8"))
+    stub = ast.parse((ROOT / "dpassay/__init__.pyi").read_text(encoding="utf-8"))
     listed: set[str] = set()
     for node in stub.body:
         if isinstance(node, ast.ImportFrom):
@@ -104,38 +106,81 @@ def test_public_names_are_those_of_the_stub() -> None:
 def test_wheel_has_only_our_names(wheel: zipfile.ZipFile) -> None:
     version = dpassay.__version__
     assert {name.partition("/")[0] for name in wheel.namelist()} == {
-        *PACKAGES,
-        "dpassay.py",
-        "dpassay-stubs",
+        "dpassay",
         f"dpassay-{version}.dist-info",
     }
 
 
 def test_wheel_is_complete(wheel: zipfile.ZipFile) -> None:
-    shipped = set(wheel.namelist())
+    shipped = [name for name in wheel.namelist() if not name.endswith("/")]
     sources = {
-        str(path.relative_to(ROOT))
-        for package in PACKAGES
+        f"dpassay/{room}/{path.relative_to(ROOT / folder)}"
+        for folder, room in FOLDERS.items()
         for suffix in ("py", "toml", "json")
-        for path in (ROOT / package).rglob(f"*.{suffix}")
+        for path in (ROOT / folder).rglob(f"*.{suffix}")
     }
-    assert sources <= shipped
-    assert {f"{package}/py.typed" for package in PACKAGES} <= shipped
+    assert sources | {"dpassay/py.typed", "dpassay/__init__.pyi"} <= set(shipped)
+    assert len(shipped) == len(set(shipped))
 
 
-def test_wheel_works_alone(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    wheel.extractall(tmp_path)
-    program = (
-        "import dpassay, accountant, lp, verify, figures, dpassay.integrations.opacus\n"
-        "print(dpassay.__file__, accountant.__file__)\n"
-        "print(dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1))"
+def test_wheel_of_the_source_archive_has_the_same_files(
+    wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    build = [sys.executable, "-m", "hatchling", "build"]
+    subprocess.run(
+        [*build, "-t", "sdist", "-d", tmp_path], capture_output=True, check=True, cwd=ROOT
     )
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path, filter="data")
+    source = next(path for path in tmp_path.iterdir() if path.is_dir())
+    subprocess.run([*build, "-t", "wheel"], capture_output=True, check=True, cwd=source)
+    (rebuilt,) = (source / "dist").glob("*.whl")
+    with zipfile.ZipFile(rebuilt) as file:
+        assert {
+            info.filename: info.CRC for info in file.infolist() if "RECORD" not in info.filename
+        } == {info.filename: info.CRC for info in wheel.infolist() if "RECORD" not in info.filename}
+
+
+def test_wheel_works_beside_the_names_of_its_rooms(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    """A user's own modules and folders may be called like the folders of the repository."""
+    site, here = tmp_path / "site", tmp_path / "here"
+    wheel.extractall(site)
+    (here / "figures").mkdir(parents=True)
+    for name in ("accountant", "verify", "lp"):
+        (here / f"{name}.py").write_text("raise SystemExit('the wrong module')\n")
+    program = """
+import sys
+sys.path.insert(1, sys.argv[1])
+import dpassay, dpassay.integrations.opacus
+print(dpassay.__file__, dpassay.figures.__file__)
+print(dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1))
+print(dpassay.verify("Gaussian(3) is (1, 1e-5)-DP").verdict)
+print(dpassay.optimal_count_noise.__module__, dpassay.plot.__module__)
+"""
+    (here / "program.py").write_text(program)
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
+        [sys.executable, "program.py", site], capture_output=True, text=True, check=True, cwd=here
     )
-    places, delta = run.stdout.splitlines()
-    assert places == f"{tmp_path / 'dpassay.py'} {tmp_path / 'accountant' / '__init__.py'}"
+    places, delta, verdict, homes = run.stdout.splitlines()
+    package = site / "dpassay"
+    assert places == f"{package / '__init__.py'} {package / 'figures' / '__init__.py'}"
     assert delta == str(dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1))
+    assert verdict == "REFUTED"
+    assert homes == "dpassay.lp.count_noise dpassay.figures.plot"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folders_are_not_imported_under_their_own_names(folder: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", f"import {folder}"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert f"ImportError: Import dpassay.{FOLDERS[folder]}:" in run.stderr
 
 
 def test_import_floors() -> None:

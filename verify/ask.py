@@ -404,8 +404,8 @@ def _in_words(name: str) -> Callable[..., Any]:
 
     asked.__name__ = asked.__qualname__ = name
     asked.__doc__ = (
-        f"Call `dpassay.verifier.audit.{name}`; its claim may be named by `epsilon` and `delta`, `mu` or "
-        "`rho`, and a mechanism may be text."
+        f"Call `dpassay.verifier.audit.{name}`; its claim may be named by `epsilon` and `delta`, "
+        "`mu` or `rho`, and a mechanism may be text."
     )
     return asked
 

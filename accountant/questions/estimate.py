@@ -208,8 +208,7 @@ def estimate_power(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) 
 def estimate_log_loss_survival(
     mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]
 ) -> Floats:
-    """Estimate the logarithm of what `dpassay.accountant.questions.guarantees.loss_survival`
-    encloses.
+    """Estimate the logarithm of what `guarantees.loss_survival` encloses.
 
     Of REMOVE, unless another direction is asked for.
     """

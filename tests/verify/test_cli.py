@@ -24,8 +24,8 @@ from dpassay.verifier.cli.demo import SHOWN
 from dpassay.verifier.cli.verify import with_lemmas
 from dpassay.verifier.document import read_text
 
-ROOT = Path(dpassay.__file__).parent
-PROGRAM = [sys.executable, str(ROOT / "dpassay.py")]
+ROOT = Path(dpassay.__file__).parent.parent
+PROGRAM = [sys.executable, "-m", "dpassay"]
 
 CLAIMS = """\
 schema_version = 1

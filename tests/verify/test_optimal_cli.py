@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import dpassay
 from dpassay.accountant import notation
 from dpassay.accountant.questions import profile
 from dpassay.lp import count_noise
@@ -153,9 +152,8 @@ def test_sweep_keeps_cells(
 
 def test_interrupt_keeps_cells(tmp_path: Path) -> None:
     out = tmp_path / "cells.jsonl"
-    program = str(Path(dpassay.__file__).parent / "dpassay.py")
     epsilons = ",".join(f"0.{n}" for n in range(100, 999))
-    command = [sys.executable, program, *INTEGER, "--delta", "1e-6", "--epsilon", epsilons]
+    command = [sys.executable, "-m", "dpassay", *INTEGER, "--delta", "1e-6", "--epsilon", epsilons]
     with subprocess.Popen(
         [*command, "--support", "40", "--out", str(out)],
         stdout=subprocess.PIPE,

@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dpassay
 from dpassay.accountant import notation
 from dpassay.accountant.counting.streams import StateFile, StreamCounter
 from dpassay.accountant.mechanisms import KaryTree
 from tests.quick import quick
 from tests.verify.stream_shell import Shell
 
-PROGRAM = [sys.executable, str(Path(dpassay.__file__))]
+PROGRAM = [sys.executable, "-m", "dpassay"]
 TREE = "KaryTree(steps=1000, arity=5, epsilon=1)"
 
 

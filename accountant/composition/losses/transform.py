@@ -216,8 +216,7 @@ class MixtureTransform(MixedTransform):
         return hash((self.pair, self.sampling_prob, self.mixed_first, self.cut, self.rise))
 
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the ratios with moments in floats
-        (`dpassay.accountant.composition.losses.kernels`)."""
+        """Return the ratios with moments in floats (module `kernels`)."""
         if count < _FEW:
             return None
         bits = ctx.prec - _SPARE

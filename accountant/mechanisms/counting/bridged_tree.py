@@ -26,7 +26,8 @@ class BridgedTree(PartlyShown):
     parent, the difference is spread evenly over the cells: at each level the noise is a bridge
     between two known ends (see `dpassay.accountant.counting.bridge`, which proves L R = A). For
     equal arities k the mean squared error is (1 + o(1)) (k − 1)/(3 lg³k) lg³n/ε², least at k = 17
-    with the constant 0.0781; that of Algorithm 2 of "Count on Your Elders" is 0.1236, Honaker's 0.5.
+    with the constant 0.0781; that of Algorithm 2 of "Count on Your Elders" is 0.1236, and
+    Honaker's is 0.5.
 
     Parameters
     ----------

@@ -71,8 +71,7 @@ class HonakerTree(PartlyShown):
 
     @property
     def shows_largest_loss(self) -> bool:
-        """True: the first vertex of every level ends at an output
-        (`dpassay.accountant.counting.shown`)."""
+        """True: the first vertex of every level ends at an output (`counting.shown`)."""
         return True
 
     def units(self) -> Fraction:

@@ -18,7 +18,7 @@ from dpassay.verifier.cli import main
 from dpassay.verifier.cli.shell import Command
 from tests.quick import quick
 
-PROGRAM = [sys.executable, str(Path(dpassay.__file__))]
+PROGRAM = [sys.executable, "-m", "dpassay"]
 REFUTED = ["verify", "Laplace(scale=1)", "--epsilon", "0.5"]
 LONG = ["profile", "Laplace(scale=1)", *("--epsilon", "0.5") * 3000]
 

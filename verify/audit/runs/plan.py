@@ -135,7 +135,8 @@ def _read(pairs: Any) -> tuple[Datasets, ...]:
 def _no_pairs(given: str) -> InvalidInputError:
     return InvalidInputError(
         f"Expected pairs of neighbouring datasets{given}. Write pairs=[(dataset, neighbour)], or "
-        'pairs=dpassay.verifier.audit.neighbours("table"); also "count", "number", "vector" and "rows".'
+        'pairs=dpassay.verifier.audit.neighbours("table"); also "count", "number", "vector" '
+        'and "rows".'
     )
 
 

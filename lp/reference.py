@@ -24,7 +24,7 @@ from dpassay.accountant.core.description import Description
 from dpassay.accountant.errors import expected
 from dpassay.lp.example import two_point_law, two_point_pairs
 from dpassay.lp.problem import CountNoiseProblem
-from dpassay.lp.solve import SolverError, require_solver
+from dpassay.lp.solve import SolverError, require_solver, stdout_closed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,7 +129,8 @@ class Model:
 
         require_solver(solver, through_cvxpy=True)
         try:
-            value = self.program.solve(solver=solver, **options)
+            with stdout_closed():  # HiGHS prints a banner before cvxpy can silence it
+                value = self.program.solve(solver=solver, **options)
         except cp.SolverError as error:
             raise SolverError(f"{solver} stopped: {error}") from error
         if self.program.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -50,8 +54,7 @@ class Highs:
         self.equalities = np.flatnonzero(form.equalities)
         columns, slacks = len(form.column_exponents), len(self.inequalities)
         ends = form.starts[self.inequalities + 1]  # a slack goes to the end of its row
-        make: Any = highspy.Highs  # its stubs know neither its constructor nor all its methods
-        self._solver = make()
+        self._solver = _silent_solver()
         for option, value in _OPTIONS.items():
             self._solver.setOptionValue(option, value)
         if len(form.bounds) > _MANY_ROWS:
@@ -124,6 +127,41 @@ class Highs:
         self._solver.changeColsCost(len(lower), every, np.minimum(cost, _LARGEST_COST))
         self._solver.changeRowsBounds(len(bounds), np.arange(len(bounds)), bounds, bounds)
         return self.run()[1]
+
+
+def _silent_solver() -> Any:
+    """Return a HiGHS solver that never writes to stdout.
+
+    From version 1.16 on, installing the callbacks prints a banner, and the constructor does so
+    before any option can be set; so the option is set where the constructor asks for callbacks.
+    """
+    import highspy
+
+    base: Any = highspy.Highs  # its stubs know neither its constructor nor all its methods
+
+    class Silent(base):  # type: ignore[misc]  # a base of type Any
+        def enableCallbacks(self) -> None:  # noqa: N802 (its name in highspy)
+            self.setOptionValue("output_flag", False)
+            super().enableCallbacks()
+
+    return Silent()
+
+
+@contextmanager
+def stdout_closed() -> Iterator[None]:
+    """Send to nowhere what native code writes to the process's stdout meanwhile.
+
+    For a solver that is made by another library, out of reach of its options.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 _LARGEST = 1e6

@@ -155,7 +155,7 @@ sys.path.insert(1, sys.argv[1])
 import dpassay, dpassay.integrations.opacus
 print(dpassay.__file__, dpassay.figures.__file__)
 print(dpassay.delta(dpassay.Gaussian(standard_deviation=1), epsilon=1))
-print(dpassay.verify("Gaussian(3) is (1, 1e-5)-DP").verdict)
+print(dpassay.verify("Gaussian(3) is (1, 1e-5)-DP").verdict.value)
 print(dpassay.optimal_count_noise.__module__, dpassay.plot.__module__)
 """
     (here / "program.py").write_text(program)

@@ -299,12 +299,12 @@ def test_the_checker_imports_nothing_that_made_the_certificate() -> None:
 def test_what_a_gaussian_claim_rests_on_is_what_the_package_names() -> None:
     script = (
         "import json, sys\n"
-        "from verify import checker\n"
+        "from dpassay.verifier import checker\n"
         "data, ran = json.load(sys.stdin), set()\n"
         "sys.setprofile(lambda frame, *_: ran.add(frame.f_globals.get('__name__')))\n"
         "outcome = checker.check(data).outcome.value\n"
         "sys.setprofile(None)\n"
-        "print(outcome, *(name for name in ran if str(name).startswith('verify.')))"
+        "print(outcome, *(name for name in ran if str(name).startswith('dpassay.verifier.')))"
     )
     data = decided(
         'kind = "approximate-dp"\nmechanism = "Gaussian(standard_deviation=3)"\n'

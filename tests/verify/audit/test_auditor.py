@@ -155,7 +155,7 @@ def test_too_few_samples_are_counted_beforehand() -> None:
 def test_what_is_no_list_of_pairs_gets_the_search_that_can_be_called(pairs: Any) -> None:
     with pytest.raises(InvalidInputError, match="Expected pairs of neighbouring datasets") as told:
         audit(laplace, 1, pairs=pairs, samples=1000, seed=1)
-    (call,) = re.findall(r"pairs=(verify[\w.]+)\(\"(\w+)\"\)", str(told.value))
+    (call,) = re.findall(r"pairs=(dpassay[\w.]+)\(\"(\w+)\"\)", str(told.value))
     module, _, name = call[0].rpartition(".")
     assert getattr(import_module(module), name)(call[1])
 

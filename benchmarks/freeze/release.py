@@ -3,9 +3,9 @@
 from typing import Any
 
 
-def noisy_count(dataset: list[Any], size: int, rng: Any) -> Any:
-    """Return noisy counts of a dataset."""
-    return len(dataset) + rng.laplace(0.0, 0.4, size)
+def noisy_count(dataset: int, size: int, rng: Any) -> Any:
+    """Return a count with noise, so many times."""
+    return dataset + rng.laplace(0.0, 0.4, size)
 
 
 def epsilon(noise_multiplier: float, sampling_prob: float, steps: int, delta: float) -> float:

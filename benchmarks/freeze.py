@@ -178,7 +178,7 @@ def freeze(command: str, lines: list[str], folder: Path) -> dict[str, Entry]:
 
 def number(text: str) -> Fraction:
     """Read an end of an enclosure; infinity is a number that is larger than any other here."""
-    return Fraction(text.replace("inf", "1e9999"))
+    return Fraction(re.sub("inf(inity)?", "1e9999", text.lower()))
 
 
 def changes(line: str, before: Entry, now: Entry) -> Iterator[tuple[str, str]]:

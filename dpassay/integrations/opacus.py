@@ -1,6 +1,18 @@
-"""For Opacus: `engine.accountant = OpacusAccountant()`, and what their histories stand for."""
+"""For Opacus: `PrivacyEngine(accountant="dpassay")`, and what their histories stand for.
+
+Importing this module registers the accountant with Opacus under the name "dpassay", so that
+`make_private_with_epsilon` and `get_noise_multiplier` know it too.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
 
 from dpassay.verifier.foreign.drop_in import OpacusAccountant
 from dpassay.verifier.foreign.opacus import claim, mechanism_of
 
 __all__ = ["OpacusAccountant", "claim", "mechanism_of"]
+
+if find_spec("opacus") is not None:
+    import_module("opacus.accountants.registry").register_accountant(
+        OpacusAccountant.mechanism(), OpacusAccountant, force=True
+    )

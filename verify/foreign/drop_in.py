@@ -5,16 +5,16 @@ upper end of an enclosure, rounded up to a float, under what `assumption` says. 
 
     from dpassay.integrations.opacus import OpacusAccountant
 
-    engine = PrivacyEngine()
-    engine.accountant = OpacusAccountant()
+    engine = PrivacyEngine(accountant="dpassay")
 
-before `make_private`; with dp-accounting, wherever a `PrivacyAccountant` is asked; with
-jax-privacy, `DpsgdTrainingAccountant(JaxPrivacyConfig())`.
+as importing that module registers the name; with dp-accounting, wherever a `PrivacyAccountant` is
+asked; with jax-privacy, `DpsgdTrainingAccountant(JaxPrivacyConfig())`.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from importlib import import_module
@@ -32,6 +32,7 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
+from dpassay.accountant.training.run import dpsgd
 from dpassay.accountant.training.truncated_batches import TruncatedBatches
 from dpassay.verifier.foreign import events, opacus
 from dpassay.verifier.foreign.numbers import count as whole
@@ -47,7 +48,13 @@ def _upward(found: Interval) -> float:
 
 @final
 class OpacusAccountant:
-    """An accountant of Opacus: steps, each a Poisson sample of which a Gaussian sum is released."""
+    """An accountant of Opacus: steps, each a Poisson sample of which a Gaussian sum is released.
+
+    Opacus does not tell an accountant how batches are drawn. The optimiser's hook therefore looks
+    at their sizes, which vary under Poisson sampling: n batches of one size in a row have a
+    probability of at most p^(n − 1), p the largest probability of a size. Where that is below 1e-6
+    the loader is taken to be a shuffled one: there is a warning, and ε is that of shuffled batches.
+    """
 
     assumption = (
         "Neighbours: one record is added or removed. Every step takes each record with probability "
@@ -57,6 +64,9 @@ class OpacusAccountant:
     def __init__(self) -> None:
         """Begin with no steps."""
         self.history: list[tuple[float, float, int]] = []
+        self.shuffled_batch: int | None = None
+        """Records in each batch, once the loader is known to shuffle; None before."""
+        self._equal = (-1, 0)  # the size of the last batch, and how many in a row had it
 
     def __len__(self) -> int:
         """Return the number of entries in the history, as Opacus does."""
@@ -85,6 +95,8 @@ class OpacusAccountant:
             )
         if any(noise == 0 for noise, _, _ in self.history):
             return math.inf
+        if self.shuffled_batch is not None:
+            return self._epsilon_of_shuffles(delta, self.shuffled_batch)
         found = profile.epsilon(
             opacus.mechanism_of(self.history), delta, adjacency=Adjacency.ADD_REMOVE
         )
@@ -94,18 +106,59 @@ class OpacusAccountant:
         """Return what Opacus' optimiser calls after each step."""
 
         def hook(optimizer: Any) -> None:
-            self.step(
-                noise_multiplier=optimizer.noise_multiplier,
-                sample_rate=sample_rate * optimizer.accumulated_iterations,
-            )
+            rate = sample_rate * optimizer.accumulated_iterations
+            self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=rate)
+            if self.shuffled_batch is None:
+                self._look_at(_batch_size(optimizer), rate)
 
         return hook
+
+    def _look_at(self, size: int | None, rate: float) -> None:
+        """Count equal batches in a row; warn when a Poisson sample would hardly give them."""
+        if size is None or not 0 < rate < 1:
+            return
+        last, times = self._equal
+        self._equal = size, times + 1 if size == last else 1
+        variance = max(size, 1) * (1 - rate)
+        largest = min(1.0, 1 / math.sqrt(2 * math.pi * variance) + 0.5 / variance)
+        if (self._equal[1] - 1) * math.log(largest) < math.log(_CHANCE):
+            self.shuffled_batch = size
+            warnings.warn(
+                f"{self._equal[1]} batches in a row had {size} records: the loader shuffles. "
+                "epsilon will be that of shuffled batches; poisson_sampling=True has a smaller "
+                "one for most runs.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _epsilon_of_shuffles(self, delta: float, batch: int) -> float:
+        """Return an ε of the steps so far with shuffled batches of this size, and say so."""
+        if len({entry[:2] for entry in self.history}) > 1:
+            raise NotApplicableError(
+                "The loader shuffles, and the noise or the batch size changed: no epsilon of "
+                "such a run is known. Use poisson_sampling=True."
+            )
+        noise, rate, _ = self.history[0]
+        run = dpsgd(
+            noise, batch, batch * round(1 / rate), steps=sum(entry[2] for entry in self.history),
+            delta=delta, sampling="shuffle",
+        )  # fmt: skip
+        found = _upward(run.epsilon)
+        warnings.warn(
+            f"The loader shuffles: epsilon = {found:.6g} is that of shuffled batches, for a "
+            "gradient that is 0 in one of two neighbours. It is no guarantee by Poisson batches.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return found
 
     def state_dict(self, destination: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the history and the name, for a checkpoint."""
         found = {} if destination is None else destination
         found["history"] = list(self.history)
         found["mechanism"] = self.mechanism()
+        if self.shuffled_batch is not None:
+            found["shuffled_batch"] = self.shuffled_batch
         return found
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -115,6 +168,22 @@ class OpacusAccountant:
         entries = [tuple(entry) for entry in state_dict["history"]]
         opacus.mechanism_of([entry for entry in entries if entry[:1] != (0,)])
         self.history = entries
+        self.shuffled_batch = state_dict.get("shuffled_batch")
+        self._equal = (-1, 0)
+
+
+def _batch_size(optimizer: Any) -> int | None:
+    """Return how many records Opacus' optimiser has just summed, None if it does not say."""
+    for parameter in getattr(optimizer, "params", ()):
+        gradients = getattr(parameter, "grad_sample", None)
+        parts = gradients if isinstance(gradients, list) else [gradients]
+        if all(part is not None for part in parts):
+            return sum(len(part) for part in parts)
+    return None
+
+
+_CHANCE = 1e-6
+"""How often a Poisson loader may be taken for a shuffled one."""
 
 
 @final

@@ -14,6 +14,7 @@ import pytest
 
 import dpassay
 from dpassay.verifier.foreign.drop_in import EventAccountant, JaxPrivacyConfig, OpacusAccountant
+from tests.verify.foreign.installed import library
 
 DELTA = 1e-5
 
@@ -49,6 +50,37 @@ class TestOpacus:
             second.load_state_dict({})
         with pytest.raises(dpassay.InvalidInputError, match="alphas"):
             second.get_epsilon(DELTA, alphas=[2])
+
+    def run_of(self, sizes: list[int], rate: float) -> OpacusAccountant:
+        """Batches of given sizes, by the hook, which sees a gradient of each record."""
+        accountant = OpacusAccountant()
+        hook = accountant.get_optimizer_hook_fn(sample_rate=rate)
+        for size in sizes:
+            parameter = SimpleNamespace(grad_sample=range(size))
+            hook(
+                SimpleNamespace(noise_multiplier=2.0, accumulated_iterations=1, params=[parameter])
+            )
+        return accountant
+
+    def test_equal_batches_are_those_of_a_shuffled_loader(self) -> None:
+        with pytest.warns(UserWarning, match="the loader shuffles"):
+            accountant = self.run_of([256] * 8, 1 / 16)
+        assert accountant.shuffled_batch == 256
+        with pytest.warns(UserWarning, match="no guarantee by Poisson batches"):
+            found = accountant.get_epsilon(DELTA)
+        exact = _exact("Composed(PoissonSubsampled(Gaussian(2), 1/16), 8)")
+        assert found > float(exact.upper)
+        state, again = accountant.state_dict(), OpacusAccountant()
+        again.load_state_dict(state)
+        with pytest.warns(UserWarning, match="shuffled batches"):
+            assert again.get_epsilon(DELTA) == found
+        again.step(noise_multiplier=1.0, sample_rate=1 / 16)
+        with pytest.raises(dpassay.NotApplicableError, match="poisson_sampling=True"):
+            again.get_epsilon(DELTA)
+
+    def test_batches_that_vary_or_hold_everything_are_no_shuffle(self) -> None:
+        for sizes, rate in (([250, 260, 256, 256, 251, 256], 1 / 16), ([64] * 50, 1.0)):
+            assert self.run_of(sizes, rate).shuffled_batch is None
 
     def test_without_noise_there_is_no_guarantee(self) -> None:
         accountant = OpacusAccountant()
@@ -149,33 +181,62 @@ class TestTheirNames:
 class TestTheLibrariesThemselves:
     """Where they are installed."""
 
-    def test_opacus_trains_and_stores_with_it(self, tmp_path: Path) -> None:
-        torch, engines = pytest.importorskip("torch"), pytest.importorskip("opacus")
-        engine, model = engines.PrivacyEngine(), torch.nn.Linear(2, 2)
-        engine.accountant = OpacusAccountant()
+    def private(self, engine: Any, *, poisson: bool, rounds: int) -> None:
+        """Train a small model with an engine."""
+        torch = library("torch")
+        model = torch.nn.Linear(2, 2)
         records = torch.utils.data.TensorDataset(torch.ones(40, 2), torch.zeros(40).long())
         model, optimizer, loader = engine.make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-            data_loader=torch.utils.data.DataLoader(records, batch_size=10),
+            data_loader=torch.utils.data.DataLoader(records, batch_size=10, shuffle=not poisson),
             noise_multiplier=1.1,
             max_grad_norm=1.0,
+            poisson_sampling=poisson,
         )
-        for inputs, labels in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(inputs), labels).backward()
-            optimizer.step()
+        for _ in range(rounds):
+            for inputs, labels in loader:
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+                optimizer.step()
+        self.model = model
+
+    def test_opacus_trains_and_stores_with_it(self, tmp_path: Path) -> None:
+        engines = library("opacus")
+        import_module("dpassay.integrations.opacus")
+        engine = engines.PrivacyEngine(accountant="dpassay")
+        self.private(engine, poisson=True, rounds=1)
         assert engine.accountant.history == [(1.1, 0.25, 4)]
         exact = _exact("Composed(PoissonSubsampled(Gaussian(1.1), 0.25), 4)")
         assert engine.get_epsilon(DELTA) == pytest.approx(float(exact.upper), rel=1e-9, abs=0)
-        engine.save_checkpoint(path=tmp_path / "run", module=model)
-        again = engines.PrivacyEngine()
-        again.accountant = OpacusAccountant()
-        again.load_checkpoint(path=tmp_path / "run", module=model)
+        engine.save_checkpoint(path=tmp_path / "run", module=self.model)
+        again = engines.PrivacyEngine(accountant="dpassay")
+        again.load_checkpoint(path=tmp_path / "run", module=self.model)
         assert again.accountant.history == engine.accountant.history
 
+    def test_opacus_finds_the_noise_with_it(self) -> None:
+        noise = library("opacus.accountants.utils").get_noise_multiplier
+        import_module("dpassay.integrations.opacus")
+        found = noise(
+            target_epsilon=2.0, target_delta=DELTA, sample_rate=0.25, steps=40, accountant="dpassay"
+        )
+        exact = _exact(f"Composed(PoissonSubsampled(Gaussian({found!r}), 0.25), 40)")
+        assert 2 - 0.01 <= float(exact.lower) <= float(exact.upper) <= 2
+
+    def test_a_shuffled_loader_of_opacus_is_seen(self) -> None:
+        engines = library("opacus")
+        engine = engines.PrivacyEngine(accountant="dpassay")
+        with pytest.warns(
+            UserWarning, match="batches in a row had 10 records: the loader shuffles"
+        ):
+            self.private(engine, poisson=False, rounds=5)
+        with pytest.warns(UserWarning, match="is that of shuffled batches"):
+            found = engine.get_epsilon(DELTA)
+        run = dpassay.dpsgd(1.1, 10, 40, steps=20, delta="1e-5", sampling="shuffle")
+        assert found == pytest.approx(float(run.epsilon.upper), rel=1e-6, abs=0)
+
     def test_jax_privacy_takes_the_configuration(self) -> None:
-        analysis = pytest.importorskip("jax_privacy.accounting.analysis")
+        analysis = library("jax_privacy.accounting.analysis")
         accountant = analysis.DpsgdTrainingAccountant(JaxPrivacyConfig())
         run = analysis.DpParams(
             noise_multipliers=1.1, batch_size=256, num_samples=60000, delta=DELTA
@@ -187,7 +248,7 @@ class TestTheLibrariesThemselves:
 
 def test_neither_library_is_imported() -> None:
     code = (
-        "import sys, dpassay.integrations.opacus; "
+        "import sys, dpassay.verifier.foreign.drop_in; "
         "sys.exit(bool({'opacus', 'torch', 'dp_accounting'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -386,6 +386,8 @@ def _in_words(name: str) -> Callable[..., Any]:
             options["claim"] = claim
         audited = getattr(dpassay.verifier.audit, name)
         signature = inspect.signature(audited)
+        if "pair" in options and "pairs" in signature.parameters:  # as --pair on the command line
+            options["pairs"] = [*options.get("pairs", ()), options.pop("pair")]
         try:
             bound = signature.bind(*given, **options)
         except TypeError as error:

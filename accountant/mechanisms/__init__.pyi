@@ -73,6 +73,9 @@ from dpassay.accountant.mechanisms.selection.propose_test_release import (
 from dpassay.accountant.mechanisms.selection.report_noisy_max import (
     ReportNoisyMax as ReportNoisyMax,
 )
+from dpassay.accountant.mechanisms.selection.threshold import (
+    DiscreteLaplaceThreshold as DiscreteLaplaceThreshold,
+)
 from dpassay.accountant.mechanisms.selection.threshold import GaussianThreshold as GaussianThreshold
 from dpassay.accountant.mechanisms.selection.threshold import LaplaceThreshold as LaplaceThreshold
 from dpassay.accountant.mechanisms.selection.top_selections import TopSelections as TopSelections

@@ -176,9 +176,9 @@ def _batch_size(optimizer: Any) -> int | None:
     """Return how many records Opacus' optimiser has just summed, None if it does not say."""
     for parameter in getattr(optimizer, "params", ()):
         gradients = getattr(parameter, "grad_sample", None)
-        parts = gradients if isinstance(gradients, list) else [gradients]
-        if all(part is not None for part in parts):
-            return sum(len(part) for part in parts)
+        if gradients is not None:
+            parts = gradients if isinstance(gradients, list) else [gradients]
+            return sum(map(len, parts))
     return None
 
 

@@ -11,12 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
 from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
 from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
+from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
+from dpassay.accountant.mechanisms.selection.threshold import (
+    DiscreteLaplaceThreshold,
+    GaussianThreshold,
+    LaplaceThreshold,
+)
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
@@ -27,6 +35,8 @@ from dpassay.verifier.foreign.numbers import attribute, number
 
 _SAME_LAW = ("make_zCDP_to_approxDP", "make_pureDP_to_zCDP", "make_fix_delta", "make_approximate")
 _MADE = "__opendp_dict__"
+_DISTANCES = 3
+"""In how many ways OpenDP says how far counts of keys move."""
 
 
 def is_measurement(thing: object) -> bool:
@@ -54,6 +64,10 @@ def mechanism_of(measurement: object, d_in: object = 1) -> Mechanism:
             return _response(2, given["prob"], d_in)
         case "make_randomized_response":
             return _response(len(given["categories"]), given["prob"], d_in)
+        case "make_noisy_max" | "make_report_noisy_max_gumbel":
+            return _selection(given, d_in)
+        case "make_laplace_threshold" | "make_gaussian_threshold":
+            return _threshold(kind, given, d_in)
         case "make_composition" | "make_sequential_composition":
             return Composed(tuple(mechanism_of(each, d_in) for each in given["measurements"]))
         case "make_chain_mt":
@@ -82,6 +96,8 @@ def claim(
             mechanism = mechanism_of(measurement, d_in)
         except NotApplicableError as error:
             return Pending(needs="proof", reason=str(error), **shared)
+    if isinstance(mechanism, (DiscreteLaplaceThreshold, GaussianThreshold, LaplaceThreshold)):
+        shared["adjacency"] = Adjacency.ADD_REMOVE.value  # of users, each of whom holds some keys
     return guarantee(said, mechanism=repr(mechanism), **shared)
 
 
@@ -136,6 +152,44 @@ def _noise(kind: str, given: Mapping[str, Any], distance: ExactReal) -> Mechanis
     if given.get("bounds") is not None:
         raise NotApplicableError("Truncated geometric noise is not recognised. Name the law.")
     return DiscreteLaplace(scale, int(whole))
+
+
+def _selection(given: Mapping[str, Any], d_in: object) -> Mechanism:
+    """Return the choice of the largest noisy score, of any number of candidates.
+
+    OpenDP adds exponential noise under pure DP, which is permute-and-flip, and Gumbel noise, the
+    exponential mechanism, under zCDP. With noise of scale b the latter chooses in proportion to
+    e^{u/b}: so ε/(2Δ) = 1/b, or ε/Δ = 1/b where all scores move in one direction.
+    """
+    distance, scale = _distance(d_in), number("scale", given["scale"])
+    monotone = "monotonic" in str(given["input_metric"])
+    epsilon = distance / scale * ExactReal.of_rational(1 if monotone else 2)
+    pure = str(given.get("output_measure", "")) == "MaxDivergence"
+    choose = PermuteAndFlip if pure else ExponentialMechanism
+    return choose(epsilon, distance, monotone=monotone)
+
+
+def _threshold(kind: str, given: Mapping[str, Any], d_in: object) -> Mechanism:
+    """Return noisy counts of keys that reach a threshold; d_in is (keys, l1 or l2, each count)."""
+    if not isinstance(d_in, (tuple, list)) or len(d_in) != _DISTANCES:
+        raise expected("d_in", d_in, "to be (l0, l1, linf) or (l0, l2, linf) of the counts")
+    keys, whole, each = (_distance(part) for part in d_in)
+    gaussian = kind == "make_gaussian_threshold"
+    if keys.rational is None or keys.rational.denominator != 1:
+        raise expected("d_in[0]", keys, "to be an integer, a number of keys")
+    most = each * (ExactReal.of_root(keys.rational) if gaussian else keys)
+    if whole < most:
+        raise NotApplicableError(
+            "The law is known where every count of a user may move by linf. Name it: mechanism=…"
+        )
+    scale, threshold = number("scale", given["scale"]), number("threshold", given["threshold"])
+    partitions = int(keys.rational)
+    if "T=f" in str(given["input_domain"]).partition("value_domain")[2]:
+        noisy = GaussianThreshold if gaussian else LaplaceThreshold
+        return noisy(scale, threshold, partitions, each)
+    if gaussian:
+        raise NotApplicableError("Discrete Gaussian noise and a threshold: name the law.")
+    return DiscreteLaplaceThreshold(scale, threshold, partitions, each)
 
 
 def _response(categories: int, prob: object, d_in: object) -> Mechanism:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,6 +18,7 @@ from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, Positive
 from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
 from dpassay.accountant.mechanisms.selection.partition_selection import add_remove
@@ -183,6 +185,69 @@ class LaplaceThreshold(_Threshold):
         away = abs(self.threshold.ball() - self.sensitivity.ball()) / self.scale.ball()
         tail = (-away).exp() / 2
         return (tail, 1 - tail) if self.threshold >= self.sensitivity else (1 - tail, tail)
+
+
+@declared
+class DiscreteLaplaceThreshold(_Threshold):
+    """Release keys with counts plus discrete Laplace noise of at least a threshold, and no others.
+
+    A key without users is never released. A count of Δ reaches τ where the noise is at least
+    k = ⌈τ⌉ − Δ: with the probability r^k/(1 + r) for k ≥ 0, r = e^{−1/b}. (At least, not more: the
+    privacy map of OpenDP 0.16 has r^{k+1}/(1 + r).)
+
+    Parameters
+    ----------
+    scale
+        b > 0 of each count.
+    threshold
+        τ > 0: a key is released if its noisy count reaches τ.
+    partitions
+        k ≥ 1, how many keys a user has at most.
+    sensitivity
+        Δ, what a user adds at most to a count.
+    """
+
+    example = "DiscreteLaplaceThreshold(scale=1, threshold=12)"
+    noise_argument = "scale"
+
+    scale: Positive = Positive()
+    threshold: Positive = Positive()
+    partitions: Integer = Integer(1, least=1)
+    sensitivity: Positive = Positive(1)
+
+    def count_noise(self) -> Mechanism:
+        """Return discrete Laplace noise."""
+        return DiscreteLaplace(self.scale, self._whole)
+
+    @property
+    def _whole(self) -> int:
+        """Δ; raise InvalidInputError unless it is an integer."""
+        found = self.sensitivity.rational
+        if found is None or found.denominator != 1:
+            raise expected("sensitivity", self.sensitivity, "to be an integer, as counts are")
+        return int(found)
+
+    def new_key(self) -> tuple[arb, arb]:
+        """Return r^k/(1 + r) and the rest; by symmetry 1 − r^{1−k}/(1 + r) for k < 0."""
+        if self.threshold.rational is None:
+            raise expected("threshold", self.threshold, "to be rational")
+        away = math.ceil(self.threshold.rational) - self._whole
+        r = (-1 / self.scale.ball()).exp()
+        tail = r ** (away if away >= 0 else 1 - away) / (1 + r)
+        return (tail, 1 - tail) if away >= 0 else (1 - tail, tail)
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Release noisy counts, exactly, and −1 for the keys that do not appear.
+
+        The value: the count of each key that someone holds, integers; a key with the count 0 never
+        appears.
+        """
+        counts = np.asarray(value)
+        if (counts < 0).any():
+            raise expected("value", value, "to be counts ≥ 0")
+        noisy = self.count_noise().releases(counts, times, rng)
+        released: Array = np.where((counts > 0) & (noisy >= float(self.threshold)), noisy, -1)
+        return released
 
 
 @declared

@@ -11,6 +11,7 @@ import pytest
 from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 
+import dpassay
 from dpassay.accountant import baselines
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
@@ -226,3 +227,13 @@ def test_wrong_input_is_named() -> None:
         events.mechanism_of(type("GaussianDpEvent", (), {})())
     with pytest.raises(InvalidInputError, match="to be a mechanism"):
         as_mechanism(3)
+
+
+def test_the_bound_of_dp_accounting_for_cut_batches_is_another_one() -> None:
+    """Both are upper ends; theirs is closer, as a record that is not kept moves nothing."""
+    event = dp_event.TruncatedSubsampledGaussianDpEvent(1000, 0.01, 20, 1.0)
+    theirs = PLDAccountant(ADD_REMOVE).compose(event).get_epsilon(1e-5)
+    ours = dpassay.dpsgd(
+        1, 10, 1000, steps=1, delta="1e-5", sampling="truncated-poisson", truncated_batch_size=20
+    ).epsilon
+    assert float(ours.lower) < theirs < float(ours.upper) < 1.03 * theirs

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,12 @@ from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
+    ExponentialMechanism,
     Gaussian,
+    GaussianThreshold,
     Laplace,
+    LaplaceThreshold,
+    PermuteAndFlip,
     PoissonSubsampled,
 )
 from dpassay.accountant.questions import profile
@@ -29,6 +35,7 @@ from dpassay.verifier.document import read_paper
 from dpassay.verifier.exact import verify
 from dpassay.verifier.foreign import as_mechanism, opacus, opendp, reports
 from dpassay.verifier.verdict import Verdict
+from tests.verify.foreign.installed import library
 
 
 class Accountant:
@@ -148,6 +155,72 @@ def test_a_report_of_a_category() -> None:
                            categories=[1, 2, 3, 4], prob=0.7)  # fmt: skip
     # ln 7 of the float 0.7: the map rounds up
     assert verify(opendp.claim(response)).verdict is Verdict.HOLDS
+
+
+def noisy_max(measure: str, metric: str, value: float) -> Measurement:
+    return Measurement(measure, value, "make_noisy_max", input_metric=metric,
+                       output_measure=measure, scale=2.0)  # fmt: skip
+
+
+def test_choices_of_a_noisy_maximum() -> None:
+    """Exponential noise under pure DP, Gumbel noise under zCDP, as OpenDP draws them."""
+    free, monotone = "LInfDistance(T=i32)", "LInfDistance(monotonic, T=i32)"
+    assert opendp.mechanism_of(noisy_max("MaxDivergence", free, 1.0)) == PermuteAndFlip(1)
+    assert opendp.mechanism_of(noisy_max("MaxDivergence", monotone, 1.5), 3) == PermuteAndFlip(
+        "1.5", 3, monotone=True
+    )
+    zcdp = noisy_max("ZeroConcentratedDivergence", free, 0.125)
+    assert opendp.mechanism_of(zcdp) == ExponentialMechanism(1)
+    assert verify(opendp.claim(zcdp)).verdict is Verdict.HOLDS
+    low = noisy_max("MaxDivergence", free, 0.99)
+    assert verify(opendp.claim(low)).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_keys_whose_noisy_counts_reach_a_threshold(name: str) -> None:
+    made: Any = partial(
+        Measurement, "Approximate(MaxDivergence)", (1.0, 0.0364), f"make_{name}_threshold",
+        input_domain=f"MapDomain {{ key_domain: AtomDomain(T=String), value_domain: {FLOAT} }}",
+        scale=1.0,
+    )  # fmt: skip
+    law = LaplaceThreshold if name == "laplace" else GaussianThreshold
+    assert opendp.mechanism_of(made(threshold=12.0), (1, 1.0, 1.0)) == law(1, 12)
+    assert opendp.mechanism_of(made(threshold=12.0), (4, 4.0, 1.0)) == law(1, 12, 4)
+    with pytest.raises(NotApplicableError, match="by linf"):
+        opendp.mechanism_of(made(threshold=12.0), (4, 1.0, 1.0))
+    with pytest.raises(InvalidInputError, match="l0"):
+        opendp.mechanism_of(made(threshold=12.0), 1)
+
+
+def test_a_threshold_is_reached_by_a_count_of_its_own_size() -> None:
+    """The map of OpenDP 0.16 has P(Z ≥ 3) for a count of 1 and a threshold of 3, not P(Z ≥ 2)."""
+    domain = f"MapDomain {{ key_domain: AtomDomain(T=String), value_domain: {INTEGER} }}"
+    made = Measurement(
+        "Approximate(MaxDivergence)", (1.0, 0.03639726343516558), "make_laplace_threshold",
+        input_domain=domain, scale=1.0, threshold=3,
+    )  # fmt: skip
+    claim = opendp.claim(made, (1, 1, 1))
+    assert claim.mechanism == "DiscreteLaplaceThreshold(scale=1, threshold=3)"  # type: ignore[attr-defined]
+    finding = verify(claim)
+    assert finding.verdict is Verdict.REFUTED
+    exact = math.exp(-2) / (1 + math.exp(-1))
+    assert float(finding.true["delta"]["lower"]) == pytest.approx(exact, rel=1e-9, abs=0)
+
+
+def test_the_measurements_of_opendp_itself() -> None:
+    dp = library("opendp.prelude")
+    dp.enable_features("contrib", "honest-but-curious")
+    scores = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)
+    for measure in (dp.max_divergence(), dp.zero_concentrated_divergence()):
+        chosen = dp.m.make_noisy_max(*scores, measure, scale=2.0)
+        assert verify(opendp.claim(chosen)).verdict is Verdict.HOLDS
+    counts = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int))
+    metric = dp.l01inf_distance(dp.absolute_distance(T=int))
+    keys = dp.m.make_laplace_threshold(counts, metric, scale=1.0, threshold=3)
+    runs = 20_000
+    shown = sum(bool(keys({"a": 1})) for _ in range(runs))
+    exact = math.exp(-2) / (1 + math.exp(-1))
+    assert abs(shown - runs * exact) < 5 * math.sqrt(runs * exact)  # fails by chance once in 1e6
 
 
 def test_a_law_that_is_not_recognised_is_pending_or_named() -> None:

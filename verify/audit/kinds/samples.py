@@ -123,7 +123,7 @@ def audit_samples(
 
 def audit_scores(
     included: Any,
-    excluded: Any,
+    excluded: Any = None,
     claim: Claim | None = None,
     *,
     delta: float = 1e-5,
@@ -138,7 +138,8 @@ def audit_scores(
     Parameters
     ----------
     included, excluded
-        A number for each run with the canary, and for each run without it.
+        A number for each run with the canary, and for each run without it; or, as the one
+        argument, a `CanaryScoreAuditor` of JAX-Privacy, whose scores are those of such runs.
     claim
         As for `audit_samples`; by default nothing is claimed but (0, δ)-DP, so that the result is
         the lower bound of ε at δ.
@@ -147,6 +148,8 @@ def audit_scores(
 
     Other parameters, errors and the result are those of `audit_samples`.
     """
+    if excluded is None:
+        included, excluded = _of_auditor(included)
     scores = []
     for name, given in zip(SCORES, (included, excluded), strict=True):
         values = real_numbers(given, f"{name} to be numbers, one for each run")
@@ -167,6 +170,17 @@ def audit_scores(
         names=SCORES,
         proposers=(features.plain,),
     )
+
+
+def _of_auditor(thing: Any) -> tuple[Any, Any]:
+    """Return the scores that a `CanaryScoreAuditor` of JAX-Privacy keeps."""
+    sides = [getattr(thing, f"_{side}_canary_scores", None) for side in ("in", "out")]
+    if any(side is None for side in sides):
+        raise InvalidInputError(
+            "Expected audit_scores(included, excluded), the scores of runs with and without the "
+            f"canary, or a CanaryScoreAuditor of JAX-Privacy, not {type(thing).__name__} alone."
+        )
+    return sides[0], sides[1]
 
 
 class Named:

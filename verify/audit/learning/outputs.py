@@ -50,6 +50,9 @@ class Alphabet:
         A numpy array is taken as one output per entry of its first axis; anything else as a
         sequence of outputs.
         """
+        outputs = on_host(outputs)
+        if isinstance(outputs, (list, tuple)):
+            outputs = [on_host(output) for output in outputs]
         plain = numeric(outputs) if self.width is None else None
         if plain is not None:
             return plain
@@ -76,6 +79,17 @@ class Alphabet:
         if len(self.names) < _MOST_NAMES:
             self.names[code] = text
         return code
+
+
+def on_host(thing: Any) -> Any:
+    """Return a tensor as an array, off its device and out of its graph; anything else as it is.
+
+    numpy has no bfloat16: such numbers become floats of 32 bits, which hold them exactly.
+    """
+    if not callable(getattr(thing, "detach", None)):
+        return thing
+    found = thing.detach().cpu()
+    return np.asarray(found.float() if str(found.dtype) == "torch.bfloat16" else found)
 
 
 def numeric(outputs: Any) -> Matrix | None:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix
+from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, on_host
 
 _FEWEST = 20
 """Rows a side: a part chooses the event, and the rest can refute something."""
@@ -91,7 +91,8 @@ def real_numbers(given: Any, what: str) -> NDArray[np.float64]:
     Raises InvalidInputError, which says what was expected, for anything else.
     """
     try:
-        array = np.asarray(given)
+        parts = [on_host(part) for part in given] if isinstance(given, (list, tuple)) else given
+        array = np.asarray(on_host(parts))
         if array.dtype.kind == "c":
             raise TypeError
         return array.astype(np.float64)
@@ -101,7 +102,8 @@ def real_numbers(given: Any, what: str) -> NDArray[np.float64]:
 
 def _listed(rows: Any, name: str) -> Any:
     """Return an array of plain values, or a list of outputs."""
-    if hasattr(rows, "__array__"):  # frames and tensors too
+    rows = [on_host(row) for row in rows] if isinstance(rows, list) else on_host(rows)
+    if hasattr(rows, "__array__"):  # frames too
         array = np.asarray(rows)
         rows = array.tolist() if array.dtype == object or not array.ndim else array
     if not isinstance(rows, (np.ndarray, Sequence)) or isinstance(rows, (str, bytes)):

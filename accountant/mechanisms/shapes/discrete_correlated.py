@@ -107,12 +107,9 @@ class DiscreteCorrelatedGaussian(Mechanism):
     def covariance_matrix(self) -> list[list[arb]]:
         """Return the covariance of the counts and the size."""
         each, size = self._parts()
-        d = self.dimension
-        rows = [
-            [*((each + size) / 4 if i == j else size / 4 for j in range(d)), size / 2]
-            for i in range(d)
-        ]
-        return [*rows, [size / 2] * d + [size]]
+        d, own, common, with_size = self.dimension, (each + size) / 4, size / 4, size / 2
+        rows = [[*(own if i == j else common for j in range(d)), with_size] for i in range(d)]
+        return [*rows, [with_size] * d + [size]]
 
     def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the noise of the counts and the size, one release per row.

@@ -78,11 +78,13 @@ class GeneralGaussian(GaussianNoise):
 
     def variances(self) -> list[arb]:
         """Return the diagonal of Σ."""
-        return [ball(entry) for entry in self.covariance.diagonal_entries()]
+        known = functools.cache(ball)  # equal entries are one ball
+        return [known(entry) for entry in self.covariance.diagonal_entries()]
 
     def covariance_matrix(self) -> list[list[arb]]:
         """Return Σ."""
-        return [[ball(entry) for entry in row] for row in self.covariance.matrix()]
+        known = functools.cache(ball)
+        return [[known(entry) for entry in row] for row in self.covariance.matrix()]
 
     def quantile(self, probability: ExactReal) -> arb:
         """Return the quantile of one coordinate, where all variances are equal."""

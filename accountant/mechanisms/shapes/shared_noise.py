@@ -74,14 +74,15 @@ class SharedNoise(GaussianNoise, ABC):
         """Return blocks: Var η between counts of a group, 2 Var η between a count and its size."""
         eta, own = self.parts()
         d, zero = self.dimension, arb(0)
-        weights = [1] * d + [2] * self._has_size
-        block = len(weights)
+        block = d + self._has_size
+        counts, size_too, sizes, variance = eta, 2 * eta, 4 * eta, eta + own
 
         def entry(i: int, j: int) -> arb:
             if i // block != j // block:
                 return zero
-            common = weights[i % block] * weights[j % block] * eta
-            return common + own if i == j and i % block < d else common
+            if i == j:
+                return variance if i % block < d else sizes
+            return counts if i % block < d and j % block < d else size_too
 
         size = block * self._groups
         return [[entry(i, j) for j in range(size)] for i in range(size)]

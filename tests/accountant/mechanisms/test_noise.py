@@ -14,7 +14,13 @@ from mpmath import mpf
 
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
-from dpassay.accountant.mechanisms import IntegerNoise, Laplace, RandomizedResponse, RankOneGaussian
+from dpassay.accountant.mechanisms import (
+    CorrelatedGaussian,
+    IntegerNoise,
+    Laplace,
+    RandomizedResponse,
+    RankOneGaussian,
+)
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
@@ -216,3 +222,27 @@ def test_several_coordinates() -> None:
 def test_what_is_not_known_is_said(ask: Callable[[Any], object], text: str, said: str) -> None:
     with pytest.raises((NotApplicableError, InvalidInputError), match=said):
         ask(parse(text))
+
+
+def test_a_million_coordinates_have_as_many_variances() -> None:
+    """(√d + 1)²/4 for each of d counts, and (√d + 1) for the number of records; μ = 1."""
+    *counts, size = utility.variance(CorrelatedGaussian(dimension=10**6, mu=1))
+    assert len(counts) == 10**6
+    assert set(counts) == {Interval.of_exact(Fraction(1001**2, 4))}
+    assert size == 1001
+
+
+def test_equal_entries_of_a_covariance_have_one_enclosure() -> None:
+    """Var η = (√d + 1)/4 between counts, twice that with the size, and (√d + 1)²/4 of a count."""
+    d, eta = 400, Fraction(21, 4)
+    matrix = utility.covariance(CorrelatedGaussian(dimension=d, mu=1))
+    for i, j, true in ((0, 0, 21**2 * Fraction(1, 4)), (7, 399, eta), (3, d, 2 * eta),
+                       (d, 3, 2 * eta), (d, d, 4 * eta)):  # fmt: skip
+        assert true in matrix[i][j]
+        assert matrix[i][j].relative_width == 0
+
+
+def test_a_covariance_that_is_too_long_is_refused() -> None:
+    """A matrix of 10¹² entries is no answer."""
+    with pytest.raises(NotApplicableError, match="1000000 x 1000000 entries"):
+        utility.covariance(CorrelatedGaussian(dimension=10**6, mu=1))

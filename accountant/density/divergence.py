@@ -1,13 +1,15 @@
 """Rényi and Kullback–Leibler divergences of f(x − t) from f(x), and what tails add to them.
 
-Beyond R on the right, with D = −(ln f)′ in y^k·[low, high] for y ≥ R − t, the integrand
-r = p^a q^{1−a} has −(ln r)′ = a D(x − t) − (a − 1) D(x) ≥ c x^k with
+Let D = −(ln f)′ ≥ low·y^k for y ≥ R − t. Beyond R on the right the integrand r = p^a q^{1−a} has
 
-    c = a·low·min(1, (1 − t/R)^k) − (a − 1)·high,
+    −(ln r)′ = a D(x − t) − (a − 1) D(x) = (aρ − a + 1) D(x),  ρ = D(x − t)/D(x).
 
-so that r falls at least like a power −cR^{1+k} of x, and its integral is at most
-r(R) R/(cR^{1+k} − 1). On the left, with y = −x, D(y + t) stands for D(x − t). Of p ln(p/q) the loss
-is at most t·high·(z + t)^k in size, z the argument of f; f(z) z^k falls in the same way.
+If aρ − a + 1 ≥ c > 0 there, r falls at least like the power −c·low·R^{1+k} of x, and its integral
+is at most r(R) R/(c·low·R^{1+k} − 1); if aρ − a + 1 < 0 it grows, and the divergence is infinite.
+On the left, with y = −x, ρ is D(y + t)/D(y).
+
+Of p ln(p/q), the loss is at most t in size times the larger of D at both ends of a stretch of
+length t, and ∫ f D beyond z is f(z).
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from flint import acb, arb
 from dpassay.accountant.density.balls import real
 from dpassay.accountant.density.law import Law, integral, negligible
 from dpassay.accountant.density.loss import ABOVE, OPEN, Losses, Run, losses
-from dpassay.accountant.density.tail import Decay
+from dpassay.accountant.density.pieces import Piece
+from dpassay.accountant.density.tail import Decay, Tail, TailError, ratio
+from dpassay.accountant.density.tree import ZERO
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.interval import ball
 
@@ -42,7 +46,7 @@ def renyi(law: Law, shift: Fraction, order: arb) -> arb:
         return (order * log_p - (order - 1) * log_q).exp()
 
     def rest(found: Losses) -> arb:
-        return _tail(found, 1, order) + _tail(found, 0, order)
+        return _tail(law, found, 1, order) + _tail(law, found, 0, order)
 
     moment = _whole(law, shift, curve, rest) / law.total()
     return moment.log() / (order - 1)
@@ -57,7 +61,7 @@ def kullback_leibler(law: Law, shift: Fraction) -> arb:
         return log_p.exp() * (log_p - log_q)
 
     def rest(found: Losses) -> arb:
-        most = _mean_tail(found, 1) + _mean_tail(found, 0)
+        most = _mean_tail(law, found, 1) + _mean_tail(law, found, 0)
         return most.union(-most)
 
     return _whole(law, shift, curve, rest) / law.total()
@@ -79,6 +83,8 @@ def _whole(law: Law, shift: Fraction, curve: Curve, rest: Callable[[Losses], arb
     for doublings in _DOUBLINGS:
         found = losses(law, shift, doublings)
         tails = rest(found)
+        if tails == arb.pos_inf():
+            return tails
         if not tails.is_finite():
             continue
         value = _finite(found, curve, panels) + (
@@ -123,48 +129,48 @@ def _panels(low: Fraction, high: Fraction) -> list[tuple[Fraction, Fraction]]:
     return list(pairwise(ends))
 
 
-def _side(found: Losses, right: int) -> tuple[Decay, Run] | None:
+def _side(law: Law, found: Losses, right: int) -> tuple[Decay, Piece] | None:
+    """Return how f falls beyond R on one side, and its piece there, mirrored on the left."""
     tail = found.tails[right]
-    if tail is None:
-        return None
-    runs = [run for run in found.stretches if isinstance(run, Run)]
-    return tail, runs[-1] if right else runs[0]
+    side = law if right else law.mirrored
+    return None if tail is None else (tail, side.pieces.parts[-1])
 
 
-def _tail(found: Losses, right: int, order: arb) -> arb:
-    """Return an upper bound of ∫ p^a q^{1−a} beyond R; NaN where none is known."""
-    known = _side(found, right)
+def _tail(law: Law, found: Losses, right: int, order: arb) -> arb:
+    """Return an upper bound of ∫ p^a q^{1−a} beyond R, ∞ where it diverges; NaN if none is known."""
+    known = _side(law, found, right)
     if known is None:
         return arb(0)
-    tail, run = known
-    reach, t = ball(found.reach), ball(found.shift)
-    k = ball(tail.power)
-    moved = 1 - t / reach if right else 1 + t / reach
-    nearer = (k * moved.log()).exp().min(arb(1))
-    c = (order * tail.low.lower() * nearer - (order - 1) * tail.high.upper()).lower()
-    rate = c * ((1 + k) * reach.log()).exp()
-    if not (c > 0 and rate > 1):
+    tail, part = known
+    by = -found.shift if right else found.shift
+    try:
+        share = order * ratio(part.slope, found.reach, by) - (order - 1)
+    except TailError:
         return arb.nan()
-    x = reach if right else -reach
-    log = order * real(run.p.log, x - t) - (order - 1) * real(run.q.log, x)
-    return (log.exp() * reach / (rate - 1)).upper()
+    if share < 0:
+        return arb.pos_inf()
+    x = ball(found.reach)
+    rate = share.lower() * tail.low.lower() * ((1 + ball(tail.power)) * x.log()).exp()
+    if not (share > 0 and rate > 1):
+        return arb.nan()
+    log = order * real(part.log, x + ball(by)) - (order - 1) * real(part.log, x)
+    return (log.exp() * x / (rate - 1)).upper()
 
 
-def _mean_tail(found: Losses, right: int) -> arb:
+def _mean_tail(law: Law, found: Losses, right: int) -> arb:
     """Return an upper bound of ∫ p |ln(p/q)| beyond R; NaN where none is known."""
-    known = _side(found, right)
+    known = _side(law, found, right)
     if known is None:
         return arb(0)
-    tail, run = known
-    if not tail.high.is_finite():
+    slope, bend = known[1].slope, known[1].bend
+    nearest = found.reach - found.shift if right else found.reach
+    try:
+        grows = bend != ZERO and Tail(nearest).sign(bend) < 0
+        factor = arb(1)
+        if grows == bool(right) and bend != ZERO:
+            moved = ratio(slope, nearest, found.shift)
+            factor = moved if right else 1 / moved
+    except TailError:
         return arb.nan()
-    t, k = ball(found.shift), ball(tail.power)
-    z = ball(found.reach) - t if right else ball(found.reach) + t
-    grown = (k.max(arb(0)) * (1 + t / z).log()).exp() if right else arb(1)
-    rate = (tail.low.lower() * ((1 + k) * z.log()).exp() - k).lower()
-    if not rate > 1:
-        return arb.nan()
-    value = real(run.p.log, z if right else -z).exp() * (k * z.log()).exp()
-    if tail.power < 0:  # |l| is at most t·high·(z − t)^k on the left, z^k on the right
-        grown = (k * (1 - t / z).log()).exp() if not right else arb(1)
-    return (t * tail.high.upper() * grown * value * z / (rate - 1)).upper()
+    z = nearest if right else nearest + found.shift
+    return (ball(found.shift) * factor * real(known[1].log, ball(z)).exp()).upper()

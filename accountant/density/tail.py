@@ -23,7 +23,7 @@ from typing import TypeAlias, final
 from flint import arb
 
 from dpassay.accountant.density.balls import whole_power
-from dpassay.accountant.density.tree import Node
+from dpassay.accountant.density.tree import Node, X, add, at, mul, num, power
 from dpassay.accountant.numbers.interval import ball
 
 _MOST_TERMS = 40
@@ -328,6 +328,21 @@ def decay(slope: Node, start: Fraction) -> Decay:
     if power < -1 or (power == -1 and not size > 1):
         raise TailError("hardly falling")
     return Decay(start, power, size.lower(), size.upper())
+
+
+def ratio(slope: Node, start: Fraction, by: Fraction) -> arb:
+    """Return a ball of D(x + by)/D(x) for all x ≥ A, up to ∞. Raises TailError.
+
+    A slope of −D beyond A and A + by is what it is taken of.
+    """
+    tail = Tail(start)
+    form = tail.product(mul(at(slope, add(X, num(by))), power(slope, Fraction(-1))))
+    if not form.exponent and not form.power:
+        return form.size
+    if form.vanishes:
+        return tail._bounded(form)
+    inverse = Product(-form.power, 1 / form.size, {p: -c for p, c in form.exponent.items()})
+    return (1 / tail._bounded(inverse).upper()).union(arb.pos_inf())
 
 
 def nearer(slope: Node, start: Fraction, known: Decay) -> Decay:

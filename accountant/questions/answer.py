@@ -31,8 +31,18 @@ _NEAR = 1.5
 Ask = Callable[[Fraction], Interval]
 
 
+PROBABILITIES = Interval(Decimal(0), Decimal(1))
+NONNEGATIVE = Interval(Decimal(0), Decimal("Infinity"))
+"""Ranges of numbers: an answer that is as wide says nothing."""
+
+
 def answer(
-    ask: Ask, relative_width: Number | None, finest: Fraction, bounds: Callable[[], Interval]
+    ask: Ask,
+    relative_width: Number | None,
+    finest: Fraction,
+    bounds: Callable[[], Interval],
+    *,
+    whole: Interval,
 ) -> Interval:
     """Return the answer of a width, or the best that comes soon where none is named.
 
@@ -47,22 +57,24 @@ def answer(
         What is asked for first where no width is named.
     bounds
         Encloses the answer without an engine, however widely.
+    whole
+        What every such number lies in, whatever it is of.
 
     Raises
     ------
     UndecidedError
-        If a width is named and not reached; `interval` is the best enclosure.
+        If a width is named and not reached; `interval` is the best enclosure. With or without a
+        width, if nothing is known but that the answer lies in `whole`.
     """
     if relative_width is None:
-        return best(ask, finest, bounds)
+        return best(ask, finest, bounds, whole)
     width = rational("relative_width", relative_width, least=0, strict=True)
     try:
         return ask(min(width, COARSEST))
     except UndecidedError as refusal:
         known = reached(refusal)
         if known is None or not known.upper.is_finite():
-            found = _first(ask, _wider(width, refusal.reached), bounds)
-            known = narrower(known, found) or found
+            known = _first(ask, _wider(width, refusal.reached), bounds, whole, refusal)
             refusal.say_interval(known)
         if known.relative_width is not None and known.relative_width <= width:
             return known
@@ -74,6 +86,7 @@ def enclosed(
     relative_width: Number | None,
     pairs: Sequence[Pair],
     bounds: Callable[[], Interval],
+    whole: Interval,
     finest: Fraction | None = None,
 ) -> Interval:
     """Return the answer that is the value of a ball-valued function of some pairs."""
@@ -82,7 +95,7 @@ def enclosed(
         asked = to_width(pairs, width)
         return enclose(lambda: compute(asked), relative_width=width)
 
-    return answer(ask, relative_width, finest or usual(pairs), bounds)
+    return answer(ask, relative_width, finest or usual(pairs), bounds, whole=whole)
 
 
 def usual(pairs: Sequence[Pair]) -> Fraction:
@@ -90,12 +103,12 @@ def usual(pairs: Sequence[Pair]) -> Fraction:
     return max(pair.usual_width for pair in pairs)
 
 
-def best(ask: Ask, finest: Fraction, bounds: Callable[[], Interval]) -> Interval:
+def best(ask: Ask, finest: Fraction, bounds: Callable[[], Interval], whole: Interval) -> Interval:
     """Return the first answer of a width from the finest on, and bounds where there is none.
 
     Where engines have twice refused and do not say what they reached the coarsest width is next.
     """
-    return _first(ask, [finest, *(width for width in COARSER if width > finest)], bounds)
+    return _first(ask, [finest, *(width for width in COARSER if width > finest)], bounds, whole)
 
 
 def _wider(width: Fraction, known: float) -> list[Fraction]:
@@ -106,9 +119,16 @@ def _wider(width: Fraction, known: float) -> list[Fraction]:
     return [COMPOSED_WIDTH] if width < COMPOSED_WIDTH else []
 
 
-def _first(ask: Ask, widths: Sequence[Fraction], bounds: Callable[[], Interval]) -> Interval:
+def _first(
+    ask: Ask,
+    widths: Sequence[Fraction],
+    bounds: Callable[[], Interval],
+    whole: Interval,
+    refused: UndecidedError | None = None,
+) -> Interval:
+    """Return the first answer; refuse, as an engine did first, one that says nothing."""
     least, unknown = 0.0, 0
-    known: Interval | None = None
+    known = None if refused is None else reached(refused)
     for width in widths:
         if width < least or (unknown > 1 and width < widths[-1]):
             continue
@@ -117,6 +137,7 @@ def _first(ask: Ask, widths: Sequence[Fraction], bounds: Callable[[], Interval])
         try:
             return ask(width)
         except UndecidedError as refusal:
+            refused = refused or refusal
             known = narrower(known, reached(refusal))
             if math.isfinite(refusal.reached):
                 least = max(least, _NEAR * refusal.reached)
@@ -124,10 +145,13 @@ def _first(ask: Ask, widths: Sequence[Fraction], bounds: Callable[[], Interval])
                 unknown += 1
             if isinstance(refusal, BetweenError):
                 break
-    if known is not None and known.upper.is_finite():
-        return known
-    widest = bounds()
-    return narrower(known, widest) or widest
+    if known is None or not known.upper.is_finite():
+        widest = bounds()
+        known = narrower(known, widest) or widest
+    if known.lower < known.upper and narrower(known, whole) == whole:
+        why = str(refused or "It is not known.").partition(" Reached [")[0]
+        raise UndecidedError(f"{why} Nothing is known but that the answer lies in {whole}.")
+    return known
 
 
 def reached(refusal: UndecidedError) -> Interval | None:

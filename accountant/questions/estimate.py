@@ -275,10 +275,10 @@ class _Enclosures:
             slope: arb = -eps.ball().exp() * worst.tails(eps).q_above / value
             return slope
 
-        def bounds() -> Interval:
-            return Interval.between(arb.neg_inf(), arb(0))
-
-        return Estimate.middle(enclosed(ratio, None, self.pairs, bounds, finest=self._width))
+        whole = Interval.between(arb.neg_inf(), arb(0))
+        return Estimate.middle(
+            enclosed(ratio, None, self.pairs, lambda: whole, whole, finest=self._width)
+        )
 
 
 def _estimates(

@@ -32,7 +32,15 @@ from dpassay.accountant.numbers.interval import (
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.answer import answer, enclosed, joined, largest, usual
+from dpassay.accountant.questions.answer import (
+    NONNEGATIVE,
+    PROBABILITIES,
+    answer,
+    enclosed,
+    joined,
+    largest,
+    usual,
+)
 from dpassay.accountant.questions.profile import worst_pairs
 
 SEARCHED = Fraction(1, 10**6)
@@ -76,13 +84,9 @@ def loss_cdf(
         lambda asked: least([loss_tails(pair, at).p_below for pair in asked]),
         relative_width,
         pairs,
-        _share,
+        lambda: PROBABILITIES,
+        PROBABILITIES,
     )
-
-
-def _share() -> Interval:
-    """Return what every probability lies in."""
-    return Interval.of_exact(0).hull(Interval.of_exact(1))
 
 
 def loss_survival(
@@ -101,7 +105,8 @@ def loss_survival(
         lambda asked: most([loss_tails(pair, at).p_above for pair in asked]),
         relative_width,
         pairs,
-        _share,
+        lambda: PROBABILITIES,
+        PROBABILITIES,
     )
 
 
@@ -158,12 +163,7 @@ def renyi(
             raise BetweenError("a Rényi divergence", found)
         return found
 
-    return answer(ask, relative_width, usual(pairs), _positive)
-
-
-def _positive() -> Interval:
-    """Return what every divergence lies in."""
-    return Interval.between(arb(0), arb.pos_inf())
+    return answer(ask, relative_width, usual(pairs), lambda: NONNEGATIVE, whole=NONNEGATIVE)
 
 
 def enveloped_renyi(pairs: Sequence[Pair], order: arb) -> arb:
@@ -188,7 +188,7 @@ def mu(
     def ask(width: Fraction) -> Interval:
         return enclose(lambda: mechanism.gaussian_mu(relation), relative_width=width)
 
-    return answer(ask, relative_width, RELATIVE_WIDTH, _positive)
+    return answer(ask, relative_width, RELATIVE_WIDTH, lambda: NONNEGATIVE, whole=NONNEGATIVE)
 
 
 def rho(
@@ -225,7 +225,8 @@ def rho(
             raise BetweenError("rho", Interval(found.lower, Decimal("Infinity")))
         return found
 
-    return answer(ask, relative_width, RELATIVE_WIDTH if closed else SEARCHED, _positive)
+    finest = RELATIVE_WIDTH if closed else SEARCHED
+    return answer(ask, relative_width, finest, lambda: NONNEGATIVE, whole=NONNEGATIVE)
 
 
 def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:

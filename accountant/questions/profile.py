@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 from flint import arb
@@ -23,7 +24,7 @@ from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.halving import halved
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
-from dpassay.accountant.questions.answer import answer, enclosed, share, usual
+from dpassay.accountant.questions.answer import PROBABILITIES, answer, enclosed, share, usual
 
 _HALF = arb("0.5")
 _FARTHEST, _HALVINGS = 64, 12
@@ -92,6 +93,7 @@ def delta(
         relative_width,
         pairs,
         lambda: Interval.between(*_bounds(pairs, eps)),
+        PROBABILITIES,
     )
     return share(found)
 
@@ -158,7 +160,8 @@ def log_delta(
         low, high = _bounds(pairs, eps)
         return Interval.between(low.log() if low > 0 else arb.neg_inf(), high.log())
 
-    return enclosed(logarithm, relative_width, pairs, bounds)
+    whole = Interval(Decimal("-Infinity"), Decimal(0))
+    return enclosed(logarithm, relative_width, pairs, bounds, whole)
 
 
 def delta_complement(
@@ -178,7 +181,10 @@ def delta_complement(
         low, high = _bounds(pairs, eps)
         return Interval.between((1 - high).max(arb(0)), 1 - low)
 
-    return share(enclosed(lambda asked: complement(asked, eps), relative_width, pairs, bounds))
+    found = enclosed(
+        lambda asked: complement(asked, eps), relative_width, pairs, bounds, PROBABILITIES
+    )
+    return share(found)
 
 
 def epsilon(
@@ -208,13 +214,19 @@ def epsilon(
     def largest(asked: Sequence[Pair]) -> arb:
         return most([pair.max_loss() for pair in asked])
 
-    def bounds() -> Interval:  # δ(ε) ≥ 1 − e^ε
-        least = enclose(lambda: arb.log1p(-target.ball())).lower
+    least = enclose(lambda: arb.log1p(-target.ball())).lower  # δ(ε) ≥ 1 − e^ε
+    whole = Interval(least, Decimal("Infinity"))
+
+    def bounds() -> Interval:
         most_loss = largest(pairs).min(_reaches(pairs, target))
         if not most_loss.is_finite():
             most_loss = _by_divergences(pairs, target)
         return Interval(least, Interval.of_ball(most_loss).upper)
 
     if target.sign == 0:
-        return enclosed(largest, relative_width, pairs, bounds)
-    return answer(lambda width: inverse(pairs, target, width), relative_width, usual(pairs), bounds)
+        return enclosed(largest, relative_width, pairs, bounds, whole)
+
+    def ask(width: Fraction) -> Interval:
+        return inverse(pairs, target, width)
+
+    return answer(ask, relative_width, usual(pairs), bounds, whole=whole)

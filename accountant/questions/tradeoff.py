@@ -148,8 +148,14 @@ class _Question:
             blind = (1 - self.level.ball()) * least([arb(1), *known])
             return Interval.between(*((1 - blind, arb(1)) if self.power else (arb(0), blind)))
 
+        blind = 1 - self.level.ball()
+        whole = Interval.between(*((1 - blind, arb(1)) if self.power else (arb(0), blind)))
         return answer(
-            lambda width: self._worst(pairs, envelope, width), relative_width, usual(pairs), bounds
+            lambda width: self._worst(pairs, envelope, width),
+            relative_width,
+            usual(pairs),
+            bounds,
+            whole=whole,
         )
 
     def _worst(self, pairs: Sequence[Pair], envelope: Pair | None, width: Fraction) -> Interval:

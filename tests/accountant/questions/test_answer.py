@@ -37,7 +37,7 @@ def refusing(reached: Fraction) -> tuple[list[Fraction], dpassay.Interval, objec
 def test_a_refusal_that_says_what_it_reached_is_asked_for_that() -> None:
     asked, found, ask = refusing(Fraction(1, 3000))
     assert callable(ask)
-    assert best(ask, COMPOSED_WIDTH, lambda: WHOLE) == found
+    assert best(ask, COMPOSED_WIDTH, lambda: WHOLE, WHOLE) == found
     assert asked == [COMPOSED_WIDTH, Fraction(1, 100)]
 
 
@@ -50,7 +50,7 @@ def test_a_named_width_that_is_refused_twice_still_has_an_enclosure() -> None:
         return Interval(Decimal("0.25"), Decimal("0.251"))
 
     with pytest.raises(UndecidedError) as refusal:
-        answer(ask, "1e-6", COMPOSED_WIDTH, lambda: WHOLE)
+        answer(ask, "1e-6", COMPOSED_WIDTH, lambda: WHOLE, whole=WHOLE)
     assert refusal.value.interval == Interval(Decimal("0.25"), Decimal("0.251"))
 
 
@@ -70,19 +70,37 @@ def test_an_answer_that_nobody_has_is_what_is_known_anyway() -> None:
     def ask(width: Fraction) -> Interval:
         raise UndecidedError("No.")
 
-    assert answer(ask, None, COMPOSED_WIDTH, lambda: WHOLE) == WHOLE
-    with pytest.raises(UndecidedError, match=r"No\. Reached \[0, 1\]") as refusal:
-        answer(ask, "1e-9", COMPOSED_WIDTH, lambda: WHOLE)
-    assert refusal.value.interval == WHOLE
+    half = Interval(Decimal(0), Decimal("0.5"))
+    assert answer(ask, None, COMPOSED_WIDTH, lambda: half, whole=WHOLE) == half
+    with pytest.raises(UndecidedError, match=r"No\. Reached \[0, 0.5\]") as refusal:
+        answer(ask, "1e-9", COMPOSED_WIDTH, lambda: half, whole=WHOLE)
+    assert refusal.value.interval == half
+
+
+@pytest.mark.parametrize("width", [None, "1e-9"])
+def test_an_answer_that_says_nothing_is_refused(width: str | None) -> None:
+    """What every probability lies in is no answer about one of them; an exact 0 is one."""
+
+    def ask(width: Fraction) -> Interval:
+        raise UndecidedError("No.")
+
+    wider = Interval(Decimal(-1), Decimal(2))
+    for bounds in (WHOLE, wider):
+        with pytest.raises(UndecidedError, match=r"No\. Nothing is known .* lies in \[0, 1\]"):
+            answer(ask, width, COMPOSED_WIDTH, lambda found=bounds: found, whole=WHOLE)  # type: ignore[misc]
+    infinite = Interval(Decimal("Infinity"), Decimal("Infinity"))
+    assert answer(ask, None, COMPOSED_WIDTH, lambda: infinite, whole=infinite) == infinite
 
 
 def test_a_width_above_one_may_be_what_was_reached() -> None:
     def ask(width: Fraction) -> Interval:
         raise UndecidedError("No.", interval=Interval(Decimal(1), Decimal(3)))
 
-    assert answer(ask, 2, COMPOSED_WIDTH, lambda: WHOLE) == Interval(Decimal(1), Decimal(3))
+    wide = Interval(Decimal(0), Decimal("Infinity"))
+    found = answer(ask, 2, COMPOSED_WIDTH, lambda: wide, whole=wide)
+    assert found == Interval(Decimal(1), Decimal(3))
     with pytest.raises(UndecidedError):
-        answer(ask, "1.9", COMPOSED_WIDTH, lambda: WHOLE)
+        answer(ask, "1.9", COMPOSED_WIDTH, lambda: wide, whole=wide)
 
 
 def test_an_enclosure_of_another_number_is_not_taken() -> None:

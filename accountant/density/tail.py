@@ -2,9 +2,9 @@
 
 An expression without branches is written there in one of two forms. A `Sum` is
 
-    Σ c_p x^p + k ln x + r,  with rational c_p, p and k, and a number r(x) in a ball,
+    Σ c_p x^p + k ln x + r,  with rational p and k, and a number r(x) in a ball,
 
-a `Product` is x^k m(x) e^{E(x)} with m(x) in a ball and E = Σ c_p x^p over powers p > 0. Both are
+where every c_p is `Exact`, a polynomial in numbers such as π; a `Product` is x^k m(x) e^{E(x)} with m(x) in a ball and E = Σ c_p x^p over powers p > 0. Both are
 closed under products, powers, exponentials and logarithms. Of a sum of two products one dominates:
 their quotient is x^k m e^{E}, whose first power in E decides, and which is monotone from A on where
 
@@ -22,8 +22,8 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.density.balls import whole_power
-from dpassay.accountant.density.tree import Node, X, add, at, mul, num, power
+from dpassay.accountant.density.balls import real, whole_power
+from dpassay.accountant.density.tree import Node, X, add, at, mul, num, power, varies
 from dpassay.accountant.numbers.interval import ball
 
 _MOST_TERMS = 40
@@ -31,11 +31,76 @@ _MOST_TERMS = 40
 _MOST_POWER = 12
 """Sums are multiplied out up to this power."""
 _ZERO = Fraction(0)
-Terms: TypeAlias = Mapping[Fraction, Fraction]
 
 
 class TailError(Exception):
     """The forms do not settle it from this A on."""
+
+
+@final
+@dataclass(frozen=True)
+class Exact:
+    """A polynomial with rational coefficients in numbers that formulas without x say.
+
+    One without terms is 0. Another may be 0 too, if such numbers depend on each other, as √2 and √8
+    do: then its ball contains 0 at any precision, and what needs its sign is refused.
+    """
+
+    terms: Mapping[tuple[Node, ...], Fraction]
+
+    @staticmethod
+    def of(node: Node) -> Exact:
+        """Read a formula without x."""
+        match node.op:
+            case "num":
+                return Exact({(): node.number} if node.number else {})
+            case "add":
+                return Exact.of(node.parts[0]) + Exact.of(node.parts[1])
+            case "mul":
+                return Exact.of(node.parts[0]) * Exact.of(node.parts[1])
+        return Exact({(node,): Fraction(1)})
+
+    def __bool__(self) -> bool:
+        """Whether there are terms."""
+        return bool(self.terms)
+
+    def __add__(self, other: Exact) -> Exact:
+        """Return the sum."""
+        found = dict(self.terms)
+        for factors, c in other.terms.items():
+            found[factors] = found.get(factors, _ZERO) + c
+        return Exact({factors: c for factors, c in found.items() if c})
+
+    def __mul__(self, other: Exact | Fraction) -> Exact:
+        """Return the product."""
+        if isinstance(other, Fraction):
+            return Exact({factors: c * other for factors, c in self.terms.items() if other})
+        if len(self.terms) * len(other.terms) > _MOST_TERMS:
+            raise TailError("a long number")
+        found = Exact({})
+        for one, c in self.terms.items():
+            for more, d in other.terms.items():
+                found += Exact({tuple(sorted(one + more, key=hash)): c * d})
+        return found
+
+    @property
+    def rational(self) -> Fraction | None:
+        """It, where it is rational by its form."""
+        return self.terms.get((), _ZERO) if set(self.terms) <= {()} else None
+
+    def ball(self) -> arb:
+        """Return a ball around it."""
+        value = arb(0)
+        for factors, c in self.terms.items():
+            product = ball(c)
+            for each in factors:
+                product *= real(each, arb(0))
+            value += product
+        return value
+
+
+Terms: TypeAlias = Mapping[Fraction, Exact]
+_ONE = Exact({(): Fraction(1)})
 
 
 @final
@@ -92,13 +157,11 @@ class Tail:
         return self._known[node]
 
     def _made(self, node: Node) -> Form:
-        match node.op:
-            case "x":
-                return Sum({Fraction(1): Fraction(1)})
-            case "num":
-                return Sum({_ZERO: node.number} if node.number else {})
-            case "pi":
-                return Sum({}, rest=arb.pi())
+        if node.op == "x":
+            return Sum({Fraction(1): _ONE})
+        if not varies(node):
+            value = Exact.of(node)
+            return Sum({_ZERO: value} if value else {})
         parts = [self._of(part) for part in node.parts]
         match node.op:
             case "add":
@@ -137,7 +200,7 @@ class Tail:
         first = max(powers)
         size = form.rest * self._span(-first)
         for power, c in form.terms.items():
-            size += ball(c) * self._span(power - first)
+            size += c.ball() * self._span(power - first)
         return Product(first, size, {})
 
     def _sum(self, form: Form) -> Sum:
@@ -161,33 +224,33 @@ class Tail:
             first = max(form.exponent)
             rise = ball(form.power) * self._span(-first)
             for power, c in form.exponent.items():
-                rise += ball(c * power) * self._span(power - first)
+                rise += c.ball() * ball(power) * self._span(power - first)
             if not rise < 0:
                 raise TailError("not yet falling")
         elif form.power > 0:
             raise TailError("a power")
         value = self._at_start(form.power)
         for power, c in form.exponent.items():
-            value *= (ball(c) * self._at_start(power)).exp()
+            value *= (c.ball() * self._at_start(power)).exp()
         return value
 
     def _total(self, a: Form, b: Form) -> Form:
         if isinstance(a, Sum) and isinstance(b, Sum):
-            terms = _plus(a.terms, b.terms, Fraction(1))
+            terms = _plus(a.terms, b.terms)
             return Sum(terms, a.logs + b.logs, a.rest + b.rest)
         one, other = self._product(a), self._product(b)
         if one.size.is_zero():
             return other
         if other.size.is_zero():
             return one
-        difference = _plus(one.exponent, other.exponent, Fraction(-1))
+        difference = _plus(one.exponent, _negative(other.exponent))
         larger = _leading(difference) > 0 if difference else one.power >= other.power
         if not larger:
             one, other = other, one
         quotient = Product(
             other.power - one.power,
             other.size,
-            _plus(other.exponent, one.exponent, Fraction(-1)),
+            _plus(other.exponent, _negative(one.exponent)),
         )
         if quotient.power == 0 and not quotient.exponent:
             return Product(one.power, one.size + other.size, one.exponent)
@@ -197,23 +260,25 @@ class Tail:
         if isinstance(b, Sum) and _constant(b):
             a, b = b, a
         if isinstance(a, Sum) and _constant(a):
-            c = a.terms.get(_ZERO, _ZERO)
-            if not c:
+            c = a.terms.get(_ZERO)
+            if c is None:
                 return Sum({})
-            if isinstance(b, Sum):
-                return Sum({p: c * d for p, d in b.terms.items()}, c * b.logs, ball(c) * b.rest)
-            return Product(b.power, ball(c) * b.size, b.exponent)
+            if isinstance(b, Product):
+                return Product(b.power, c.ball() * b.size, b.exponent)
+            if not b.logs or c.rational is not None:
+                logs = b.logs * (c.rational or _ZERO)
+                return Sum({p: c * d for p, d in b.terms.items()}, logs, c.ball() * b.rest)
         if isinstance(a, Sum) and isinstance(b, Sum) and _exact(a) and _exact(b):
-            terms: dict[Fraction, Fraction] = {}
+            terms: dict[Fraction, Exact] = {}
             for p, c in a.terms.items():
-                terms = _plus(terms, {p + q: c * d for q, d in b.terms.items()}, Fraction(1))
+                terms = _plus(terms, {p + q: c * d for q, d in b.terms.items()})
             if len(terms) <= _MOST_TERMS:
                 return Sum(terms)
         one, other = self._product(a), self._product(b)
         return Product(
             one.power + other.power,
             one.size * other.size,
-            _plus(one.exponent, other.exponent, Fraction(1)),
+            _plus(one.exponent, other.exponent),
         )
 
     def _power(self, a: Form, r: Fraction) -> Form:
@@ -225,8 +290,8 @@ class Tail:
                 return found
             if len(a.terms) == 1:
                 ((p, c),) = a.terms.items()
-                if c == 1:
-                    return Sum({p * r: Fraction(1)})
+                if c.rational == 1:
+                    return Sum({p * r: _ONE})
         one = self._product(a)
         if r.denominator == 1:
             if r < 0:
@@ -243,7 +308,7 @@ class Tail:
         rest = s.rest
         for power, c in s.terms.items():
             if power <= 0:
-                rest += ball(c) * self._span(power)
+                rest += c.ball() * self._span(power)
         return Product(s.logs, rest.exp(), {p: c for p, c in s.terms.items() if p > 0})
 
     def _log(self, a: Form) -> Sum:
@@ -253,7 +318,7 @@ class Tail:
         return Sum(dict(one.exponent), one.power, one.size.log())
 
     def _logsum(self, a: Sum, b: Sum) -> Sum:
-        z = Sum(_plus(b.terms, a.terms, Fraction(-1)), b.logs - a.logs, b.rest - a.rest)
+        z = Sum(_plus(b.terms, _negative(a.terms)), b.logs - a.logs, b.rest - a.rest)
         grown = self._exp(z)
         if not grown.exponent and not grown.power:
             return Sum(a.terms, a.logs, a.rest + grown.size.log1p())
@@ -272,7 +337,7 @@ class Tail:
 
     @staticmethod
     def _negated(z: Sum) -> Sum:
-        return Sum({p: -c for p, c in z.terms.items()}, -z.logs, -z.rest)
+        return Sum(_negative(z.terms), -z.logs, -z.rest)
 
 
 @final
@@ -323,7 +388,7 @@ def decay(slope: Node, start: Fraction) -> Decay:
     if found.exponent:
         if _leading(found.exponent) < 0:
             raise TailError("hardly falling")
-        least = tail._most(Product(-power, arb(1), {p: -c for p, c in found.exponent.items()}))
+        least = tail._most(Product(-power, arb(1), _negative(found.exponent)))
         return Decay(start, _ZERO, size.lower() / least.upper(), arb.pos_inf())
     if power < -1 or (power == -1 and not size > 1):
         raise TailError("hardly falling")
@@ -341,7 +406,7 @@ def ratio(slope: Node, start: Fraction, by: Fraction) -> arb:
         return form.size
     if form.vanishes:
         return tail._bounded(form)
-    inverse = Product(-form.power, 1 / form.size, {p: -c for p, c in form.exponent.items()})
+    inverse = Product(-form.power, 1 / form.size, _negative(form.exponent))
     return (1 / tail._bounded(inverse).upper()).union(arb.pos_inf())
 
 
@@ -373,14 +438,18 @@ def _exact(form: Sum) -> bool:
     return not form.logs and form.rest.is_zero()
 
 
-def _leading(terms: Terms) -> Fraction:
-    return terms[max(terms)]
+def _leading(terms: Terms) -> arb:
+    return terms[max(terms)].ball()
 
 
-def _plus(a: Terms, b: Terms, factor: Fraction) -> dict[Fraction, Fraction]:
+def _plus(a: Terms, b: Terms) -> dict[Fraction, Exact]:
     found = dict(a)
     for p, c in b.items():
-        found[p] = found.get(p, _ZERO) + factor * c
+        found[p] = found[p] + c if p in found else c
         if not found[p]:
             del found[p]
     return found
+
+
+def _negative(terms: Terms) -> dict[Fraction, Exact]:
+    return {p: c * Fraction(-1) for p, c in terms.items()}

@@ -6,6 +6,7 @@ under- nor overflows, and whose derivative is a weighted mean of those of ln a a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -214,6 +215,12 @@ def replaced(a: Node, change: Callable[[Node], Node | None]) -> Node:
         return found[node]
 
     return walk(a)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def varies(a: Node) -> bool:
+    """Whether x is in it."""
+    return a == X or any(map(varies, a.parts))
 
 
 def at(a: Node, value: Node) -> Node:

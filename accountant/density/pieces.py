@@ -33,6 +33,7 @@ from dpassay.accountant.density.tree import (
     mirrored,
     num,
     replaced,
+    sign_of,
 )
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.numbers.interval import ball
@@ -285,6 +286,13 @@ def second_rise(found: Pieces) -> float | None:
             fallen = fallen or not step >= 0
         if part.slope == ZERO:  # it neither rises nor falls
             continue
+        exact = _turns(part)
+        if exact is not None:
+            for place, sign in exact:
+                if sign > 0 and fallen:
+                    return place
+                fallen = fallen or sign < 0
+            continue
         turning, falling = False, False
         for low, _, label in _slopes(part, found):
             if label == 0 or (label == UP and fallen) or (label == TURN and fallen > falling):
@@ -294,6 +302,22 @@ def second_rise(found: Pieces) -> float | None:
             fallen = fallen or label == DOWN
         fallen = fallen or turning
     return None
+
+
+def _turns(part: Piece) -> list[tuple[float, int]] | None:
+    """Return where stretches begin on which f rises or falls, with a sign; None if it is not known.
+
+    From exact polynomials, so that places where f′ is 0 without f turning are none.
+    """
+    sign = sign_of(part.slope)
+    if sign is None:
+        return None
+    try:
+        changes, found = signs(sign, part.low, part.high)
+    except UndecidedError:
+        return None
+    starts = [-np.inf if part.low is None else float(part.low.low)]
+    return list(zip([*starts, *(float(each.low) for each in changes)], found, strict=True))
 
 
 def steepest(found: Pieces) -> Fraction | None:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import final
+from typing import TypeAlias, final
 
 from flint import fmpq, fmpq_poly
 
@@ -44,6 +44,8 @@ class Node:
 X, PI = Node("x"), Node("pi")
 _LARGEST_POWER = 64
 """Numbers are raised to powers up to it at once; a larger one would make long numbers."""
+_HIGHEST_DEGREE = 400
+"""Of quotients of polynomials: higher ones take long to factor."""
 MOST_BITS = 1 << 14
 """Of numbers: longer ones take long to write."""
 
@@ -274,6 +276,95 @@ def _polynomial(a: Node, parts: list[fmpq_poly | None]) -> fmpq_poly | None:
         case "num", _:
             return fmpq_poly([to_fmpq(a.number)])
     return None
+
+
+Quotient: TypeAlias = "tuple[fmpq_poly, fmpq_poly, Node]"
+"""p, q and g of p(x)/q(x)·e^{g(x)}."""
+
+
+def quotient(a: Node) -> Quotient | None:
+    """Return an expression as a quotient of polynomials times an exponential; None if it is none.
+
+    Exponentials cancel in (ln f)′ = f′/f, and zeros of what is left are exact.
+    """
+    match a.op:
+        case "num":
+            return fmpq_poly([to_fmpq(a.number)]), fmpq_poly([1]), ZERO
+        case "x":
+            return fmpq_poly([0, 1]), fmpq_poly([1]), ZERO
+        case "exp":
+            return _quotient_of_exp(a.parts[0]) or (fmpq_poly([1]), fmpq_poly([1]), a.parts[0])
+        case "sigmoid":
+            found = _quotient_of_exp(a.parts[0])
+            return found and (found[0], found[0] + found[1], ZERO)
+        case "pow":
+            found = quotient(a.parts[0])
+            return None if found is None else _to_power(found, a.number)
+        case "add" | "mul":
+            one, other = (quotient(part) for part in a.parts)
+            if one and other and a.op == "mul":
+                return _reduced(one[0] * other[0], one[1] * other[1], add(one[2], other[2]))
+            if one and other and (one[2] == other[2] or not one[0] or not other[0]):
+                grown = (one if one[0] else other)[2]
+                return _reduced(one[0] * other[1] + other[0] * one[1], one[1] * other[1], grown)
+    return None
+
+
+def _quotient_of_exp(a: Node) -> Quotient | None:
+    """Return e^a as a quotient of polynomials; None if it is none."""
+    match a.op:
+        case "num" if a == ZERO:
+            return quotient(ONE)
+        case "log":
+            found = quotient(a.parts[0])
+            return found if found and found[2] == ZERO else None
+        case "mul" if a.parts[0].op == "num":
+            found = _quotient_of_exp(a.parts[1])
+            return None if found is None else _to_power(found, a.parts[0].number)
+        case "add" | "logsum":
+            one, other = map(_quotient_of_exp, a.parts)
+            if one and other:
+                top = one[0] * other[0]
+                if a.op == "logsum":
+                    top = one[0] * other[1] + other[0] * one[1]
+                return _reduced(top, one[1] * other[1], ZERO)
+    return None
+
+
+def _to_power(found: Quotient, r: Fraction) -> Quotient | None:
+    p, q, grown = found
+    if r < 0:
+        p, q = q, p
+    n = abs(r.numerator)
+    if r.denominator != 1 or not q or (p.degree() + q.degree()) * n > _HIGHEST_DEGREE:
+        return None
+    return p**n, q**n, mul(num(r), grown)
+
+
+def _reduced(p: fmpq_poly, q: fmpq_poly, grown: Node) -> Quotient | None:
+    if p.degree() + q.degree() > _HIGHEST_DEGREE:
+        return None
+    common = p.gcd(q)
+    return p // common, q // common, grown if p else ZERO
+
+
+def sign_of(a: Node) -> Node | None:
+    """Return a product of polynomials, each once, of the sign of a where a is known as a quotient.
+
+    None if it is not one. Factors to even powers are left out: they change no sign.
+    """
+    found = quotient(a)
+    if found is None:
+        return None
+    unit, factors = (found[0] * found[1]).factor() if found[0] else (0, [])
+    sign = num((unit > 0) - (unit < 0))
+    for each, times in factors:
+        if times % 2:
+            value = ZERO
+            for c in reversed(each.coeffs()):
+                value = add(mul(value, X), num(_fraction(c)))
+            sign = mul(sign, value)
+    return sign
 
 
 def centres(a: Node) -> list[Fraction]:

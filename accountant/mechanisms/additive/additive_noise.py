@@ -192,8 +192,8 @@ class AdditiveNoise(Mechanism):
         if self.dominated_by is None:
             return ""
         return (
-            "Its density has several modes, so that the worst shift depends on epsilon: a "
-            "composition is enclosed, a sample of it is not known."
+            "Its density is not proved to have one mode, so that the worst shift may depend on "
+            "epsilon: a composition is enclosed, a sample of it is not known."
         )
 
     @property

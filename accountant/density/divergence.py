@@ -33,6 +33,9 @@ from dpassay.accountant.numbers.interval import ball
 _DOUBLINGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """How often the reach is doubled until the tails no longer count."""
 
+_OPEN = arb(2) ** -8
+"""Share of an integral that is open where it was given up: more precision would not be enough."""
+
 Curve = Callable[[acb, acb], acb]
 """The integrand, from ln f(x − t) and ln f(x), in units of the written density."""
 
@@ -106,7 +109,12 @@ def _finite(found: Losses, curve: Curve, panels: dict[tuple[Fraction, Fraction],
     for low, high, run in sorted(cut, key=lambda part: abs(part[0] + part[1])):
         if (low, high) not in panels:
             integrand = partial(_at, curve, run, t)
-            panels[low, high] = integral(integrand, ball(low), ball(high), whole)
+            panels[low, high] = here = integral(integrand, low, high, whole)
+            if not 2 * here.rad() <= _OPEN * (abs(here) + abs(whole)).upper():
+                raise UndecidedError(
+                    f"A divergence was not integrated between x = {float(low):.6g} and "
+                    f"{float(high):.6g} in as many steps as are taken."
+                )
         whole += panels[low, high]
     if not whole.is_finite():
         raise UndecidedError("A divergence was not integrated: the density is 0 somewhere inside.")

@@ -24,8 +24,10 @@ from dpassay.accountant.density.tail import Decay, Tail, TailError, nearer
 from dpassay.accountant.density.text import read
 from dpassay.accountant.density.tree import Node, centres, mirrored, ordered
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.numbers.crossing import power_of_two
 from dpassay.accountant.numbers.interval import START_PRECISION, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.solve import fraction
 
 _MOST_PANELS = 4096
 """Doubling panels of one tail: 2^4096 is beyond every exponent that is written."""
@@ -40,6 +42,17 @@ _USUAL_BITS = 73
 that a difference of masses loses. Fewer would make sweeps wider, more would cost time."""
 _FIRST_BITS = 64
 """Bits in which the integral of a text is looked at first: whether it is finite."""
+_CLOSEST = 64
+"""Halvings of a panel towards its ends where the size of an integral is looked for."""
+_SPARE = 32
+"""Bits beyond those that are asked for: without any, flint bisects until it is stopped."""
+_STEEP = 256
+"""Slope of ln f times the width of a panel from which on only its beginning counts."""
+_FEW_LOST = 12
+"""Bits that an integrand may lose: usual densities are no smaller than 2^−4096."""
+_EVALUATIONS = 100
+"""Values of an integrand, for each bit of the precision, after which an integral stays wide: ten
+times what smooth densities take. They are seconds, and more would be minutes."""
 _KEPT = 512
 """Values that are kept of each kind."""
 
@@ -253,7 +266,11 @@ class Law:
         elif part.is_zero:
             return arb(0)
         else:
-            found = integral(part.integrand, ball(low), ball(high))
+            near = _steep_end(part, low, high)
+            found = integral(part.integrand, low, near)
+            if near < high:
+                rest = ball(high - near) * real(part.log, ball(near)).exp()
+                found += arb(0).union(rest.upper())
         if not found.is_finite():
             raise InvalidInputError(
                 f"{self._argument} was not integrated between x = {float(low):.6g} and "
@@ -270,26 +287,70 @@ class Law:
         return None
 
 
+def _steep_end(part: Piece, low: Fraction, high: Fraction) -> Fraction:
+    """Return a point from which on f, which falls, adds nothing to ∫ f; else the end of the panel.
+
+    Of e^{−x^100} next to x = 1.9 flint would bisect until it has such points itself.
+    """
+    width, slope = high - low, -real(part.slope, ball(low))
+    if not slope * ball(width) > _STEEP:
+        return high
+    cells = np.array([number_ends(low)[0]]), np.array([number_ends(high)[1]])
+    if not Ranges(*cells, part.known)(part.slope)[1][0] <= 0:
+        return high
+    step = power_of_two(1 / fraction(slope.mid()))
+    enough = arb(2).log() * goal() + (slope * ball(width)).log()
+    start = real(part.log, ball(low))
+    while step < width:
+        if start - real(part.log, ball(low + step)) > enough:
+            return low + step
+        step *= 2
+    return high
+
+
 def integral(
     f: Callable[[acb, bool], acb],
-    a: arb,
-    b: arb,
+    low: Fraction | arb,
+    high: Fraction | arb,
     beside: arb | None = None,
     share: arb | None = None,
 ) -> arb:
-    """Return ∫ f from a to b, to about as many bits as are asked for, or a share of its size.
+    """Return ∫ f between two points, to about as many bits as are asked for, or a share of its size.
 
-    They are relative to the largest of a few values of |f|: a limit of 0 for the absolute error
-    would bisect without end next to a point where f is 0. They are relative to `beside`, which the
-    integral is added to, where that is larger.
+    They are relative to what a few values of |f| say of it: a limit of 0 for the absolute error
+    would bisect without end next to a point where f is 0. Some lie close to the ends, where all of
+    the integral of a steep f is. They are relative to `beside`, which the integral is added to,
+    where that is larger. Of e^{−V} as many bits are lost as V has, and are spent in addition.
     """
-    places = [a + (b - a) * i / 8 for i in range(1, 8)]
-    values = [abs(f(acb(x), False).real) for x in places]
-    known = [value.mid() for value in values if value.is_finite()]
-    size = functools.reduce(lambda x, y: x.max(y), known, arb(0)) * (b - a)
-    size = size if beside is None else size.max(abs(beside).mid())
     share = negligible() if share is None else share
-    return acb.integral(f, acb(a), acb(b), rel_tol=share, abs_tol=size * share).real
+    a = _point(low)
+    size = _size(f, a, _point(high) - a)
+    size = size if beside is None else size.max(abs(beside).mid())
+    lost = int(size.man_exp()[1]).bit_length() if size.is_finite() else 0
+    spare = _SPARE if ctx.prec > START_PRECISION else 0  # at the first precision there is room
+    with ctx.workprec(ctx.prec + spare + max(lost - _FEW_LOST, 0)):
+        return acb.integral(
+            f,
+            acb(_point(low)),
+            acb(_point(high)),
+            rel_tol=share,
+            abs_tol=size * share,
+            eval_limit=_EVALUATIONS * ctx.prec,
+        ).real
+
+
+def _point(x: Fraction | arb) -> arb:
+    return x if isinstance(x, arb) else ball(x)
+
+
+def _size(f: Callable[[acb, bool], acb], a: arb, width: arb) -> arb:
+    """Return about how large ∫ |f| is, from values in the middle and close to the ends."""
+    steps = [(width * i / 8, width) for i in range(1, 8)]
+    for step in (width / 2**n for n in range(4, _CLOSEST, 4)):
+        steps += [(step, step), (width - step, step)]
+    values = [(abs(f(acb(a + step), False).real), reach) for step, reach in steps]
+    known = [(value * reach).mid() for value, reach in values if value.is_finite()]
+    return functools.reduce(lambda x, y: x.max(y), known, arb(0))
 
 
 def goal() -> int:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
+from itertools import count
 
 from flint import arb
 
@@ -24,6 +25,8 @@ Function = Callable[[ExactReal], arb]
 Bracket = tuple[Fraction, Fraction]
 _MAX_DOUBLINGS = 4096
 """Doublings of a step: beyond 2^4096 a refusal says so."""
+_FAR = 32
+"""Doublings of a step after which its factors double: what is that large is far away."""
 _PRECISIONS = 4
 """Doublings of the precision at which signs are asked: four are minutes."""
 _SLOW_STEPS = 3
@@ -46,7 +49,7 @@ _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1))
 
 
 def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None) -> Bracket:
-    """Find low < high with function(low) ≥ 0 ≥ function(high), by steps that double.
+    """Find low < high with function(low) ≥ 0 ≥ function(high), by steps that at least double.
 
     A point whose sign is not known, since the ball there is wide, is neither end.
 
@@ -63,8 +66,8 @@ def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None
     first = 1 if floor is not None else _sign(function, origin)
     low = origin if first is not None and first >= 0 else None
     high = origin if first is not None and first < 0 else None
-    distance = step
-    for _ in range(_MAX_DOUBLINGS):
+    distance, farthest = step, step * 2**_MAX_DOUBLINGS
+    for n in count():
         if low is not None and high is not None:
             return low, high
         if high is None:
@@ -79,7 +82,10 @@ def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None
                 low = origin - distance
             elif sign is not None:
                 high = origin - distance
-        distance, step = distance + 2 * step, 2 * step
+        if distance > farthest:
+            break
+        step *= 1 << max(1, n - _FAR)
+        distance += step
     raise UndecidedError(f"No change of sign was found within 2^{_MAX_DOUBLINGS} of {origin}.")
 
 

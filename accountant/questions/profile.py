@@ -128,8 +128,8 @@ def _by_divergences(pairs: Sequence[Pair], delta: ExactReal) -> arb:
     δ(ε) ≤ e^{(a − 1)(D_a − ε)} (1 − 1/a)^{a − 1}/a for every order a > 1.
     """
     found, log = arb.pos_inf(), delta.ball().log()
-    for a in _ORDERS:
-        with contextlib.suppress(NotApplicableError, UndecidedError):
+    with contextlib.suppress(NotApplicableError, UndecidedError):  # of larger orders then too
+        for a in _ORDERS:
             divergence = most([pair.renyi(arb(a)) for pair in pairs])
             share = (1 - 1 / arb(a)).log() - (log + arb(a).log()) / (a - 1)
             if divergence.is_finite():

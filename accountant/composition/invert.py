@@ -194,7 +194,8 @@ def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
             below = complement(pairs, eps)
             return arb.pos_inf() if below.is_zero() else (ball(rest) / below).log()
         value = hockey_stick(pairs, eps)
-        return arb.neg_inf() if value.is_zero() else (value / target.ball()).log()
+        nothing = not value > 0 and value < target.ball()  # it may be 0: the sign is known
+        return arb.neg_inf() if nothing else (value / target.ball()).log()
 
     return excess
 

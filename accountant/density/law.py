@@ -35,8 +35,8 @@ _MOST_BITS = 512
 """Precision from which on refusals are at once: an answer would take minutes."""
 _FARTHEST = 1 << 100
 """Distance beyond which a tail is bounded, not integrated: flint bisects without end there."""
-_NOTHING = -(1 << 20)
-"""Bits of a tail that is bounded, not integrated: of e^{−e^x} flint has no digits farther out."""
+_NOTHING = -(1 << 64)
+"""Bits of a tail that is bounded, not integrated: of e^{−V} as many digits are lost as V has."""
 _USUAL_BITS = 73
 """Bits at flint's first precision: those of a width of 1e-14, which sweeps over shifts need, and 24
 that a difference of masses loses. Fewer would make sweeps wider, more would cost time."""

@@ -64,7 +64,7 @@ class Law:
     def __init__(self, tree: Node, found: Pieces, argument: str) -> None:
         self.tree, self.pieces, self._argument = tree, found, argument
         self._panels: dict[tuple[Fraction, Fraction, int], arb] = {}
-        self._decays: dict[Fraction, Decay] = {}
+        self._decays: dict[tuple[Fraction, int], Decay] = {}
         self._uppers: dict[tuple[Fraction, int], arb] = {}
 
     @cached_property
@@ -191,7 +191,8 @@ class Law:
             return self.panel(x, first) + self.above(first)
         whole, low = arb(0), x
         for _ in range(_MOST_PANELS):
-            rest = self.beyond(low)
+            with ctx.workprec(ctx.prec + _SPARE):
+                rest = self.beyond(low)
             if rest is not None and (
                 2 * rest.rad() <= (whole + rest).lower() * negligible() or rest.upper() < _nothing()
             ):
@@ -218,9 +219,10 @@ class Law:
         known = self.pieces.right
         if known is None or x < known.start:
             return None
-        if x not in self._decays:
-            self._decays[x] = nearer(self.pieces.parts[-1].slope, x, known)
-        return self._decays[x]
+        key = x, ctx.prec
+        if key not in self._decays:
+            self._decays[key] = nearer(self.pieces.parts[-1].slope, x, known)
+        return self._decays[key]
 
     def next_end(self, x: Fraction) -> Fraction | None:
         """Return where a panel from x on ends: at a piece's end, or at a doubled distance."""
@@ -363,7 +365,7 @@ def goal() -> int:
             "This number of a density that is a formula is not known to so many digits. Ask for a "
             "larger relative_width."
         )
-    return ctx.prec if ctx.prec > START_PRECISION else min(ctx.prec, _USUAL_BITS)
+    return ctx.prec if ctx.prec > START_PRECISION else min(ctx.prec - _SPARE, _USUAL_BITS)
 
 
 def negligible() -> arb:

@@ -145,7 +145,7 @@ def _side(law: Law, found: Losses, right: int) -> tuple[Decay, Piece] | None:
 
 
 def _tail(law: Law, found: Losses, right: int, order: arb) -> arb:
-    """Return an upper bound of ∫ p^a q^{1−a} beyond R, ∞ where it diverges; NaN if none is known."""
+    """Return an upper bound of ∫ p^a q^{1−a} beyond R, ∞ if it diverges; NaN if none is known."""
     known = _side(law, found, right)
     if known is None:
         return arb(0)

@@ -317,7 +317,7 @@ def integral(
     beside: arb | None = None,
     share: arb | None = None,
 ) -> arb:
-    """Return ∫ f between two points, to about as many bits as are asked for, or a share of its size.
+    """Return ∫ f between two points, to about the bits that are asked for, or a share of its size.
 
     They are relative to what a few values of |f| say of it: a limit of 0 for the absolute error
     would bisect without end next to a point where f is 0. Some lie close to the ends, where all of

@@ -4,9 +4,10 @@ An expression without branches is written there in one of two forms. A `Sum` is
 
     Σ c_p x^p + k ln x + r,  with rational p and k, and a number r(x) in a ball,
 
-where every c_p is `Exact`, a polynomial in numbers such as π; a `Product` is x^k m(x) e^{E(x)} with m(x) in a ball and E = Σ c_p x^p over powers p > 0. Both are
-closed under products, powers, exponentials and logarithms. Of a sum of two products one dominates:
-their quotient is x^k m e^{E}, whose first power in E decides, and which is monotone from A on where
+where every c_p is `Exact`, a polynomial in numbers such as π; a `Product` is x^k m(x) e^{E(x)} with
+m(x) in a ball and E = Σ c_p x^p over powers p > 0. Both are closed under products, powers,
+exponentials and logarithms. Of a sum of two products one dominates: their quotient is x^k m e^{E},
+whose first power in E decides, and which is monotone from A on where
 
     k + Σ p c_p x^p  has that sign for all x ≥ A.
 
@@ -22,8 +23,9 @@ from typing import TypeAlias, final
 
 from flint import arb
 
+from dpassay.accountant.density import tree
 from dpassay.accountant.density.balls import real, whole_power
-from dpassay.accountant.density.tree import Node, X, add, at, mul, num, power, varies
+from dpassay.accountant.density.tree import Node, X, add, at, mul, num, varies
 from dpassay.accountant.numbers.interval import ball
 
 _MOST_TERMS = 40
@@ -401,7 +403,7 @@ def ratio(slope: Node, start: Fraction, by: Fraction) -> arb:
     A slope of −D beyond A and A + by is what it is taken of.
     """
     tail = Tail(start)
-    form = tail.product(mul(at(slope, add(X, num(by))), power(slope, Fraction(-1))))
+    form = tail.product(mul(at(slope, add(X, num(by))), tree.power(slope, Fraction(-1))))
     if not form.exponent and not form.power:
         return form.size
     if form.vanishes:

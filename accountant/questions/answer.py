@@ -87,6 +87,7 @@ def enclosed(
     pairs: Sequence[Pair],
     bounds: Callable[[], Interval],
     whole: Interval,
+    *,
     finest: Fraction | None = None,
 ) -> Interval:
     """Return the answer that is the value of a ball-valued function of some pairs."""

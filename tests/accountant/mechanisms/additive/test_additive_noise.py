@@ -500,3 +500,43 @@ def test_a_claim_about_parameters_has_a_certificate() -> None:
     assert found.verdict is Verdict.HOLDS
     assert certificate is not None
     assert check(certificate).outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize("density", ["1/cosh(pi*x/2)", "1/(exp(pi*x/2)+exp(-pi*x/2))"])
+def test_rates_may_be_irrational(density: str) -> None:
+    """Under the secant law F(x) = 2 atan(e^{πx/2})/π; L > 0 beyond ½ by symmetry."""
+    found = profile.delta(AdditiveNoise(density), 0)
+    assert narrow(found, WIDTH)
+    true = 4 / mpmath.pi * mpmath.atan(mpmath.exp(mpmath.pi / 4)) - 1
+    assert abs(mpmath.mpf(str(found.upper)) - true) <= mpmath.mpf("1e-12")
+
+
+@pytest.mark.parametrize("density", ["(1+abs(x))*exp(-abs(x))", "(1+x**2)*exp(-x**2)"])
+def test_a_multiple_zero_of_the_slope_is_no_second_mode(density: str) -> None:
+    assert second_rise(pieces(read(density, "density"), "density")) is None
+
+
+@pytest.mark.parametrize(
+    ("density", "sensitivity", "delta", "epsilon"),
+    [
+        ("exp(-x**2)", "1000000", "1e-5", "1.00000603147e12"),
+        ("exp(-x**100)", "1", "1e-5", "2.71151297583e30"),
+        ("1/(1+abs(x)**1.01)", "1", "1e-10", "0.693034275583"),
+    ],
+)
+def test_steep_and_heavy_densities_answer(
+    density: str, sensitivity: str, delta: str, epsilon: str
+) -> None:
+    """The first is that of the Gaussian in closed form; the others are what was computed."""
+    found = profile.epsilon(AdditiveNoise(density, sensitivity=sensitivity), delta)
+    assert float(found.lower) == pytest.approx(float(epsilon), rel=1e-10, abs=0)
+
+
+def test_divergences_of_doubly_exponential_tails() -> None:
+    """Two by quadrature (mpmath, 20 digits); of order 2, 2e^{−1} < 1 and the integrand grows."""
+    noise = AdditiveNoise("exp(-cosh(x))")
+    for order, true in (("3/2", "1.8290552779565870237"), (1, "0.77640186883525469533")):
+        found = dpassay.renyi(noise, order)
+        assert narrow(found, WIDTH)
+        assert float(found.lower) == pytest.approx(float(true), rel=1e-12, abs=0)
+    assert dpassay.renyi(noise, 2) == Decimal("Infinity")

@@ -365,7 +365,7 @@ def goal() -> int:
             "This number of a density that is a formula is not known to so many digits. Ask for a "
             "larger relative_width."
         )
-    return ctx.prec if ctx.prec > START_PRECISION else min(ctx.prec - _SPARE, _USUAL_BITS)
+    return ctx.prec if ctx.prec > START_PRECISION else min(ctx.prec, _USUAL_BITS)
 
 
 def negligible() -> arb:

@@ -113,7 +113,7 @@ def test_several_modes_compose_with_other_noise() -> None:
 
 
 def test_a_sample_of_several_modes_is_not_known() -> None:
-    with pytest.raises(NotApplicableError, match="several modes"):
+    with pytest.raises(NotApplicableError, match="not proved to have one mode"):
         PoissonSubsampled(AdditiveNoise(BUMPS), "1/10")
 
 

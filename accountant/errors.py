@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 _MOST_NAMES = 40
 """Names that a message lists: more hide the right one."""
@@ -87,6 +87,21 @@ class BetweenError(UndecidedError):
             reached=math.inf if width is None else float(width),
             interval=interval,
         )
+
+
+class NeitherTrueNorFalse:
+    """A result whose truth is one of several words: `if result:` would pass for the worst of them.
+
+    A class names in `compare` the attribute to look at instead.
+    """
+
+    __slots__ = ()
+    compare: ClassVar[str]
+
+    def __bool__(self) -> bool:
+        """Raise InvalidInputError: `assert verify(…)` must not pass for what is refuted."""
+        name = type(self).__name__
+        raise InvalidInputError(f"{name} is neither true nor false: compare {self.compare}.")
 
 
 def expected(argument: str, value: object, requirement: str, remedy: str = "") -> InvalidInputError:

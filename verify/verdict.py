@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal
-from enum import Enum
+from enum import StrEnum
 from typing import Any, ClassVar
 
 import msgspec
 
 from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.errors import NeitherTrueNorFalse
 from dpassay.accountant.numbers.exact import floats_in_short
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
@@ -20,7 +21,7 @@ _OF_EXCESS = 2
 """Digits of what it exceeds the claimed number by."""
 
 
-class Verdict(Enum):
+class Verdict(StrEnum):
     """What was decided about a claim."""
 
     HOLDS = "HOLDS"
@@ -44,7 +45,7 @@ class Verdict(Enum):
         return self in (Verdict.REFUTED, Verdict.SLIP)
 
 
-class Rigour(Enum):
+class Rigour(StrEnum):
     """How the numbers behind a verdict were obtained."""
 
     PROVED = "PROVED"
@@ -65,9 +66,10 @@ arguments, where its authors mean less, or that is another paper's. It is never 
 refuted statements."""
 
 
-class Finding(msgspec.Struct, Drawable, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_only=True):
     """One claim, decided. Enclosures are {"lower": "…", "upper": "…"} decimal strings."""
 
+    compare: ClassVar[str] = ".verdict: HOLDS, ARGUED and SUPPORTED are different (or ask .holds)"
     id: str
     source: str
     formal: str = ""
@@ -103,6 +105,11 @@ class Finding(msgspec.Struct, Drawable, frozen=True, kw_only=True):
     adviser: ClassVar[Callable[[Finding], str]] = staticmethod(lambda _: "")
     """Says with which noise a refuted claim is true: set by `dpassay.verifier.ask`, as no
     certificate may depend on what calibrates."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the program proved it, over everything that it ranges over."""
+        return self.verdict is Verdict.HOLDS
 
     @property
     def is_stricter(self) -> bool:

@@ -160,7 +160,7 @@ def estimate_epsilon(
 ) -> Floats:
     """Estimate ε(δ) for δ in [0, 1], or for ln δ ≤ 0 where δ is below the smallest float.
 
-    +∞, −∞ and the largest loss where `dpassay.accountant.questions.profile.epsilon` has them. Else
+    +∞, 0 and the largest loss where `dpassay.accountant.questions.profile.epsilon` has them. Else
     as for `estimate_delta`.
     """
     if (delta is None) == (log_delta is None):
@@ -175,7 +175,7 @@ def estimate_epsilon(
         mechanism,
         logs,
         asked,
-        lambda curves, at: max(curve.epsilon(at) for curve in curves),
+        lambda curves, at: max(0.0, *(curve.epsilon(at) for curve in curves)),
         lambda known, at: known.of(profile.epsilon, _exponential(at)),
     )
 

@@ -143,7 +143,7 @@ def gaussian_bounds(
     leak = invert.most([pair.infinity_mass() for pair in pairs])
     if leak == 1:
         return GaussianBounds(infinite, infinite, zero, floor, infinite, zero)
-    inverse = profile.epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
+    inverse = profile.signed_epsilon(mechanism, floor, adjacency=relation, relative_width=_WIDTH)
     if inverse.lower < 0:
         raise expected("down_to", down_to, "at most the total variation distance")
     upper = infinite if leak > 0 else least_mu(pairs, relative_width)  # or a refusal, soon

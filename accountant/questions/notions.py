@@ -171,8 +171,7 @@ def epsilon_of_zcdp(rho: Number, delta: Number) -> Interval:
     order = _best_order(r, r + 2 * math.sqrt(r * log_inverse))
     above = epsilon_of_renyi(order, _rational(budget_rho) * order, target)
     below = profile.epsilon(_gaussian(budget_rho), target)
-    zero = Interval.of_exact(0).lower
-    return Interval(min(max(below.lower, zero), above.upper), above.upper)
+    return Interval(min(below.lower, above.upper), above.upper)
 
 
 def budget(a: arb, epsilon: arb, delta: arb) -> arb:

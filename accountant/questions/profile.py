@@ -196,15 +196,48 @@ def epsilon(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose ε(δ) = inf {ε real : δ(ε) ≤ δ}, the inverse of the profile.
+    """Enclose ε(δ) = inf {ε ≥ 0 : δ(ε) ≤ δ}, the least ε for which the mechanism is (ε, δ)-DP.
 
-    It is +∞ where no finite ε has δ(ε) ≤ δ, negative where δ exceeds the total variation
-    distance, and −∞ at δ = 1. At δ = 0 it is the largest privacy loss.
+    It is +∞ where no finite ε has δ(ε) ≤ δ, and 0 where δ is at least the total variation
+    distance. At δ = 0 it is the largest privacy loss. For the inverse of the profile below 0 see
+    `signed_epsilon`.
 
     Raises
     ------
     InvalidInputError
         If δ is outside [0, 1].
+    """
+    return at_least_zero(
+        signed_epsilon(
+            mechanism,
+            delta,
+            adjacency=adjacency,
+            direction=direction,
+            method=method,
+            relative_width=relative_width,
+        )
+    )
+
+
+def at_least_zero(epsilon: Interval) -> Interval:
+    """Enclose max(ε, 0): how private a release is, is said by a number ≥ 0."""
+    zero = Interval.of_exact(0).lower
+    return Interval(max(epsilon.lower, zero), max(epsilon.upper, zero))
+
+
+def signed_epsilon(
+    mechanism: Mechanism,
+    delta: Number,
+    *,
+    adjacency: Adjacency | str | None = None,
+    direction: Direction | None = None,
+    method: str = "auto",
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose inf {ε real : δ(ε) ≤ δ}, the inverse of the profile on the whole line.
+
+    It is that of `epsilon` where it is ≥ 0; negative where δ exceeds the total variation distance,
+    and −∞ at δ = 1.
     """
     target = probability("delta", delta)
     pairs = worst_pairs(mechanism, adjacency, direction, method)

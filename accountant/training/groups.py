@@ -84,7 +84,7 @@ def by_rule(epsilon: Callable[[ExactReal], Interval], group: int, delta: ExactRe
     at = high - math.log(group)
     for _ in range(_TRIES):
         first = ExactReal.of_rational(Fraction(math.exp(at)))
-        each = max(epsilon(first).upper, Decimal(0))
+        each = epsilon(first).upper
         if not each.is_finite():  # as at a level below the smallest float
             break
         with ctx.workprec(_PRECISION):

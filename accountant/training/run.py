@@ -26,6 +26,7 @@ from dpassay.accountant.errors import (
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact, floats_in_short, in_short
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions.profile import at_least_zero
 from dpassay.accountant.training.loops import Loop
 from dpassay.accountant.training.schemes import OWN, REPLACED, SCHEMES, TRUNCATED, scheme
 
@@ -227,7 +228,7 @@ def _answer(
     epsilon, ends = found.epsilon(most)
     return Training(
         noise_multiplier=sigma,
-        epsilon=epsilon,
+        epsilon=at_least_zero(epsilon),
         delta=delta,
         adjacency=found.adjacency,
         neighbours=neighbours or OWN[sampling],

@@ -7,12 +7,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any, final
 
 
 @final
-class Outcome(Enum):
+class Outcome(StrEnum):
     """What a check ends with, the worst last."""
 
     VALID = "VALID"
@@ -85,6 +85,13 @@ class Checked:
         return f"{self.outcome.value}  {said}{given}"
 
     __repr__ = __str__
+
+    def __bool__(self) -> bool:
+        """Raise TypeError: `assert check(…)` must not pass for what is INVALID."""
+        raise TypeError(
+            "Checked is neither true nor false: compare .outcome: VALID, CONDITIONAL, NOT CHECKED "
+            "and INVALID are different (or ask .valid)."
+        )
 
     @property
     def valid(self) -> bool:

@@ -30,6 +30,11 @@ from dpassay.verifier.verdict import Verdict
 _APART = 1000
 """A δ this many times an ε is more likely to be an ε that came second."""
 
+_BELOW_ZERO = (
+    " Epsilon is below 0: this is a point of the privacy profile, P(S) ≤ e^epsilon Q(S) + delta "
+    "with a factor below 1. It says more than (0, delta)-DP, and delta is at least 1 - e^epsilon."
+)
+
 
 @final
 class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp"):
@@ -65,6 +70,8 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         if truth and eps.sign > 0 and eps * ExactReal.of_rational(_APART) <= claimed:
             other = floats_in_short(f"({claimed}, {eps})-DP")
             because += f" Epsilon comes first: if they are swapped, claim {other}."
+        if eps.sign < 0:
+            because += _BELOW_ZERO
         return bounded("delta", truth, value, numbers, because, conclusion=conclusion)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
@@ -72,8 +79,9 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         eps, claimed = self.numbers(scope)
         pairs = self.worst(scope).pairs(None)
         mechanism = self.built(scope)
+        ask = profile.epsilon if eps.sign >= 0 else profile.signed_epsilon
         inverse = unless_undecided(
-            lambda: profile.epsilon(
+            lambda: ask(
                 mechanism,
                 claimed,
                 adjacency=self.relation(),

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from dpassay.accountant.budget.target import Mu
 from dpassay.accountant.composition.invert import most
@@ -14,6 +14,7 @@ from dpassay.accountant.core.drawing import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import (
     InvalidInputError,
+    NeitherTrueNorFalse,
     NotApplicableError,
     UndecidedError,
     suggestion,
@@ -40,9 +41,10 @@ _PUBLISHED = (
 
 @final
 @dataclass(frozen=True, repr=False)
-class Row:
+class Row(NeitherTrueNorFalse):
     """One candidate, judged."""
 
+    compare: ClassVar[str] = ".verdict: HOLDS, REFUTED and UNDECIDED are different"
     candidate: Candidate
     found: Calibrated
     finding: Finding | None

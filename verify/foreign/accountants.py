@@ -20,12 +20,17 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 from dpassay.accountant import ask
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import integer, probability
-from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.errors import (
+    InvalidInputError,
+    NeitherTrueNorFalse,
+    UndecidedError,
+    expected,
+)
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
@@ -140,9 +145,10 @@ Ask: TypeAlias = Callable[[Setting], float]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(NeitherTrueNorFalse):
     """One setting: what is true, and what the accountant says."""
 
+    compare: ClassVar[str] = ".verdict: HOLDS, REFUTED and UNDECIDED are different"
     setting: Setting
     true: Interval
     reported: float | None

@@ -17,12 +17,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.errors import InvalidInputError, NeitherTrueNorFalse, expected
 from dpassay.verifier.audit.learning.bit_features import OF_ZERO, lowest_bit
 from dpassay.verifier.audit.learning.features import Values
 from dpassay.verifier.audit.learning.outputs import numeric
@@ -44,9 +44,10 @@ NASTY = (0.0, 1.0, 0.1, 1 / 3, -2.5, 1 - 2.0**-53, 255.999, 1e6 + 0.7)
 
 @final
 @dataclass(frozen=True)
-class LatticeFinding:
+class LatticeFinding(NeitherTrueNorFalse):
     """What was found about the lattice of a mechanism's outputs."""
 
+    compare: ClassVar[str] = ".verdict, or ask .certified"
     certified: bool
     steps: tuple[str, ...]
     """The step of every coordinate, exact; empty where none was found."""

@@ -10,16 +10,16 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.errors import InvalidInputError, NeitherTrueNorFalse, expected
 from dpassay.accountant.numbers.halving import halved
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.kinds.result import Outcome
+from dpassay.verifier.audit.kinds.result import COMPARE, Outcome
 from dpassay.verifier.audit.runs.rows import real_numbers
 from dpassay.verifier.audit.statistics.exact_test import LARGEST_MU, least
 from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee
@@ -69,9 +69,10 @@ class Evidence:
 
 @final
 @dataclass(frozen=True, repr=False)
-class OneRunResult:
+class OneRunResult(NeitherTrueNorFalse):
     """What one run tells."""
 
+    compare: ClassVar[str] = COMPARE
     outcome: Outcome | None
     """None where nothing was claimed."""
     claim: str

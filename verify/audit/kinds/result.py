@@ -15,14 +15,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, TypeAlias, final
+from enum import StrEnum
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.accountant.core.drawing import Drawable
-from dpassay.accountant.errors import shortened
+from dpassay.accountant.errors import NeitherTrueNorFalse, shortened
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.learning.hedged import Tested
@@ -35,6 +35,8 @@ from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
 from dpassay.verifier.seal import seal
 
 Array: TypeAlias = NDArray[Any]
+COMPARE = ".outcome: REFUTED, or NOT_REFUTED, which proves nothing (or ask .refuted)"
+"""What to do with a result that has no truth value."""
 HINT = 1e-4
 """An accusation at a larger significance is called a hint."""
 CONFIRMED = 1e-6
@@ -101,7 +103,7 @@ def lower_hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float
     return hull
 
 
-class Outcome(Enum):
+class Outcome(StrEnum):
     """The verdict of a statistical test."""
 
     REFUTED = "REFUTED"
@@ -117,9 +119,10 @@ class Outcome(Enum):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditResult(Drawable):
+class AuditResult(NeitherTrueNorFalse, Drawable):
     """One audit, decided."""
 
+    compare: ClassVar[str] = COMPARE
     outcome: Outcome
     target: str
     guarantee: Guarantee

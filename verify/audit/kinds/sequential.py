@@ -24,13 +24,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import NeitherTrueNorFalse
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.players import DevicePlayer, Learner
-from dpassay.verifier.audit.kinds.result import HINT, Outcome, shown
+from dpassay.verifier.audit.kinds.result import COMPARE, HINT, Outcome, shown
 from dpassay.verifier.audit.kinds.rounds import Evidence, KeptRounds, Round
 from dpassay.verifier.audit.learning.features import Proposer
 from dpassay.verifier.audit.learning.learn import DEFAULT_PROPOSERS
@@ -44,9 +45,10 @@ from dpassay.verifier.seal import seal
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SequentialResult:
+class SequentialResult(NeitherTrueNorFalse):
     """A sequential audit."""
 
+    compare: ClassVar[str] = COMPARE
     outcome: Outcome
     target: str
     guarantee: Guarantee

@@ -29,16 +29,16 @@ import dataclasses
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.errors import InvalidInputError, NeitherTrueNorFalse, expected
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.kinds.result import AuditResult, Outcome
+from dpassay.verifier.audit.kinds.result import COMPARE, AuditResult, Outcome
 from dpassay.verifier.audit.kinds.samples import audit_scores
 from dpassay.verifier.audit.runs.blocks import generator
 
@@ -63,9 +63,10 @@ _FEWEST = 40
 
 @final
 @dataclass(frozen=True)
-class StepFinding:
+class StepFinding(NeitherTrueNorFalse):
     """One test of a step."""
 
+    compare: ClassVar[str] = ".refuted"
     name: str
     p_value: float
     refuted: bool
@@ -74,9 +75,10 @@ class StepFinding:
 
 @final
 @dataclass(frozen=True, repr=False)
-class StepResult:
+class StepResult(NeitherTrueNorFalse):
     """What the updates of one step tell."""
 
+    compare: ClassVar[str] = COMPARE
     outcome: Outcome
     findings: tuple[StepFinding, ...]
     leak: AuditResult | None

@@ -1,0 +1,93 @@
+"""What has no truth value says so; words of verdicts are strings."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+
+import numpy as np
+import pytest
+
+import dpassay
+from dpassay.accountant.errors import DpassayError, UndecidedError
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.audit import audit_samples
+from dpassay.verifier.audit.kinds.one_lattice import LatticeFinding
+from dpassay.verifier.audit.kinds.one_run import OneRunResult
+from dpassay.verifier.audit.kinds.result import AuditResult
+from dpassay.verifier.audit.kinds.result import Outcome as AuditOutcome
+from dpassay.verifier.audit.kinds.sequential import SequentialResult
+from dpassay.verifier.audit.kinds.step import StepFinding, StepResult
+from dpassay.verifier.checker.outcome import Checked
+from dpassay.verifier.checker.outcome import Outcome as CheckOutcome
+from dpassay.verifier.compare.comparison import Row
+from dpassay.verifier.foreign import accountants
+from dpassay.verifier.verdict import Finding, Rigour, Verdict
+
+
+def test_a_refuted_claim_fails_an_assertion_of_its_verdict() -> None:
+    finding = dpassay.verify("Gaussian(1) is (1, 1e-5)-DP")
+    assert finding.verdict == "REFUTED"
+    assert not finding.holds
+    with pytest.raises(DpassayError, match=r"\.verdict: HOLDS, ARGUED and SUPPORTED are different"):
+        assert finding
+
+
+def test_what_holds_says_so_and_is_not_true_either() -> None:
+    finding = dpassay.verify("Gaussian(4) is (1, 1e-5)-DP")
+    assert finding.verdict == "HOLDS"
+    assert finding.holds
+    with pytest.raises(DpassayError):
+        bool(finding)
+
+
+@pytest.mark.parametrize("words", [Verdict, Rigour, AuditOutcome, CheckOutcome])
+def test_words_are_strings(words: type[StrEnum]) -> None:
+    for word in words:
+        assert word == word.value
+        assert f"{word}" == str(word) == word.value
+
+
+def test_an_audit_is_neither_true_nor_false() -> None:
+    rng = np.random.default_rng(1)
+    found = audit_samples(rng.normal(0, 1, 2000), rng.normal(9, 1, 2000), claim=1, seed=1)
+    assert found.outcome == "REFUTED"
+    with pytest.raises(DpassayError, match=r"compare \.outcome"):
+        bool(found)
+
+
+def test_a_check_is_neither_true_nor_false() -> None:
+    _, certificate = dpassay.certify("Laplace(2)", epsilon="0.5")
+    assert certificate is not None
+    checked = dpassay.check(certificate)
+    assert checked.outcome == "VALID"
+    with pytest.raises(TypeError, match=r"compare \.outcome"):
+        bool(checked)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        AuditResult,
+        Checked,
+        LatticeFinding,
+        OneRunResult,
+        Row,
+        SequentialResult,
+        StepFinding,
+        StepResult,
+        accountants.Row,
+    ],
+)
+def test_no_result_with_several_outcomes_is_true(kind: type) -> None:
+    with pytest.raises((DpassayError, TypeError), match="is neither true nor false: compare"):
+        bool(kind.__new__(kind))
+    if dataclasses.is_dataclass(kind):
+        assert "compare" not in {field.name for field in dataclasses.fields(kind)}
+
+
+def test_a_number_is_true_where_it_is_not_zero() -> None:
+    assert dpassay.delta("Gaussian(1)", "1")
+    assert not Interval.of_exact(0, 40)
+    with pytest.raises(UndecidedError):
+        bool(Interval.of_exact(-1, 40).hull(Interval.of_exact(1, 40)))

@@ -359,6 +359,10 @@ def read_claim(text: str) -> Any:
     return found
 
 
+_RUNS = {"pairs", "samples", "executor", "checkpoint", "device", "errors_are_outputs"}
+"""Arguments of `audit` that ask for runs, also of a mechanism that is known exactly."""
+
+
 def _in_words(name: str) -> Callable[..., Any]:
     """Return an audit that takes its claim in words too, and a mechanism as text."""
 
@@ -402,6 +406,12 @@ def _in_words(name: str) -> Callable[..., Any]:
             relation = bound.arguments.get("adjacency")
             found, bound.arguments["adjacency"] = apart(found, relation)
         bound.arguments["claim"] = found
+        if name == "audit" and not _RUNS & bound.arguments.keys():
+            from dpassay.verifier.audit.kinds.known import known
+
+            mechanism, relation = (bound.arguments.get(key) for key in ("mechanism", "adjacency"))
+            if (finding := known(mechanism, found, relation)) is not None:
+                return finding
         return audited(*bound.args, **bound.kwargs)
 
     asked.__name__ = asked.__qualname__ = name
@@ -409,6 +419,11 @@ def _in_words(name: str) -> Callable[..., Any]:
         f"Call `dpassay.verifier.audit.{name}`; its claim may be named by `epsilon` and `delta`, "
         "`mu` or `rho`, and a mechanism may be text."
     )
+    if name == "audit":
+        asked.__doc__ += (
+            " What is known exactly of a mechanism of this package is answered as `verify` does, "
+            "unless an argument such as `samples` or `pairs` asks for runs."
+        )
     return asked
 
 

@@ -112,6 +112,11 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
         return self.verdict is Verdict.HOLDS
 
     @property
+    def refuted(self) -> bool:
+        """Whether the statement is false as it stands."""
+        return self.verdict.is_false
+
+    @property
     def is_stricter(self) -> bool:
         """Whether the claim says more than its authors mean, or cites others."""
         return self.id.endswith(STRICTER)

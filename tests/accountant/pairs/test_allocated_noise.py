@@ -205,7 +205,7 @@ def test_bounds_contain_what_is_counted_for_any_scale(seed: int) -> None:
 def test_beyond_floats_both_ends_are_told() -> None:
     """Ratios of e^1000, or an ε of 800; and beyond the largest loss δ is 0."""
     huge, large = (RandomAllocation(Laplace(scale), 10) for scale in ("1/1000", "1/50"))
-    epsilon = profile.epsilon(huge, "1e-3", adjacency=RELATION)
+    epsilon = profile.signed_epsilon(huge, "1e-3", adjacency=RELATION)
     assert epsilon.lower < 0
     assert epsilon.upper == 1000
     assert profile.delta(huge, 800, adjacency=RELATION).lower >= 0

@@ -67,8 +67,8 @@ def test_beyond_the_largest_loss_delta_is_zero(mechanism: Mechanism) -> None:
 
 def test_epsilon_at_the_ends() -> None:
     assert profile.epsilon(Gaussian(1), 0) == INFINITE
-    assert profile.epsilon(Gaussian(1), 1).upper == Decimal("-Infinity")
-    assert profile.epsilon(Laplace(1), 1).upper == Decimal("-Infinity")
+    assert profile.signed_epsilon(Gaussian(1), 1).upper == Decimal("-Infinity")
+    assert profile.signed_epsilon(Laplace(1), 1).upper == Decimal("-Infinity")
 
 
 @pytest.mark.slow  # grids of many sizes, in vain

@@ -1,4 +1,4 @@
-"""`assert_private`: an audit as one line of a test suite."""
+"""`assert_private`: a claim as one line of a test suite, proved where it can be, else audited."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.verifier.audit.kinds.auditor import audit
+from dpassay.verifier.audit.kinds.known import known
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.runs.blocks import Datasets, time_limit
 from dpassay.verifier.audit.runs.plan import own_pairs
 from dpassay.verifier.audit.runs.target import target
 from dpassay.verifier.audit.statistics.guarantee import Claim
+from dpassay.verifier.verdict import Finding
 
 _LEAST = 1000
 """Runs a side, however slow the mechanism is: fewer could refute little at 1e-6."""
@@ -26,7 +29,7 @@ _SHARE = 0.5
 class PrivacyError(AssertionError):
     """The claim was refuted; `result` holds the evidence."""
 
-    def __init__(self, result: AuditResult) -> None:
+    def __init__(self, result: AuditResult | Finding) -> None:
         super().__init__(str(result))
         self.result = result
 
@@ -40,8 +43,13 @@ def assert_private(
     seconds: float = 20.0,
     seed: int = 0,
     samples: int | None = None,
-) -> AuditResult:
-    """Raise PrivacyError if a claim is refuted; return the audit otherwise.
+    adjacency: Adjacency | str | None = None,
+) -> AuditResult | Finding:
+    """Raise PrivacyError if a claim is refuted; return the finding or the audit otherwise.
+
+    A claim about a mechanism of this package is decided exactly, without any run, wherever
+    `verify` decides it; runs are drawn besides where `pairs` or `samples` ask for them. All else
+    is audited.
 
     Parameters
     ----------
@@ -56,11 +64,24 @@ def assert_private(
         The same runs every time, so that a test does not flicker; change it for fresh ones.
     samples
         Runs a side instead, whatever they take.
+    adjacency
+        The neighbouring relation, required where the guarantee of a mechanism depends on it.
     """
+    finding = known(mechanism, claim, adjacency)
+    if finding is not None and finding.refuted:
+        raise PrivacyError(finding)
+    if finding is not None and pairs is None and samples is None:
+        return finding
     listed = None if pairs is None else list(pairs)
     count = samples or _affordable(mechanism, listed, seconds)
     result = audit(
-        mechanism, claim, pairs=listed, samples=count, significance=alpha, seed=seed, timeout=None
+        mechanism,
+        claim,
+        pairs=listed,
+        samples=count,
+        significance=alpha,
+        seed=seed,
+        adjacency=adjacency,
     )
     if result.refuted:
         raise PrivacyError(result)

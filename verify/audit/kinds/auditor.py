@@ -18,6 +18,7 @@ from typing import Any
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.kinds import known as exactly
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.learning.features import Proposer
 from dpassay.verifier.audit.learning.hedged import decide
@@ -47,7 +48,9 @@ def audit(
     device: str | None = None,
     errors_are_outputs: bool = False,
 ) -> AuditResult:
-    """Audit a claim about a mechanism that can only be run.
+    """Audit a claim by runs: of a mechanism that can only be run, or of how one is sampled.
+
+    What is known of the claim without any run, of a mechanism of this package, is the first note.
 
     Parameters
     ----------
@@ -115,15 +118,16 @@ def audit(
         counted = f"{len(tally.done)} of {len(known.blocks)} blocks ({tally.histogram.sum()} runs)"
         kept = f"{counted} were counted and {disk.whereabouts(path)}"
         raise MechanismError(f"{error} {kept}") from error.__cause__
-    return _decide(plan, known, tally, time.perf_counter() - started)
+    told = exactly.note(mechanism, claim, adjacency)
+    return _decide(plan, known, tally, time.perf_counter() - started, told)
 
 
-def _decide(plan: Plan, known: Prepared, tally: Tally, seconds: float) -> AuditResult:
+def _decide(plan: Plan, known: Prepared, tally: Tally, seconds: float, told: str) -> AuditResult:
     """Compute the one exact p-value and the bounds."""
     histogram, misfits = tally.histogram[:, :-1], int(tally.histogram[:, -1].sum())
     found = decide(known.rule, histogram, plan.significance)
     point = found.rule.point
-    notes = list(known.notes)
+    notes = [*filter(None, [told]), *known.notes]
     if misfits:
         notes.append(f"{misfits} fresh outputs had another shape than every training output")
     if len({p.epsilon for p in plan.guarantee.points}) == 1 and point.delta > 0:

@@ -172,6 +172,11 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         return self.outcome is Outcome.REFUTED
 
     @property
+    def verdict(self) -> Outcome:
+        """The outcome, under the name that findings have for it."""
+        return self.outcome
+
+    @property
     def advice(self) -> str:
         """Say what the outcome is worth, and what would confirm it."""
         if not self.refuted:

@@ -196,4 +196,4 @@ def test_scales_beyond_floats_are_answered(variant: str, s: str, r: str) -> None
     for epsilon in ("1", "1000"):
         found = profile.delta(about, epsilon)
         assert 0 <= found.lower <= found.upper <= 1
-    assert profile.epsilon(about, "0.1").lower < 0
+    assert profile.signed_epsilon(about, "0.1").lower < 0

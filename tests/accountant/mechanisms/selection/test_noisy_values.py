@@ -75,7 +75,7 @@ def test_values_with_exponential_noise_are_known() -> None:
         assert profile.epsilon(about, "1e-3").lower.is_infinite()
     mixed = profile.delta(Composed([exponential(3), Gaussian(3)]), 0)
     assert Decimal("0.40") < mixed.lower < mixed.upper < Decimal("0.48")
-    assert profile.epsilon(exponential(3), "1/2").upper < 0
+    assert profile.signed_epsilon(exponential(3), "1/2").upper < 0
 
 
 @pytest.mark.parametrize("noise", ["Laplace", "DiscreteLaplace"])

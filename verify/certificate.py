@@ -22,7 +22,7 @@ DECIDED = (Verdict.HOLDS, Verdict.REFUTED, Verdict.SUPPORTED)
 
 def certify(claim: Claim, lemmas: Sequence[Claim] = ()) -> tuple[Finding, dict[str, Any] | None]:
     """Decide a claim; return the finding and its certificate (None where nothing was decided)."""
-    finding, (scope, decision) = verify_with_evidence(claim, lemmas)
+    finding, (scope, decision), claim = verify_with_evidence(claim, lemmas)
     if finding.verdict not in DECIDED or not decision.evidence:
         return finding, None
     return finding, certificate(claim, scope, decision, finding, lemmas)

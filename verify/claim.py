@@ -118,7 +118,7 @@ class Claim(
         """
         values = {**self.where, **{name: d.grid for name, d in self.for_all.items()}}
         for combination in itertools.product(*values.values()):
-            read = (_scalar(name, v) for name, v in zip(values, combination, strict=True))
+            read = (listed_value(name, v) for name, v in zip(values, combination, strict=True))
             scope = Scope(dict(zip(values, read, strict=True)), self.let)
             if all(holds(assumption, scope) for assumption in self.assume):
                 self._require_inside(scope)
@@ -157,7 +157,7 @@ def is_outside(domain: Range, name: str, scope: Scope, relations: Collection[str
     )
 
 
-def _scalar(name: str, value: Scalar) -> Value:
+def listed_value(name: str, value: Scalar) -> Value:
     """Read a listed value: a number where it is one, else a text (a mechanism's name, say)."""
     try:
         return number(exact(value, name))

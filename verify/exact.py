@@ -16,6 +16,7 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.claim import Claim, Decision, Scope
 from dpassay.verifier.domain import Scalar
 from dpassay.verifier.proof import proved
+from dpassay.verifier.search import counterexample
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 _LISTED = 20
@@ -78,14 +79,28 @@ def verify(claim: Claim, *, lemmas: Iterable[Claim] = ()) -> Finding:
     Raises InvalidInputError if the claim cannot be evaluated (a bad argument, an unknown variable,
     no case left).
     """
-    finding, _ = verify_with_evidence(claim, lemmas)
+    finding, _, _ = verify_with_evidence(claim, lemmas)
     return finding
 
 
 def verify_with_evidence(
     claim: Claim, lemmas: Iterable[Claim] = ()
-) -> tuple[Finding, tuple[Scope, Decision]]:
-    """Decide a claim; also return the case and decision that a certificate is made from."""
+) -> tuple[Finding, tuple[Scope, Decision], Claim]:
+    """Decide a claim; also return the case and decision that a certificate is made from.
+
+    And the claim as it was looked at: where the grid supports it and a search refutes it, its grid
+    is the counterexample that was found.
+    """
+    finding, case = _decided(claim, lemmas)
+    if finding.verdict in _OPEN and claim.has_range() and (other := counterexample(claim)):
+        found, case = _decided(other, ())
+        reason = f"{found.reason} It was found by a search beyond the listed values."
+        return msgspec.structs.replace(found, reason=reason), case, other
+    return finding, case, claim
+
+
+def _decided(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Finding, tuple[Scope, Decision]]:
+    """Decide a claim where it is looked at, and by its proof."""
     started = time.perf_counter()
     cases = list(claim.cases())
     if not cases:

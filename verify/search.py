@@ -1,4 +1,4 @@
-"""A search for a counterexample of a claim over whole domains, before no more is said than its grid.
+"""A search for a counterexample of a claim over whole domains, where its grid is all that stands.
 
 Tried are a few thousand integers from the nearer end of a domain on, and points that double their
 distance from it; between two ends also an even grid, and points that halve their distance from
@@ -43,7 +43,8 @@ _MOST_DEGREE = 10_000
 _POWER = 200
 """What a power whose exponent varies counts as: its numbers have thousands of digits."""
 _ELEMENTARY = frozenset(
-    "sqrt exp expm1 log log1p log2 sin cos tanh erf erfc pi abs min max floor ceil".split()
+    {"sqrt", "exp", "expm1", "log", "log1p", "log2", "sin", "cos", "tanh", "erf", "erfc"}
+    | {"pi", "abs", "min", "max", "floor", "ceil"}
 )
 _IMPOSSIBLE = (InvalidInputError, UndecidedError, ArithmeticError)
 """A point at which there is no value, or none that is known, is no counterexample."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import math
 import numbers
@@ -18,7 +19,7 @@ from dpassay.accountant.errors import UndecidedError, expected
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_ROOT = re.compile(r"\s*(-?)\s*sqrt\((.*)\)\s*")
+_RATIO = re.compile(r"\s*N\s*(?:/\s*N\s*)?".replace("N", _LONG_DECIMAL.pattern))
 _FLOAT = re.compile(r"\s*float\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
@@ -35,6 +36,14 @@ _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 """Exponents and minus signs as papers print them, in ASCII."""
 _MAX_LENGTH = 20_000
 """Characters of one number: longer ones take seconds to read."""
+_FORMULA = re.compile(r"(?:[0-9.\s()+*/-]|[eE](?=[+-]?[0-9])|sqrt(?=\s*\())+")
+"""What a formula is made of."""
+_LONGEST_FORMULA = 1000
+"""Characters of a formula."""
+_MOST_BITS = 400_000
+"""Of the numerator and denominator of a number that is computed: 10^±99999 is one."""
+_NO_ROOT = "to be a rational number or a square root of one, times a rational"
+_TOO_LONG = "to have fewer digits"
 _SHOWN_DIGITS = 40
 """Digits up to which a decimal is written out; others are fractions or powers of ten."""
 _FEW_DIGITS = 4
@@ -226,8 +235,9 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
     ----------
     value
         int, Fraction, Decimal, float (the binary number that it is), a number of numpy, or a
-        string: an integer, a decimal ("0.1", "1e-300"), a ratio of two of them ("256/60000"),
-        "sqrt(…)" of one, or "float(0.1)", the binary number nearest to one, as reports print the
+        string: an integer, a decimal ("0.1", "1e-300"), a formula of them that is a rational number
+        or the root of one ("256/60000", "sqrt(2)/10", "2**0.5", "1/sqrt(1/1.44 + 0.01)"), which is
+        parsed and computed exactly, or "float(0.1)", the binary number nearest to one, as reports print the
         floats of Python.
     argument
         The name used in the error.
@@ -269,12 +279,99 @@ def _read(text: str, argument: str) -> ExactReal:
         raise expected(argument, text, f"to have at most {_MAX_LENGTH} characters", _REMEDY)
     if binary := _FLOAT.fullmatch(text):
         return exact(_nearest_float(_ratio(binary[1], argument, text)), argument)
-    if root := _ROOT.fullmatch(text):
-        square = _ratio(root[2], argument, text)
-        if square < 0:
-            raise expected(argument, text, "to be the root of a number ≥ 0", _REMEDY)
-        return ExactReal.of_root(-square if root[1] else square)
-    return ExactReal.of_rational(_ratio(text, argument, text))
+    if _RATIO.fullmatch(text):
+        return ExactReal.of_rational(_ratio(text, argument, text))
+    found = _formula(text, argument)
+    return ExactReal.of_rational(_ratio(text, argument, text)) if found is None else found
+
+
+def _formula(text: str, argument: str) -> ExactReal | None:
+    """Read a formula of numbers and roots; None where the text is none, and is to be refused."""
+    if len(text) > _LONGEST_FORMULA or not _FORMULA.fullmatch(text):
+        return None
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        return _computed(tree, text.strip())
+    except (SyntaxError, RecursionError, MemoryError):
+        return None
+    except ZeroDivisionError:
+        raise expected(argument, text, "to have no denominator 0", _REMEDY) from None
+    except ArithmeticError as error:
+        raise expected(argument, text, str(error), _REMEDY) from None
+
+
+def _computed(node: ast.expr, text: str) -> ExactReal:
+    """Compute a formula without rounding.
+
+    Raises ArithmeticError for what is no rational number and no root of one, or is too long;
+    SyntaxError for what is no formula.
+    """
+    match node:
+        case ast.Constant(value=int() | float()):
+            written = ast.get_source_segment(text, node) or ""
+            if not _DECIMAL.fullmatch(written):
+                raise SyntaxError
+            return _bounded(ExactReal.of_rational(Fraction(Decimal(written))))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_computed(operand, text)
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return _computed(operand, text)
+        case ast.Call(func=ast.Name(id="sqrt"), args=[radicand], keywords=[]):
+            return _power(_computed(radicand, text), Fraction(1, 2))
+        case ast.BinOp(left=left, op=op, right=right):
+            one, other = _computed(left, text), _computed(right, text)
+            return _bounded(_combined(op, one, other))
+    raise SyntaxError
+
+
+def _combined(op: ast.operator, one: ExactReal, other: ExactReal) -> ExactReal:
+    match op:
+        case ast.Add():
+            return _sum(one, other)
+        case ast.Sub():
+            return _sum(one, -other)
+        case ast.Mult():
+            return one * other
+        case ast.Div():
+            return one / other
+        case ast.Pow() if other.rational is not None:
+            return _power(one, other.rational)
+    raise SyntaxError
+
+
+def _sum(one: ExactReal, other: ExactReal) -> ExactReal:
+    """Add two numbers whose sum is a rational or a root of one: rationals, or multiples."""
+    if one.sign == 0 or other.sign == 0:
+        return other if one.sign == 0 else one
+    ratio = (one / other).rational
+    if ratio is None:
+        raise ArithmeticError(_NO_ROOT)
+    return other * ExactReal.of_rational(1 + ratio)
+
+
+def _power(base: ExactReal, exponent: Fraction) -> ExactReal:
+    """Return a power whose exponent is a multiple of 1/2."""
+    if exponent.denominator > 2 or (exponent.denominator == 2 and base.rational is None):
+        raise ArithmeticError(_NO_ROOT)
+    if exponent.denominator == 2 and base.sign < 0:
+        raise ArithmeticError("to be the root of a number ≥ 0")
+    square = base.signed_square if exponent.denominator == 1 else base.rational
+    assert square is not None
+    whole = exponent.numerator
+    if whole and _bits(square) * abs(whole) > _MOST_BITS:
+        raise ArithmeticError(_TOO_LONG)
+    sign = -1 if square < 0 and whole % 2 else 1
+    return _bounded(ExactReal.of_root(sign * abs(square) ** whole))
+
+
+def _bounded(value: ExactReal) -> ExactReal:
+    if _bits(value.signed_square) > 2 * _MOST_BITS:
+        raise ArithmeticError(_TOO_LONG)
+    return value
+
+
+def _bits(value: Fraction) -> int:
+    return max(value.numerator.bit_length(), value.denominator.bit_length())
 
 
 def _nearest_float(value: Fraction) -> float:

@@ -17,7 +17,7 @@ from dpassay.accountant.composition.product import Factor, Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, loss_tails
-from dpassay.accountant.errors import BetweenError, UndecidedError, expected
+from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError, expected
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import (
     MAX_PRECISION,
@@ -49,6 +49,8 @@ _SPLITS, _COSTLY_SPLITS = 100_000, 1000
 """Ranges of orders that are split until a refusal: of closed forms, and of integrals."""
 _NEARLY = 1 + 1e-4
 """Factor of D_a/a up to which larger orders are not tried where divergences are integrals."""
+_INFINITE = ("inf", "Infinity", "∞")
+"""How an order is written whose divergence is the largest privacy loss."""
 _FAR = 1 << 40
 """An order beyond which D_a/a has to be bounded before a search begins."""
 _RHO_SPARE_BITS = 20
@@ -118,7 +120,10 @@ def renyi(
     direction: Direction | None = None,
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the Rényi divergence of real order ≥ 1 (order 1: Kullback–Leibler).
+    """Enclose the Rényi divergence of order ≥ 1 (1: Kullback–Leibler; ∞: the largest loss).
+
+    Order ∞ is "inf" or `math.inf`. Orders in (0, 1) are answered for Gaussian noise alone, where
+    the divergence is the order times ρ.
 
     That of one direction alone is the largest of its pairs. Of a mechanism that is only dominated
     by the largest of several profiles (`WorstCase.enveloped`) the largest divergence of the pairs
@@ -132,14 +137,24 @@ def renyi(
     Raises
     ------
     InvalidInputError
-        If the order is below 1.
+        If the order is not above 0.
+    NotApplicableError
+        If it is below 1 and the noise is not Gaussian.
     UndecidedError
         If a width is named and not reached, with the bounds.
     """
+    if str(order).strip() in _INFINITE:
+        at_zero = functools.partial(profile.epsilon, mechanism, 0, adjacency=adjacency)
+        return at_zero(direction=direction, relative_width=relative_width)
     a = exact(order, "order")
-    if a < ExactReal.of_rational(1):
-        raise expected("order", order, "≥ 1", "Give an order from 1 (Kullback–Leibler) on.")
+    if a.sign <= 0:
+        raise expected("order", order, "> 0", "Give an order from 1 (Kullback–Leibler) on.")
     pairs = worst_pairs(mechanism, adjacency, direction)
+    if a < ExactReal.of_rational(1) and not all(isinstance(p, GaussianPair) for p in pairs):
+        raise NotApplicableError(
+            f"The divergence of order {a}, below 1, is known for Gaussian noise alone. Ask for one "
+            "from 1 (Kullback–Leibler) on."
+        )
 
     def divergence(pair: Pair) -> arb:
         return pair.kullback_leibler() if a.rational == 1 else pair.renyi(a.ball())

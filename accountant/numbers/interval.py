@@ -275,10 +275,6 @@ class Interval:
             return True
         raise reading.undecided(self.lower, self.upper, other)
 
-    def __bool__(self) -> bool:
-        """Whether the number is not 0; UndecidedError where the ends do not tell."""
-        return self != 0
-
     def __hash__(self) -> int:
         """Hash the ends; a point hashes like its number, to which it is equal."""
         return hash(self.lower if self.lower == self.upper else (self.lower, self.upper))

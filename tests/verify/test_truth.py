@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import dpassay
-from dpassay.accountant.errors import DpassayError, UndecidedError
-from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.errors import DpassayError
 from dpassay.verifier.audit import audit_samples
 from dpassay.verifier.audit.kinds.one_lattice import LatticeFinding
 from dpassay.verifier.audit.kinds.one_run import OneRunResult
@@ -84,10 +83,3 @@ def test_no_result_with_several_outcomes_is_true(kind: type) -> None:
         bool(kind.__new__(kind))
     if dataclasses.is_dataclass(kind):
         assert "compare" not in {field.name for field in dataclasses.fields(kind)}
-
-
-def test_a_number_is_true_where_it_is_not_zero() -> None:
-    assert dpassay.delta("Gaussian(1)", "1")
-    assert not Interval.of_exact(0, 40)
-    with pytest.raises(UndecidedError):
-        bool(Interval.of_exact(-1, 40).hull(Interval.of_exact(1, 40)))

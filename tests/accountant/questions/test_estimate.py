@@ -121,7 +121,7 @@ def test_arrays_keep_their_shape_and_ends_are_those_of_the_enclosure() -> None:
     assert found[0, 1] == dpassay.estimate_epsilon(TRAINING, 1e-9, adjacency=BOTH)
     assert estimate.estimate_epsilon(TRAINING, [0.0, 1.0], adjacency=BOTH).tolist() == [
         math.inf,
-        -math.inf,
+        0.0,
     ]
     add = {"adjacency": BOTH, "direction": Direction.ADD}
     largest = -7032 * math.log1p(-256 / 60000)
@@ -134,14 +134,14 @@ def test_arrays_keep_their_shape_and_ends_are_those_of_the_enclosure() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 28])
-def test_below_every_loss_the_profile_is_that_of_no_noise(count: int) -> None:
+def test_an_estimate_is_not_negative_either(count: int) -> None:
     release = Composed(PoissonSubsampled(Gaussian(standard_deviation=2), "0.001359"), count)
-    for delta in (0.9, 0.5, 0.2):  # every loss is above ln(1 − q)·count > −0.04
+    for delta in (0.9, 0.5, 0.2):  # all above the total variation distance
         found = estimate.estimate_epsilon(
             release, delta, adjacency=BOTH, direction=Direction.REMOVE
         )
         assert isinstance(found, float)
-        assert math.isclose(found, math.log1p(-delta), rel_tol=1e-14)
+        assert found == 0
 
 
 @pytest.mark.slow

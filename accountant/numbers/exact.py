@@ -237,8 +237,8 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
         int, Fraction, Decimal, float (the binary number that it is), a number of numpy, or a
         string: an integer, a decimal ("0.1", "1e-300"), a formula of them that is a rational number
         or the root of one ("256/60000", "sqrt(2)/10", "2**0.5", "1/sqrt(1/1.44 + 0.01)"), which is
-        parsed and computed exactly, or "float(0.1)", the binary number nearest to one, as reports print the
-        floats of Python.
+        parsed and computed exactly, or "float(0.1)", the binary number nearest to one, as reports
+        print the floats of Python.
     argument
         The name used in the error.
 

@@ -21,7 +21,7 @@ from dpassay.verifier.checker.outcome import Checked
 from dpassay.verifier.checker.outcome import Outcome as CheckOutcome
 from dpassay.verifier.compare.comparison import Row
 from dpassay.verifier.foreign import accountants
-from dpassay.verifier.verdict import Finding, Rigour, Verdict
+from dpassay.verifier.verdict import Rigour, Verdict
 
 
 def test_a_refuted_claim_fails_an_assertion_of_its_verdict() -> None:

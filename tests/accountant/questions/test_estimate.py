@@ -158,12 +158,6 @@ def test_where_digits_are_lost_the_middle_of_an_enclosure_is_returned() -> None:
     assert abs(found / float(enclosed.lower) - 1) < 1e-6
 
 
-def test_a_delta_near_1_keeps_the_digits_of_its_complement() -> None:
-    found = estimate.estimate_epsilon(Gaussian(standard_deviation=1), 1 - 2.0**-29)
-    assert isinstance(found, float)
-    assert math.isclose(found, -29 * math.log(2), rel_tol=1e-14)  # 1 − δ = e^ε, all but exactly
-
-
 def test_bad_input_is_named() -> None:
     cases: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: estimate.estimate_delta(TRAINING, math.nan, adjacency=BOTH), "epsilon=nan finite"),

@@ -85,9 +85,9 @@ def test_epsilon_beside_the_mass_at_infinity() -> None:
     """The inverse jumps at δ = P(L = ∞): nearer than any fixed width must still be told apart."""
     table = Tabulated([0, "1/2", "1/2"], ["1/2", "1/2", 0])
     mass, nearly = Fraction(1, 2), Fraction(1, 10**60)
-    assert profile.epsilon(table, mass - nearly) == INFINITE
-    assert profile.epsilon(table, mass) == Interval.of_exact(0)  # the largest finite loss
-    above = profile.epsilon(table, mass + nearly)
+    assert profile.signed_epsilon(table, mass - nearly) == INFINITE
+    assert profile.signed_epsilon(table, mass) == Interval.of_exact(0)  # the largest finite loss
+    above = profile.signed_epsilon(table, mass + nearly)
     assert above.upper < 0
     assert above.lower > Decimal("-1e-59")
 

@@ -8,6 +8,7 @@
 | Laplace laws whose distances have rational ratios | `exact.laplace_product`, `grid` for many |
 | random allocations, and Gaussian laws with them | `pairs.random_allocation`: one sum on a line |
 | Gaussian laws, samples of them, and finite laws with them | `fourier.engine` |
+| many samples of one release with little noise | `draws`: a sum over the samples drawn |
 | samples of Laplace laws, many or beside Gaussian ones | `fourier.engine` |
 | exact sums, or any single pair, and finite laws | `conditional`: a sum over these |
 | rank-one Gaussian noise, and what is composed with it | `pairs.rank_one.heavy`: quick bounds |
@@ -30,6 +31,7 @@ from typing import final
 
 from flint import arb
 
+from dpassay.accountant.composition import draws
 from dpassay.accountant.composition.fourier import engine as fourier
 from dpassay.accountant.composition.fourier.engine import FOURIER, transform
 from dpassay.accountant.composition.grid import GRID, SELDOM_BELOW, Grid
@@ -91,6 +93,9 @@ def product(factors: Sequence[Factor]) -> Pair:
     if found is None:
         single = apart(factors)
         found = _exactly(single) or _numerically(tuple(single))
+    if isinstance(found, Product) and draws.applies(found.factors):
+        others = found.engine.rungs if isinstance(found.engine, Ladder) else (found,)
+        return found.asked(Ladder((found.asked(draws.DRAWS), *others)))
     if isinstance(found, Product) and isinstance(found.engine, Ladder) and _are_few(found):
         return found.asked(Ladder(found.engine.rungs, quick=_quick(found)))
     return found

@@ -80,8 +80,9 @@ _ROUGH_WIDTH = Fraction(1, 10**8)
 """Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
 _CLOSE = 1 / 64
 """Last step of an estimate, by the root of the width: the next one would be about its square."""
-_BETTER = 1e-4
-"""Relative width of a refusal from which on an engine that hardly ever does better is not asked."""
+_BETTER, _BETTER_DRAWN = 1e-4, 1e-2
+"""Relative width of a refusal from which on a grid, which hardly ever does better, is not asked; and
+the same of a sum over the samples drawn, where grids of little noise are wide."""
 
 
 def product(factors: Sequence[Factor]) -> Pair:
@@ -94,8 +95,8 @@ def product(factors: Sequence[Factor]) -> Pair:
         single = apart(factors)
         found = _exactly(single) or _numerically(tuple(single))
     if isinstance(found, Product) and draws.applies(found.factors):
-        others = found.engine.rungs if isinstance(found.engine, Ladder) else (found,)
-        return found.asked(Ladder((found.asked(draws.DRAWS), *others)))
+        contours = (found.asked(FOURIER),) if smooth(found) is not None else ()
+        return found.asked(Ladder((found.asked(draws.DRAWS), *contours, _on_grid(found.factors))))
     if isinstance(found, Product) and isinstance(found.engine, Ladder) and _are_few(found):
         return found.asked(Ladder(found.engine.rungs, quick=_quick(found)))
     return found
@@ -363,8 +364,10 @@ class Ladder(Engine):
         relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
         quick = () if self.quick is None or tails or not asked else (self.quick,)
         for rung in (*(quick if relative_width >= QUICK_WIDTH else ()), *self.rungs):
-            hopeless = isinstance(rung.engine, Grid) and relative_width < SELDOM_BELOW
-            if hopeless and any(refusal.reached < _BETTER for refusal in refusals):
+            drawn = self.rungs[0].engine is draws.DRAWS
+            hopeless = isinstance(rung.engine, Grid) and (drawn or relative_width < SELDOM_BELOW)
+            better = _BETTER_DRAWN if drawn else _BETTER
+            if hopeless and any(refusal.reached < better for refusal in refusals):
                 break
             try:
                 return ask(rung)

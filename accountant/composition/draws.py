@@ -39,6 +39,7 @@ H_k(ε_k) p^{−T} for j ≤ k.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,18 +56,22 @@ from dpassay.accountant.composition.product import (
 )
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.interval import Interval, ball, within
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import GaussianPair, gaussian_tails
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
-MOST_OVERLAP = 1e-4
-"""T times the overlap from which on the sum is left to other engines: its width is about that."""
+MOST_OVERLAP, MOST_OF_GAUSSIAN = 5e-3, 1e-4
+"""T times the overlap from which on the sum is left to other engines, which is about its width; of
+Gaussian noise contours give more digits before."""
 MOST_TERMS = 20_000
 """Most terms of the sum, each of which takes some 50 microseconds for Gaussian noise."""
 _CHOOSING = 128
 """Bits of what only chooses, or is far smaller than a value."""
+_FINER = 16
+"""Values are asked for so many times finer than a root."""
 _SHARE = 8
 """Each end of the sum may leave out this share of the width that is asked for."""
 
@@ -84,7 +89,8 @@ def applies(factors: Sequence[Factor]) -> bool:
         return False
     with ctx.workprec(_CHOOSING):
         try:
-            return bool(count * _overlap(pair) < MOST_OVERLAP)
+            most = MOST_OF_GAUSSIAN if isinstance(pair.inner, GaussianPair) else MOST_OVERLAP
+            return bool(count * _overlap(pair) < most)
         except (NotApplicableError, UndecidedError):
             return False
 
@@ -98,27 +104,38 @@ class Draws(Engine):
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around both ends; UndecidedError where it is wider than asked for."""
-        pair, count, rest = _parts(product)
         asked = product.relative_width
-        if not pair.mixed_first:
-            high = _unsampled(rest, epsilon.ball() + count * (1 - pair.sampling_prob.ball()).log())
-            low = high - count * _overlap(pair)
-        else:
-            low = _sum(product, epsilon.ball())
-            high = low
-            if not _slight(count * _overlap(pair), low, asked):
-                high = low + _excess(product, epsilon)
-            else:
-                high = low + count * _overlap(pair)
-        found = low.union(high).max((-epsilon.ball().expm1()).max(arb(0))).min(arb(1))
+        low, high = _both(product, epsilon)
+        found = low.union(high)
         if asked is not None and not found.rad() * 2 <= found.lower() * ball(asked):
-            reached = float((2 * found.rad() / found.lower()).upper()) if found.lower() > 0 else 1.0
-            raise UndecidedError(
-                f"Reached delta in {Interval.of_ball(found, 8)} by the number of sampled steps. "
-                "Ask for a larger relative_width.",
-                reached=max(reached, float(asked)),
-                interval=Interval.of_ball(found),
-            )
+            known = Interval.of_ball(found)
+            raise _too_wide("delta", known, asked)
+        return found
+
+    def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by the roots of both ends."""
+        fine = product.to_width(relative_width / _FINER)
+
+        def excess(end: int) -> solve.Function:
+            def value(at: ExactReal) -> arb:
+                found = _both(fine, at)[end]
+                return (found / delta.ball()).log() if found > 0 else arb.neg_inf()
+
+            return value
+
+        with within():
+            between = solve.bracket(excess(0), Fraction(1))
+        half = relative_width / 4
+        least = solve.root(excess(0), between, relative_width=half)
+        middle = (Fraction(least.lower) + Fraction(least.upper)) / 2
+        most = solve.beside(excess(1), middle, relative_width=half)
+        if most is None:
+            with within():
+                between = solve.bracket(excess(1), Fraction(1))
+            most = solve.root(excess(1), between, relative_width=half)
+        found = Interval(min(least.lower, most.upper), most.upper)
+        if found.relative_width is None or found.relative_width > relative_width:
+            raise _too_wide("epsilon", found, relative_width)
         return found
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
@@ -130,6 +147,32 @@ class Draws(Engine):
 
 
 DRAWS = Draws()
+
+
+def _too_wide(name: str, found: Interval, asked: Fraction) -> UndecidedError:
+    reached = found.relative_width
+    return UndecidedError(
+        f"Reached {name} in [{found.lower:.8g}, {found.upper:.8g}] by the number of sampled steps. "
+        "Ask for a larger relative_width.",
+        reached=math.inf if reached is None else max(float(reached), float(asked)),
+        interval=found,
+    )
+
+
+def _both(product: Product, epsilon: ExactReal) -> tuple[arb, arb]:
+    """Return a ball around the lower end, and one around the upper end."""
+    pair, count, rest = _parts(product)
+    overlap = count * _overlap(pair)
+    if pair.mixed_first:
+        low = _sum(product, epsilon.ball())
+        slight = _slight(overlap, low, product.relative_width)
+        high = low + (overlap if slight else _excess(product, epsilon))
+    else:
+        shifted = epsilon.ball() + count * (1 - pair.sampling_prob.ball()).log()
+        high = _unsampled(rest, shifted, product.relative_width)
+        low = high - overlap
+    sure = (-epsilon.ball().expm1()).max(arb(0))
+    return low.max(sure).min(arb(1)), high.max(sure).min(arb(1))
 
 
 def _parts(product: Product) -> Parts:

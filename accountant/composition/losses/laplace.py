@@ -151,6 +151,9 @@ class LaplaceDecay(Decay):
         with ctx.workprec(_PRECISION):
             return self.atoms, self.rest * self._x_coth / self._tau
 
+_FLAT = 0.05
+"""x below which differences of sinh x and cosh x are summed by Taylor's formula."""
+
 
 @final
 @dataclass(frozen=True)
@@ -177,11 +180,27 @@ class FloatLaplace:
         first, second = math.expm1(up_), math.expm1(down)
         excess, deficit = excess_of_exp(np.array([up_, down])).tolist()
         size = f * excess + g * deficit
+        if size < -_SMALL:
+            return self._middle(z + _SMALL)
         slope = turn * (deficit - excess) + t * (f * first - g * second)
         bend = 4 * turn / n * (excess - deficit) - 2 * turn * t * (first + second)
         bend += t * t * (f * (1 + first) + g * (1 + second))
         mean = slope / (1 + size)
         return math.log1p(size), mean, bend / (1 + size) - mean * mean
+
+    def _middle(self, s: float) -> tuple[float, float, float]:
+        """Return the same where M is small: M = e^{−τ/2} (cosh x + τ/2 · sinh x/x), x = τs."""
+        t, x = self.tau, self.tau * s
+        cosh, sinh = math.cosh(x), math.sinh(x)
+        if x < _FLAT:  # Taylor's formula: the terms below cancel
+            share = 1 + x * x / 6 + x**4 / 120
+            rise, bend = x / 3 + x**3 / 30, 1 / 3 + x * x / 10
+        else:
+            share, rise = sinh / x, (x * cosh - sinh) / x**2
+            bend = share - 2 * rise / x
+        whole = cosh + t / 2 * share
+        mean = t * (sinh + t / 2 * rise) / whole
+        return math.log(whole) - t / 2, mean, t * t * (cosh + t / 2 * bend) / whole - mean * mean
 
     def _large(self, s: float) -> tuple[float, float, float]:
         t, near = self.tau, s + _SMALL
@@ -201,11 +220,18 @@ class FloatLaplace:
         if abs(s) * self.tau > _LARGE:
             return self._ratio_large(s, t, mean)
         z = s - _SMALL + 1j * t
-        whole = self._excess(z)
         here = self._excess(np.array([s - _SMALL], dtype=complex))[0].real
-        step = (whole - here) / (1 + here)
+        if here < -_SMALL:
+            ratio = self._raised(s + 1j * t) / self._raised(np.array([s + 0j]))[0].real
+            return np.log(np.abs(ratio)), np.angle(ratio) - t * mean
+        step = (self._excess(z) - here) / (1 + here)
         size = 0.5 * np.log1p(2 * step.real + step.real**2 + step.imag**2)
         return size, np.arctan2(step.imag, 1 + step.real) - t * mean
+
+    def _raised(self, s: Complexes) -> Complexes:
+        """Return e^{τ/2} M(s − ½)."""
+        found: Complexes = np.cosh(self.tau * s) + np.sinh(self.tau * s) / (2 * s)
+        return found
 
     def _excess(self, z: Complexes) -> Complexes:
         """Return M(z) − 1."""

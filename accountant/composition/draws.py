@@ -278,9 +278,7 @@ def _sum(product: Product, epsilon: arb) -> arb:
 
 def _mass(count: int, k: int, log_q: arb, log_rest: arb) -> arb:
     """Return the probability of k of T steps."""
-    choices = (
-        arb(count + 1).lgamma() - arb(k + 1).lgamma() - arb(count - k + 1).lgamma()
-    )
+    choices = arb(count + 1).lgamma() - arb(k + 1).lgamma() - arb(count - k + 1).lgamma()
     return (choices + k * log_q + (count - k) * log_rest).exp()
 
 

@@ -273,6 +273,24 @@ class Product(Pair):
         """Return the quick bound of the engine."""
         return self.engine.bound(self, epsilon)
 
+    def basic_bound(self, epsilon: ExactReal) -> arb:
+        """Return the bound of basic composition, for ε ≥ 0 that is shared evenly.
+
+        Losses that exceed ε_i ≥ 0 with the profile δ_i = H_i(ε_i) are dominated by those that are
+        infinite with probability δ_i and ε_i at most, so that H(Σ k_i ε_i) ≤ 1 − Π (1 − δ_i)^{k_i},
+        also where releases choose among pairs whose profiles those of the factors bound.
+        """
+        if epsilon.sign < 0:
+            return arb(1)
+        share = epsilon * ExactReal.of_rational(Fraction(1, sum(n for _, n in self.factors)))
+        kept = arb(1)
+        for pair, count in self.factors:
+            try:
+                kept *= (1 - pair.at_most(share).min(arb(1))).max(arb(0)) ** count
+            except (NotApplicableError, UndecidedError):
+                return arb(1)
+        return (1 - kept).upper()
+
     def lower_bound(self, epsilon: ExactReal) -> arb:
         """Return the quick lower bound of the engine."""
         return self.engine.lower_bound(self, epsilon)
@@ -370,6 +388,12 @@ class Product(Pair):
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""
         return self.engine.describe_event(self, epsilon)
+
+
+def simple_bound(pair: Pair, epsilon: ExactReal) -> arb:
+    """Return the least of the bounds of H(ε) that need no composition: no answer is above it."""
+    found = pair.bound(epsilon).min(arb(1))
+    return found.min(pair.basic_bound(epsilon)) if isinstance(pair, Product) else found
 
 
 def is_numerical(pair: Pair) -> bool:

@@ -146,9 +146,8 @@ def _first(
                 unknown += 1
             if isinstance(refusal, BetweenError):
                 break
-    if known is None or not known.upper.is_finite():
-        widest = bounds()
-        known = narrower(known, widest) or widest
+    widest = bounds()
+    known = narrower(known, widest) or widest
     if known.lower < known.upper and narrower(known, whole) == whole:
         why = str(refused or "It is not known.").partition(" Reached [")[0]
         raise UndecidedError(f"{why} Nothing is known but that the answer lies in {whole}.")

@@ -16,6 +16,7 @@ from fractions import Fraction
 from flint import arb
 
 from dpassay.accountant.composition.invert import complement, hockey_stick, inverse, most
+from dpassay.accountant.composition.product import simple_bound
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
@@ -100,7 +101,7 @@ def delta(
 
 def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
     """Bound δ(ε) by what takes little time."""
-    above = most([pair.bound(epsilon) for pair in pairs]).min(arb(1))
+    above = most([simple_bound(pair, epsilon) for pair in pairs])
     return most([pair.lower_bound(epsilon) for pair in pairs]), above
 
 
@@ -112,7 +113,7 @@ def _reaches(pairs: Sequence[Pair], delta: ExactReal) -> arb:
 
     def serves(at: Fraction) -> bool:
         eps = ExactReal.of_rational(at)
-        return all(pair.bound(eps) <= delta.ball() for pair in pairs)
+        return all(simple_bound(pair, eps) <= delta.ball() for pair in pairs)
 
     powers = range(-_FARTHEST, _FARTHEST + 1)
     place = bisect.bisect_left(powers, True, key=lambda n: serves(Fraction(2) ** n))

@@ -30,6 +30,7 @@ from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import (
     COMPOSED_WIDTH,
+    GRID_WIDTH,
     RELATIVE_WIDTH,
     Interval,
 )
@@ -58,7 +59,9 @@ class LaplaceSums(Engine):
     def width(self, product: Product) -> Fraction:
         """Return the relative width of answers for which none is named: few have short sums."""
         count = sum(n for _, n in product.factors)
-        return COMPOSED_WIDTH if count > _FEW_SHIFTS else RELATIVE_WIDTH
+        if count <= _FEW_SHIFTS:
+            return RELATIVE_WIDTH
+        return COMPOSED_WIDTH if long(product, COMPOSED_WIDTH) is None else GRID_WIDTH
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""

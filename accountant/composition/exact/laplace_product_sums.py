@@ -29,6 +29,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -340,7 +341,10 @@ def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: in
 
     Raises UndecidedError if the sum is too long.
     """
-    jumps, whole = _count_jumps(groups, epsilon / unit), sum(count for _, count in groups) + 1
+    whole = sum(count for _, count in groups) + 1
+    if not unit * MAX_TERMS > sys.float_info.min:  # of scales whose ratios have long denominators
+        raise too_long(math.inf)
+    jumps = _count_jumps(groups, min(epsilon / unit, sys.float_info.max))
     line, lost = 0.0, 0
     if jumps * whole > _FEW:
         distances = [(multiple * unit, count) for multiple, count in groups]
@@ -401,7 +405,7 @@ def _count_jumps(groups: Groups, bar: float) -> int:
     for multiple, count in groups:
         signs *= count + 1
         total += multiple * count
-    return min(signs, max(0, math.floor((total - bar) / 2) + 1))
+    return min(signs, max(0, math.floor((total - Fraction(bar)) / 2) + 1))
 
 
 def too_long(terms: float) -> UndecidedError:

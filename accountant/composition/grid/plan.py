@@ -45,6 +45,8 @@ _FEWEST = 4
 """Cells of one release at least: convex functions need some points to be fitted to."""
 _MOST_CELLS = 1 << 20
 """Cells of one release at most: others are skipped, evenly, in its law."""
+_MOST_STEPS = 1 << 26
+"""Steps of the grid that one release may spread over: more take gigabytes."""
 _MOST_SLOW_CELLS = 1 << 11
 """The same where every tail is asked in balls, which takes about 0.1 ms."""
 _WIDEST = 0.25
@@ -367,6 +369,10 @@ class Plan:
         while cells > most * stride:
             stride *= 2
         first = last - -(-cells // stride) * stride
+        if last - first > _MOST_STEPS:
+            raise UndecidedError(
+                f"The losses of a release spread over more than {_MOST_STEPS} steps of a grid."
+            )
         few = release.slow and stride > 1
         if few or (release.smooth and sum(count for _, count in self.releases) >= _MANY):
             index = self._refined(number, upper, step, first, last, few=few)

@@ -151,6 +151,7 @@ class LaplaceDecay(Decay):
         with ctx.workprec(_PRECISION):
             return self.atoms, self.rest * self._x_coth / self._tau
 
+
 _FLAT = 0.05
 """x below which differences of sinh x and cosh x are summed by Taylor's formula."""
 

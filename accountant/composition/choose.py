@@ -81,8 +81,8 @@ _ROUGH_WIDTH = Fraction(1, 10**8)
 _CLOSE = 1 / 64
 """Last step of an estimate, by the root of the width: the next one would be about its square."""
 _BETTER, _BETTER_DRAWN = 1e-4, 1e-2
-"""Relative width of a refusal from which on a grid, which hardly ever does better, is not asked; and
-the same of a sum over the samples drawn, where grids of little noise are wide."""
+"""Relative width of a refusal from which on a grid, which hardly ever does better, is not asked;
+and the same of a sum over the samples drawn, where grids of little noise are wide."""
 
 
 def product(factors: Sequence[Factor]) -> Pair:

@@ -6,7 +6,8 @@ probability q: call it drawn. Its loss is ln(1 − q + q e^l), which is at least
     ln q + l of a drawn step (x ~ A),    ln(1 − q) of any other (x ~ B),
 
 by the small rests w = ln(1 + e^{−l}(1 − q)/q), and w = ln(1 + e^l q/(1 − q)). With k ~ Bin(T, q)
-drawn steps, ε_k = ε − k ln q − (T − k) ln(1 − q), and H_k the profile of k releases A^k against B^k,
+drawn steps, ε_k = ε − k ln q − (T − k) ln(1 − q), and H_k the profile of k releases A^k against
+B^k,
 
     S(ε) = Σ_k P(k) H_k(ε_k)
 
@@ -22,7 +23,9 @@ Laplace noise. Where l ≤ m for a number m, L > ε takes L − L_j > ε − M, 
 is independent of step j; and l > m adds E[1 − e^{−w_j}; l > m] ≤ 2(1 − q) B(l > m). One step more
 adds ln(1 − q) to a loss at least, and P(L > x) ≤ H(x − 1)/(1 − 1/e). So the upper end is
 
-    H(ε) ≤ S(ε) + Te min(1, (S(x − 1) + Te)/(1 − 1/e)) + 2T(1 − q) B(l > m),   x = ε − M + ln(1 − q).
+    H(ε) ≤ S(ε) + Te min(1, (S(x − 1) + Te)/(1 − 1/e)) + 2T(1 − q) B(l > m),
+
+with x = ε − M + ln(1 − q).
 
 *The other direction.* B against (1 − q)B + qA has the loss −ln(1 − q) − w in each step, x ~ B, so
 that H(ε) is at most (1 − e^{ε + T ln(1 − q)})⁺, and at least that less T E_B[1 − e^{−w}] ≤

@@ -48,7 +48,8 @@ def sum_over_draws(sigma: str, q: str, count: int, eps: mp.mpf) -> mp.mpf:
 )
 def test_tiny_noise(sigma: str, q: str, count: int, expected: str) -> None:
     found = epsilon(sampled(Gaussian(sigma), q, count), "1e-5", adjacency="add-remove")
-    assert found.relative_width is not None and found.relative_width < Fraction(1, 10**6)
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**6)
     middle = (Fraction(found.lower) + Fraction(found.upper)) / 2
     assert abs(middle / Fraction(expected) - 1) < Fraction(1, 10**7)
     with mp.workdps(60):
@@ -77,7 +78,8 @@ def test_both_ends_contain_what_other_engines_enclose(
             mechanism, at, adjacency="add-remove", direction=direction, method="grid",
             relative_width="1e-3",
         )  # fmt: skip
-        assert found.lower <= other.upper and other.lower <= found.upper
+        assert found.lower <= other.upper
+        assert other.lower <= found.upper
 
 
 def test_noise_of_a_large_epsilon() -> None:
@@ -87,9 +89,11 @@ def test_noise_of_a_large_epsilon() -> None:
 
 def test_long_lists_of_laplace_scales() -> None:
     found = epsilon(Composed([Laplace(scale=5 + i / 7) for i in range(30)]), delta="1e-6")
-    assert found.relative_width is not None and found.relative_width < Fraction(1, 10**5)
+    assert found.relative_width is not None
+    assert found.relative_width < Fraction(1, 10**5)
     near = epsilon(Composed([Laplace(scale=f"{35 + i}/7") for i in range(30)]), delta="1e-6")
-    assert found.lower <= near.upper and near.lower <= found.upper
+    assert found.lower <= near.upper
+    assert near.lower <= found.upper
 
 
 def test_no_answer_is_worse_than_basic_composition() -> None:

@@ -46,7 +46,7 @@ _FEWEST = 4
 _MOST_CELLS = 1 << 20
 """Cells of one release at most: others are skipped, evenly, in its law."""
 _MOST_STEPS = 1 << 26
-"""Steps of the grid that one release may spread over: more take gigabytes."""
+"""Grid points of one release: more take gigabytes."""
 _MOST_SLOW_CELLS = 1 << 11
 """The same where every tail is asked in balls, which takes about 0.1 ms."""
 _WIDEST = 0.25
@@ -369,10 +369,6 @@ class Plan:
         while cells > most * stride:
             stride *= 2
         first = last - -(-cells // stride) * stride
-        if last - first > _MOST_STEPS:
-            raise UndecidedError(
-                f"The losses of a release spread over more than {_MOST_STEPS} steps of a grid."
-            )
         few = release.slow and stride > 1
         if few or (release.smooth and sum(count for _, count in self.releases) >= _MANY):
             index = self._refined(number, upper, step, first, last, few=few)
@@ -428,6 +424,10 @@ class Plan:
         edges = np.round((losses - origin) / step).astype(int)
         runs = np.flatnonzero(np.append(True, np.diff(strides) != 0))
         starts = np.concatenate([[first], edges[runs[1:]], [last]]).clip(first, last)
+        if (np.diff(starts) / strides[runs]).sum() > _MOST_STEPS:
+            raise UndecidedError(
+                f"The losses of a release need more than {_MOST_STEPS} points of a grid."
+            )
         points = [np.array([first])]
         for stride, low, high in zip(strides[runs], starts[:-1], starts[1:], strict=True):
             points.append(np.arange(-(-low // stride) * stride, high, stride))

@@ -201,6 +201,9 @@ def test_a_refusal_of_several_pairs_says_why_and_what_is_known() -> None:
     assert caught.value.interval.lower <= 1 <= caught.value.interval.upper
 
 
+WHOLE = Interval(Decimal("-Infinity"), Decimal("Infinity"))
+
+
 @dataclass(frozen=True)
 class Ending(Refusing):
     """The same, whose refusal knows both ends of ε(δ), or none."""
@@ -224,11 +227,16 @@ def test_the_known_end_of_one_pair_is_kept_where_nothing_is_known_of_another() -
             Fraction(1, 10**9),
             Fraction(1, 10**9),
             bounds,
+            whole=WHOLE,
         )
     found = caught.value.interval
     assert found is not None
     assert (found.lower, found.upper) == (Decimal("0.015387938"), Decimal("0.0153880"))
     assert caught.value.reached < 1e-4
     assert answer(
-        lambda width: inverse(pairs, exact("2e-30"), width), None, Fraction(1, 10**9), bounds
+        lambda width: inverse(pairs, exact("2e-30"), width),
+        None,
+        Fraction(1, 10**9),
+        bounds,
+        whole=WHOLE,
     ) == Interval(found.lower, found.upper)

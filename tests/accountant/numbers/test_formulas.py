@@ -34,7 +34,7 @@ SQUARES = {
 @pytest.mark.parametrize(("text", "square"), SQUARES.items())
 def test_a_formula_is_the_root_of_its_square(text: str, square: str) -> None:
     number = exact(text)
-    assert number == ExactReal.of_root(Fraction(exact(square).rational))
+    assert number == ExactReal.of_root(Fraction(square))
     assert exact(str(number)) == number
 
 

@@ -6,17 +6,19 @@ import json
 import subprocess
 import sys
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 import dpassay
 from dpassay.accountant.questions import profile
 
-RUN = {"noise_multiplier": 1, "batch_size": 105, "dataset_size": 100000, "steps": 1}
-
 
 def test_a_training_run_that_is_private_at_zero_says_zero() -> None:
-    assert dpassay.dpsgd(**RUN, delta="1e-3").epsilon == 0
+    run = dpassay.dpsgd(
+        noise_multiplier=1, batch_size=105, dataset_size=100000, steps=1, delta="1e-3"
+    )
+    assert run.epsilon == 0
 
 
 @pytest.mark.parametrize(
@@ -25,13 +27,23 @@ def test_a_training_run_that_is_private_at_zero_says_zero() -> None:
 )
 @pytest.mark.parametrize("group", [1, 2])
 def test_no_sampling_has_a_negative_answer(sampling: str, group: int) -> None:
-    settings = {"batch_size": 10, "dataset_size": 100, "epochs": 1, "delta": "0.9999"}
+    settings: dict[str, Any] = {
+        "batch_size": 10,
+        "dataset_size": 100,
+        "epochs": 1,
+        "delta": "0.9999",
+    }
     run = dpassay.dpsgd(1, sampling=sampling, group=group, **settings)
     assert run.epsilon.lower >= 0
 
 
 def test_truncated_batches_have_none_either() -> None:
-    settings = {"batch_size": 10, "dataset_size": 100, "epochs": 1, "delta": "0.9999"}
+    settings: dict[str, Any] = {
+        "batch_size": 10,
+        "dataset_size": 100,
+        "epochs": 1,
+        "delta": "0.9999",
+    }
     run = dpassay.dpsgd(1, sampling="truncated-poisson", truncated_batch_size=12, **settings)
     assert run.epsilon.lower >= 0
 
@@ -64,7 +76,7 @@ def test_the_command_line_says_zero() -> None:
         ["convert", "--mu", "1", "--delta", "0.99"],
     ):
         done = subprocess.run(
-            [sys.executable, "-P", "dpassay.py", *words, "--json"],
+            [sys.executable, "-m", "dpassay", *words, "--json"],
             capture_output=True,
             text=True,
             check=True,

@@ -14,7 +14,7 @@ import dpassay
 from dpassay.accountant import notation
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError
 from dpassay.verifier.ask import read_claim
-from dpassay.verifier.audit import PrivacyError, assert_private, neighbours
+from dpassay.verifier.audit import AuditResult, PrivacyError, assert_private, neighbours
 from dpassay.verifier.audit.kinds import assertion
 from dpassay.verifier.cli import main
 
@@ -154,6 +154,7 @@ def test_assert_private_draws_for_half_of_the_time(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(assertion, "time", Clock)
     result = assert_private(slow, 1, pairs=[(0, 1)], seconds=2)
+    assert isinstance(result, AuditResult)
     assert result.samples + result.training == 2048
     assert 2 * 2048 <= drawn <= 2 * 2048 + 512
 

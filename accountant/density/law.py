@@ -50,8 +50,8 @@ _STEEP = 256
 """Slope of ln f times the width of a panel from which on only its beginning counts."""
 _FEW_LOST = 12
 """Bits that an integrand may lose: usual densities are no smaller than 2^−4096."""
-_EVALUATIONS = 200
-"""Values of an integrand, for each bit of the precision, after which an integral stays wide: twenty
+_EVALUATIONS = 300
+"""Values of an integrand, for each bit of the precision, after which an integral stays wide: thirty
 times what smooth densities take. They are seconds, and more would be minutes."""
 _KEPT = 512
 """Values that are kept of each kind."""

@@ -34,13 +34,15 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
         The outcome of the first probability.
     sensitivity
         The largest distance, an integer ≥ 1, between the true answers on two neighbours (for
-        whichever relation it was computed).
+        whichever relation it was computed). A record may raise the answer or lower it.
 
     Notes
     -----
     Nothing is assumed of the shape of the law. Without log-concavity a smaller shift may be
-    worse than a larger one, and the two directions may differ, so every shift 1..sensitivity is
-    listed in both directions: REMOVE compares Z + d with Z, ADD compares Z with Z + d.
+    worse than a larger one, and of a lopsided law a shift up differs from a shift down. A record
+    may change the answer by any integer d with |d| ≤ sensitivity, so that Z + d is compared with Z
+    for every d = ±1, …, ±sensitivity, whether the record is added or removed; those of −d are the
+    reverse of those of d, and of a symmetric law the same.
     """
 
     example = "IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1)"
@@ -50,13 +52,16 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
     sensitivity: Integer = Integer(1, least=1)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the law shifted by 1, …, sensitivity against itself."""
-        remove = tuple(FinitePair(self, shift) for shift in range(1, self.sensitivity + 1))
+        """Return the law shifted by ±1, …, ±sensitivity against itself."""
+        sides = (False,) if self.probabilities == self.probabilities[::-1] else (False, True)
+        shifts = range(1, self.sensitivity + 1)
+        pairs = tuple(FinitePair(self, shift, side) for shift in shifts for side in sides)
         return WorstCase(
-            remove,
-            tuple(pair.reverse() for pair in remove),
-            "The noise does not depend on the data, so a pair of neighbours is a shift of the "
-            "law; every shift from 1 to sensitivity is listed, in both directions.",
+            pairs,
+            pairs,
+            "The noise does not depend on the data, so a pair of neighbours is a shift of the law; "
+            "a record may raise or lower the answer, so every shift from 1 to sensitivity is "
+            "listed, in both directions.",
         )
 
     def outcomes(self, index: int) -> Sequence[object]:

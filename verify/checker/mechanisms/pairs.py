@@ -113,7 +113,8 @@ def _directions(noise: Noise) -> tuple[list[Law], list[Law]]:
         case "Tabulated":
             return _both_ways((list(noise["p"]), list(noise["q"])))
         case "IntegerNoise":
-            return _shifted(list(noise["probabilities"]), int(noise["sensitivity"]))
+            shifted = _shifted(list(noise["probabilities"]), int(noise["sensitivity"]))
+            return shifted, shifted
     if noise.name in KEYS:
         return key_pairs(noise)
     if noise.name == "AdditiveNoise":
@@ -265,15 +266,18 @@ def _guaranteed(noise: Noise) -> Law:
     return {"law": "finite", "p": p, "q": p[::-1]}
 
 
-def _shifted(listed: list[Fraction], sensitivity: int) -> tuple[list[Law], list[Law]]:
-    """Return a law moved by 1, …, s against itself: without a shape, each may be the worst."""
+def _shifted(listed: list[Fraction], sensitivity: int) -> list[Law]:
+    """Return a law moved by ±1, …, ±s against itself: without a shape, each may be the worst."""
     if sensitivity > _MOST_SHIFTS:
         raise UnknownError(f"the worst of {sensitivity} shifts")
     found = []
     for shift in range(1, sensitivity + 1):
         padding = [Fraction(0)] * shift
-        found.append((padding + listed, listed + padding))
-    return _both_ways(*found)
+        up, down = padding + listed, listed + padding
+        found.append({"law": "finite", "p": up, "q": down})
+        if listed != listed[::-1]:
+            found.append({"law": "finite", "p": down, "q": up})
+    return found
 
 
 def _channel(rows: list[list[Any]], listed: Any) -> tuple[list[Law], list[Law]]:

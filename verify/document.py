@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -17,7 +16,7 @@ from dpassay.verifier.argument import corrected_by
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import KINDS
 from dpassay.verifier.expression import Expression, split_relation
-from dpassay.verifier.proof import named
+from dpassay.verifier.proof import misread, named
 
 SCHEMA_VERSION = 1
 """Version of the claim files that are read."""
@@ -182,24 +181,20 @@ def _texts(value: object) -> object:
 
 
 def _meaning_errors(claim: Claim, path: str) -> list[str]:
-    """Check expressions, assumptions and the adjacency before anything is computed."""
-    curve = {"tradeoff": "alpha", "profile": "epsilon"}.get(claim.kind)
-    names = Counter([*claim.let, *claim.where, *claim.for_all, getattr(claim, "variable", curve)])
-    errors = [f"{path}: the name {n!r} is given twice." for n, count in names.items() if count > 1]
-    for name, text in claim.expressions().items():
+    """Check names, expressions, assumptions and the adjacency before anything is computed."""
+    found = [(f"{path}.{where}" if where else path, what) for where, what in misread(claim)]
+    errors = [f"{where}: {what}." for where, what in found]
+    for name, text in claim.expressions().items() if not errors else ():
         try:
             Expression(text)
         except InvalidInputError as error:
             errors.append(f"{path}.{name}: {error}")
-    for index, text in enumerate(claim.assume):
+    for index, text in enumerate(claim.assume if not errors else ()):
         try:
             for side in split_relation(text)[::2]:
                 Expression(side)
         except InvalidInputError as error:
             errors.append(f"{path}.assume[{index}]: {error}")
-    if claim.adjacency is not None and not hasattr(claim, "mechanism"):
-        remedy = "Ask with it, as in mu(…, adjacency=…)."
-        errors.append(f"{path}.adjacency: only a claim about a mechanism has one. {remedy}")
     try:
         Adjacency.read(claim.adjacency)
     except InvalidInputError as error:

@@ -15,7 +15,7 @@ from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.claim import Claim, Decision, Scope
 from dpassay.verifier.domain import Scalar
-from dpassay.verifier.proof import proved
+from dpassay.verifier.proof import misread, proved, reachable
 from dpassay.verifier.search import counterexample
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
@@ -102,6 +102,10 @@ def verify_with_evidence(
 def _decided(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Finding, tuple[Scope, Decision]]:
     """Decide a claim where it is looked at, and by its proof."""
     started = time.perf_counter()
+    for each in (claim, *reachable(claim, lemmas)):
+        if wrong := misread(each):
+            said = "; ".join(": ".join(filter(None, entry)) for entry in wrong)
+            raise InvalidInputError(f"Claim {each.id!r}: {said}.")
     cases = list(claim.cases())
     if not cases:
         raise InvalidInputError(

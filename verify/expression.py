@@ -26,6 +26,7 @@ from dpassay.accountant.notation import build
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier.functions import FUNCTIONS
+from dpassay.verifier.rules import LONGEST
 from dpassay.verifier.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
 Environment: TypeAlias = Mapping[str, Value]
@@ -41,8 +42,6 @@ RELATIONS: dict[type[ast.cmpop], str] = {
 _ROUNDINGS = ("round_up", "round_down")
 _ROUNDING_PRECISION = 1024
 """Their arguments are evaluated at no less, so that the result does not depend on the precision."""
-LONGEST = 100_000
-"""Characters of one expression."""
 _MAX_EXPONENT = 100_000
 """Largest exponent, and bits of a power, that are multiplied out exactly."""
 _MAX_TERMS = 1_000_000

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim, Scope
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ def plain(claim: Claim) -> dict[str, Any]:
     """Return a claim as a claim file has it."""
     data: dict[str, Any] = msgspec.to_builtins(claim)
     return data
+
+
+def misread(claim: Claim) -> rules.Errors:
+    """Return what a claim must not say, as `dpassay.verifier.rules` has it, each with its field."""
+    return rules.errors(plain(claim))
 
 
 def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Proved | None, str]:

@@ -35,7 +35,7 @@ from typing import Any
 import msgspec
 
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.verifier import seal
+from dpassay.verifier import rules, seal
 from dpassay.verifier.checker.audits import audit_problems, sequential_problems
 from dpassay.verifier.checker.one_run import one_run_problems
 from dpassay.verifier.checker.optima.count_noise import count_noise_problems, count_noise_theorem
@@ -147,6 +147,12 @@ def _check_claim(
     data: Mapping[str, Any], problems: Problems, given: list[str], recomputed: list[str]
 ) -> Theorem | None:
     certificate = msgspec.convert(data, seal.Certificate)
+    lemmas = [(f"lemmas[{i}]", lemma) for i, lemma in enumerate(certificate.lemmas)]
+    for path, claim in [("claim", certificate.claim), *lemmas]:
+        found = rules.errors(claim)
+        problems += [(f"{path}.{field}" if field else path, what) for field, what in found]
+    if problems:
+        return None
     with ctx.workprec(_BITS):
         steps = Steps(certificate, problems, given)
         steps.run()

@@ -90,6 +90,7 @@ def described(claim: Mapping[str, Any]) -> dict[str, Any]:
             more["third"] = "other" if other else "rate" if claim.get("rate") else ""
             more["third_text"] = other or claim.get("rate", "")
             more["within"] = "abs(value - limit) <= rate" if more["third"] == "rate" else ""
+            more["beyond"] = "limit != other" if other else "abs(value - limit) > rate"
         case "monotone":
             falling = claim["direction"] == "decreasing"
             more |= {"right_way": ">" if falling else "<", "wrong_way": "<=" if falling else ">="}
@@ -159,7 +160,7 @@ KINDS: dict[str, Kind] = {
         texts=dict.fromkeys(("low", "high"), "{expression}"),
     ),
     "limit": Kind(
-        "limit != other", "{within}",
+        "{beyond}", "{within}",
         requires=("at == at_limit", "at_limit == at_rate", "at_limit == at_other"),
         shown={"limit": "{limit}", "rate": "{rate}"},
         texts={"value": "{expression}", "limit": "{limit}", "{third}": "{third_text}"},

@@ -195,7 +195,9 @@ def _claimed(claim: Mapping[str, Any]) -> str:
     words |= {name: _bracketed(words[name]) for name in ("mu", "rho") if name in words}
     text = _CLAIMED[kind].format_map(words)
     if kind in ("monotone", "minimiser", "limit"):
-        return text + _ranging(claim)
+        rate = claim.get("rate")
+        off = f", and is off by at most {formula(rate)} on the way" if rate else ""
+        return text + _ranging(claim) + off
     return text
 
 

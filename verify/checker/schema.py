@@ -18,12 +18,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from dpassay.verifier import seal
+from dpassay.verifier import rules, seal
 from dpassay.verifier.checker.declared import BY_LAW
 
-_TEXT = r"^(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*(?![\s\S])"
-PLAIN = re.compile(_TEXT)
-Text = Annotated[str, Meta(pattern=_TEXT, max_length=100_000)]
+PLAIN = re.compile(rules.TEXT)
+Text = Annotated[str, Meta(pattern=rules.TEXT, max_length=rules.LONGEST)]
 """An expression or a number."""
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}(?![\s\S])")]
 """A variable."""

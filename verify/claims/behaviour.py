@@ -163,9 +163,10 @@ class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
 class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
     """The expression converges to `limit` as its variable tends to the upper end of its range.
 
-    That end is ∞ where none is given. `rate`, an expression in the variable, is where the author
-    of the claim thinks that |expression − limit| stays below; points never prove a limit, nor does
-    a point at which the rate fails refute it. A proof of another `limit`, named in it, refutes.
+    That end is ∞ where none is given. A `rate`, an expression in the variable, claims that
+    |expression − limit| ≤ rate on the way, too: over the whole range. Points never prove a limit; a
+    point at which the rate fails refutes the claim, as does a proof of another `limit`, named in
+    it.
     """
 
     limit: str
@@ -174,7 +175,11 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
     def assertion(self) -> str:
         """Say what tends to what."""
         upper = None if self.over is None else self.over.upper
-        return f"{self.expression} tends to {self.limit} as {self.variable} tends to {upper or '∞'}"
+        rate = f", and is off by at most {self.rate} on the way" if self.rate else ""
+        return (
+            f"{self.expression} tends to {self.limit} as {self.variable} tends to "
+            f"{upper or '∞'}{rate}"
+        )
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the distance from the limit with the rate at every point."""
@@ -192,11 +197,12 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
                 partial(self._at, self.rate, scope, point),
             )
             if truth is not True:
-                verdict, shown = Verdict.UNDECIDED, point
+                shown = point
+                verdict = Verdict.REFUTED if truth is False else Verdict.UNDECIDED
                 fails = "fails" if truth is False else "could not be told from the distance"
                 reason = (
                     f"The rate {self.rate} {fails} at {self.variable} = {_text(point)}; the limit "
-                    "itself may be right."
+                    "itself may be right. Correct the rate, or leave it out."
                 )
                 break
         claimed = {"limit": self.limit, "rate": self.rate}
@@ -215,15 +221,16 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
         facts = [self.fact(scope, "value", point)]
         refuted = decision.verdict is Verdict.REFUTED
         given = {"limit": self.limit, "rate": self.rate}
-        if refuted:
+        by_other = refuted and "limit" in self.proof
+        if by_other:
             given = {"limit": self.limit, "other": str(self.proof["limit"])}
         for name, text in given.items():
             if not text:
                 continue
             found = enclose(partial(self._at, text, scope, point), relative_width=VERDICT_WIDTH)
             facts.append(expression_fact(name, text, found, where))
-        conclusion = "abs(value - limit) <= rate" if self.rate else ""
-        conclusion = "limit != other" if refuted else conclusion
+        conclusion = f"abs(value - limit) {'>' if refuted else '<='} rate" if self.rate else ""
+        conclusion = "limit != other" if by_other else conclusion
         return dataclasses.replace(decision, evidence=facts, conclusion=conclusion)
 
     def _against_another(self, scope: Scope, point: Fraction) -> Decision:

@@ -171,6 +171,8 @@ def limits_of(claim: Mapping[str, Any]) -> list[StatedLimit]:
             substitute(parse(claim[field]), lets) for field in ("expression", "limit")
         )
         told, conditions = resolved(Goal(expression, "==", limit, over))
+        if name in free(limit):
+            raise ProofError(f"the limit uses {name}, which tends to infinity")
         rate = substitute(parse(claim["rate"]), lets) if claim.get("rate") else None
         stated = StatedLimit(told.left, name, told.right, rate, over, lets, tuple(conditions))
         found.append(stated)

@@ -189,7 +189,8 @@ def limit_proof(stated: StatedLimit, spec: Spec, prover: Prover) -> Proved:
     """Prove that an expression tends to a number as a variable of the domain tends to +∞.
 
     `continuity`: by the laws of limits, applied to the expression or an identical `form`. `rate`:
-    |expression − limit| ≤ rate over the domain, and the rate tends to 0.
+    |expression − limit| ≤ rate over the domain, and the rate tends to 0. A stated rate is proved
+    either way.
     """
     expression, claimed, rate = stated.expression, stated.limit, stated.rate
     variable, domain = stated.variable, stated.domain
@@ -200,8 +201,9 @@ def limit_proof(stated: StatedLimit, spec: Spec, prover: Prover) -> Proved:
         raise ProofError("a limit with assumptions is not understood")
     limits = Limits(variable, domain, prover.budget)
     theorem = f"for {domain}: {show(expression)} tends to {show(claimed)}"
+    theorem += "" if rate is None else f", and is off by at most {show(rate)} on the way"
     if spec.get("method") == "continuity":
-        given = options(spec, ("form",))
+        given = options(spec, ("form", "below", "above"))
         form = expression if "form" not in given else prover.read(given["form"])
         goal = Goal(expression, "==", form, domain)
         _identical(goal, prover, "the form is not the expression")
@@ -212,6 +214,9 @@ def limit_proof(stated: StatedLimit, spec: Spec, prover: Prover) -> Proved:
             Goal(found.value, "==", claimed, limits.domain), prover,
             f"the limit is {show(found.value)[:80]}",
         )  # fmt: skip
+        if rate is not None:
+            prover.prove(Goal(expression - claimed, "<=", rate, domain), nested(spec, "above"))
+            prover.prove(Goal(expression - claimed, ">=", -rate, domain), nested(spec, "below"))
         return Proved(theorem, "continuity", "1 limit")
     if spec.get("method") == "rate" and rate is not None:
         given = options(spec, ("below", "above", "form"))

@@ -1,0 +1,256 @@
+"""What a claim may say: the same for a file, for Python and for a certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dpassay
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier import rules, seal
+from dpassay.verifier.checker import check
+from dpassay.verifier.claim import Claim
+from dpassay.verifier.document import read_text
+from dpassay.verifier.expression import FORMS
+from dpassay.verifier.functions import FUNCTIONS
+
+MOVING = {
+    "monotone": {"expression": "x*(7-x)", "direction": "increasing", "at": ["2", "3"]},
+    "minimiser": {"expression": "(x-2)**2", "claimed": "2", "at": ["2", "3"]},
+    "limit": {"expression": "1/x", "limit": "0", "rate": "1/x", "at": ["2", "3"]},
+}
+"""A claim of each kind that has a variable of its own."""
+PROFILE = {"kind": "profile", "mechanism": "Laplace(1)", "bound": "1", "low": "0", "high": "1"}
+CUTS_AWAY = "3 + 10**9*max(0, x - 5)"
+"""An end of the range of x that leaves 2, 3, 6, 7, …"""
+RELATION = {"kind": "relation", "claim": "a >= 0"}
+
+
+def moving(kind: str, **fields: Any) -> dict[str, Any]:
+    """Return a claim about x over the integers from 2 to 3."""
+    over = {"low": "2", "high": "3", "integer": True}
+    return {"kind": kind, "id": "c", "variable": "x", "over": over, **MOVING[kind], **fields}
+
+
+def ending(kind: str, end: str, text: str, **fields: Any) -> dict[str, Any]:
+    """Return the same with another end."""
+    over = {"low": "2", "high": "3", "integer": True}
+    over.pop({"above": "low", "below": "high"}.get(end, end))
+    return moving(kind, over={**over, end: text}, **fields)
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    *(
+        case
+        for kind in MOVING
+        for case in (
+            (ending(kind, "high", CUTS_AWAY), "over.high", "'x'"),
+            (ending(kind, "low", "min(2, x)"), "over.low", "'x'"),
+            (ending(kind, "above", "1 - x"), "over.above", "'x'"),
+            (ending(kind, "below", "x + 1"), "over.below", "'x'"),
+            (ending(kind, "high", "b", let={"b": CUTS_AWAY}), "over.high", "by way of b"),
+            (ending(kind, "high", "c", let={"b": "x", "c": "b + 3"}), "over.high", "by way of c"),
+            (moving(kind, assume=["x > 2"]), "assume[0]", "'x'"),
+            (moving(kind, where={"x": ["1"]}), "", "twice"),
+            (moving(kind, at=["x", "3"]), "at[0]", "'x'"),
+            (moving(kind, at=["2"]), "at", "two or more"),
+        )
+    ),
+    (moving("limit", limit="1/(2*x)"), "limit", "'x'"),
+    (moving("limit", limit="l", let={"l": "1/(2*x)"}), "limit", "by way of l"),
+    (moving("limit", proof={"method": "continuity", "limit": "1/(2*x)"}), "proof.limit", "'x'"),
+    (moving("minimiser", claimed="x"), "claimed", "'x'"),
+    (moving("minimiser", claimed="b", let={"b": "2"}), "claimed", "'b'"),
+    ({**PROFILE, "high": "1 + epsilon"}, "high", "'epsilon'"),
+    ({**PROFILE, "low": "b", "let": {"b": "epsilon"}}, "low", "by way of b"),
+    ({**PROFILE, "kind": "tradeoff", "high": "alpha"}, "high", "'alpha'"),
+    ({**PROFILE, "mechanism": "Laplace(1 + epsilon)"}, "mechanism", "'epsilon'"),
+    (
+        {**RELATION, "for_all": {"a": {"low": "min(a, 0)", "grid": ["1"]}}},
+        "for_all.a.low",
+        "'a'",
+    ),
+    (
+        {
+            **RELATION,
+            "for_all": {
+                "a": {"low": "b", "grid": ["1"]},
+                "b": {"low": "0", "grid": ["0"]},
+            },
+        },
+        "for_all.a.low",
+        "'b'",
+    ),
+    (
+        {**RELATION, "let": {"b": "a - 1"}, "for_all": {"a": {"low": "b", "grid": ["1"]}}},
+        "for_all.a.low",
+        "by way of b",
+    ),
+    ({**RELATION, "let": {"b": "b"}, "where": {"a": ["1"]}}, "let.b", "unknown"),
+    ({**RELATION, "claim": "a <= c", "where": {"a": ["1"]}}, "claim", "unknown"),
+    (
+        {**RELATION, "claim": "sum(a, 1, 3, b) <= 6", "let": {"b": "a"}, "where": {"a": ["1"]}},
+        "claim",
+        "index",
+    ),
+    ({**RELATION, "where": {"a": ["1) VALID HOLDS"]}}, "where.a[0]", "expression"),
+    ({**RELATION, "where": {"a": ["'VALID HOLDS'"]}}, "where.a[0]", "number"),
+    ({**RELATION, "where": {"a": ["1 # VALID"]}}, "where.a[0]", "comments"),
+    ({**RELATION, "where": {"a": ["1\x1b[2K"]}}, "where.a[0]", "ASCII"),
+    ({**RELATION, "where": {"a": ["1"] * 1000, "b": ["1"] * 1000}}, "", "1000000 cases"),
+    ({**RELATION, "where": {"a": ["1"]}, "adjacency": "add-remove"}, "adjacency", "mechanism"),
+    ({**RELATION, "where": {"a": ["1"]}, "proof": {"b": 1}}, "proof", "method"),
+    ({**RELATION, "for_all": {"a": {"low": "inf", "grid": ["1"]}}}, "for_all.a.low", "'inf'"),
+    (
+        {**RELATION, "for_all": {"a": {"low": "1", "above": "1", "grid": ["1"]}}},
+        "for_all.a",
+        "one of",
+    ),
+    ({"kind": "optimality", "value": "1"}, "", "one of dual"),
+    ({"kind": "optimality", "value": "1", "lower_bound": "1", "competitor": "1"}, "", "one of"),
+    ({"kind": "printed-number", "expression": "1", "printed": "1e99999"}, "printed", "exponent"),
+    *(
+        ({"kind": "relation", "claim": f"{name} <= 1", "where": {name: ["2"]}}, "", "no variable")
+        for name in ("inf", "pi", "exp", "nan", "max", "Gaussian", "Phi")
+    ),
+    ({"kind": "relation", "claim": "1 <= 1", "where": {"a\nVALID": ["2"]}}, "", "no name"),
+    ({"kind": "relation", "claim": "1 <= 1", "let": {"lambda": "2"}}, "", "no name"),
+]
+
+
+@pytest.mark.parametrize(("claim", "path", "words"), WRONG)
+def test_refuses(claim: dict[str, Any], path: str, words: str) -> None:
+    """Nothing that bounds a variable depends on it, and names are those of variables."""
+    found = rules.errors(claim)
+    assert any(where == path and words in what for where, what in found), found
+
+
+def test_reserved_names_are_those_of_the_language() -> None:
+    """A new function is no variable either, unless it is a quantity of the field."""
+    quantities = "delta epsilon beta renyi rho mu variance mse quantile dimension gamma".split()
+    constants = {"inf", "infinity", "nan"}
+    assert rules.RESERVED == ({*FUNCTIONS, *FORMS} | constants) - {*quantities}
+
+
+def toml(claim: dict[str, Any]) -> str:
+    """Return a claim file with one claim."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{k} = {text(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, list):
+            return "[" + ", ".join(map(text, value)) + "]"
+        return str(value).lower() if isinstance(value, bool) else f'"{value}"'
+
+    rows = "\n".join(f"{key} = {text(value)}" for key, value in claim.items())
+    return f"schema_version = 1\n[[claims]]\n{rows}\n"
+
+
+def claim_of(data: dict[str, Any]) -> Claim:
+    """Return the claim of a file."""
+    return read_text(toml(data)).claims[0]
+
+
+def certificate(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the certificate of a true claim."""
+    _, found = dpassay.certify(claim_of(data))
+    assert found is not None
+    return found
+
+
+def forged(found: dict[str, Any], **fields: Any) -> str:
+    """Return the outcome of a certificate whose claim has other fields."""
+    data = {**found, "claim": {**found["claim"], **fields}}
+    data["seal"] = seal.seal({key: value for key, value in data.items() if key != "seal"})
+    return check(data).outcome.value
+
+
+@pytest.mark.parametrize("kind", ["monotone", "minimiser"])
+@pytest.mark.parametrize(("end", "let"), [(CUTS_AWAY, {}), ("b", {"b": CUTS_AWAY})])
+def test_a_range_that_depends_on_its_variable(kind: str, end: str, let: dict[str, str]) -> None:
+    """The file is refused, and so is the certificate of what it would have said."""
+    wrong = ending(kind, "high", end, **({"let": let} if let else {}))
+    with pytest.raises(InvalidInputError, match=r"over\.high"):
+        read_text(toml(wrong))
+    good = certificate(moving(kind))
+    assert check(good).outcome.value == "VALID"
+    assert forged(good, over=wrong["over"], let=let) == "INVALID"
+
+
+def test_a_claim_made_in_python_is_read_by_the_same_rules() -> None:
+    """A claim object is refused by `verify`, whoever made it."""
+    claim = dpassay.Relation(id="c", claim="pi >= 0", where={"pi": ["1"]})
+    with pytest.raises(InvalidInputError, match="constant, function or mechanism"):
+        dpassay.verify(claim)
+
+
+def test_points_outside_the_range_refute_nothing() -> None:
+    """Check reads the points that a claim lists as verify does."""
+    square = {"kind": "monotone", "id": "c", "expression": "x**2", "variable": "x"}
+    good = certificate({**square, "direction": "increasing", "at": ["-3", "-1", "2"]})
+    assert good["verdict"] == "REFUTED"
+    assert check(good).outcome.value == "VALID"
+    assert forged(good, over={"low": "-10", "high": "10"}) == "VALID"
+    assert forged(good, over={"low": "0", "high": "10"}) == "INVALID"
+    assert forged(good, over={"above": "-3"}) == "INVALID"
+    half = certificate({**square, "direction": "decreasing", "at": ["1/2", "1"]})
+    assert forged(half, over={"integer": True}) == "INVALID"
+
+
+def test_a_rival_outside_the_range() -> None:
+    """A minimiser is not refuted by a point that it does not range over."""
+    claim = {"kind": "minimiser", "id": "c", "expression": "x**3", "variable": "x"}
+    good = certificate({**claim, "claimed": "0", "at": ["-1", "0", "1"]})
+    assert good["verdict"] == "REFUTED"
+    assert forged(good, over={"low": "0"}) == "INVALID"
+
+
+CONTINUITY = {"method": "continuity"}
+TENDS = {"kind": "limit", "id": "c", "variable": "x", "at": ["1", "10"], "over": {"low": "1"}}
+
+
+def test_a_limit_that_moves() -> None:
+    """1/x does not tend to 1/(2x), by a rate or by another limit."""
+    for wrong in (
+        {"limit": "1/(2*x)", "rate": "1/x", "proof": {"method": "rate"}},
+        {"limit": "0", "proof": {**CONTINUITY, "limit": "1/(2*x)"}},
+    ):
+        with pytest.raises(InvalidInputError, match="depend on the variable 'x'"):
+            read_text(toml({**TENDS, "expression": "1/x", **wrong}))
+
+
+def test_a_stated_rate_is_part_of_the_claim() -> None:
+    """A limit with a false rate is refuted; one with a true rate holds together with it."""
+    told = {**TENDS, "expression": "1/x", "limit": "0", "proof": CONTINUITY}
+    false = claim_of({**told, "rate": "1/(2*x)"})
+    finding, found = dpassay.certify(false)
+    assert finding.verdict.value == "REFUTED"
+    assert found is not None
+    assert check(found).outcome.value == "VALID"
+    true = certificate({**told, "rate": "2/x"})
+    assert true["verdict"] == "HOLDS"
+    assert "off by at most 2/x" in str(check(true))
+    assert forged(true, rate="1/(2*x)") == "INVALID"
+    open_ = dpassay.verify(claim_of({**told, "expression": "1/x + 1/x**2", "rate": "2/x"}))
+    assert open_.verdict.value == "HOLDS"
+    late = {**told, "expression": "1/x + 9/x**2", "at": ["99", "100"], "rate": "2/x"}
+    assert dpassay.verify(claim_of(late)).verdict.value == "SUPPORTED"
+
+
+UP = "IntegerNoise(['1/2', '3/10', '1/5'], lowest=0)"
+MOST_AT_0 = "IntegerNoise(['1/25', '17/25', '7/25'], lowest=0)"
+
+
+def test_a_record_may_raise_or_lower_a_count() -> None:
+    """Asymmetric integer noise has the δ of the worse of both shifts, sampled and composed."""
+    sampled = f"PoissonSubsampled({UP}, '1/2')"
+    finding, found = dpassay.certify(f"{sampled} is (1, 0.1)-DP", adjacency="add-remove")
+    assert finding.verdict.value == "REFUTED"
+    assert found is not None
+    assert check(found).outcome.value == "VALID"
+    assert str(dpassay.delta(sampled, 1, adjacency="add-remove")) == "0.25"
+    # one query up and one down, by hand: Σ (p − e² q)⁺ over the nine pairs of outcomes
+    twice = dpassay.delta(f"Composed({MOST_AT_0}, 2)", 2, adjacency="add-remove")
+    assert float(twice.lower) > 0.688
+    assert str(dpassay.delta(UP, 1)) == "0.5"

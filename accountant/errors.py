@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -19,8 +20,39 @@ Answer = TypeVar("Answer")
 Parameters = ParamSpec("Parameters")
 
 
+_HIDDEN = re.compile(r"[^\n -~]")
+"""What may need an escape: all else is shown as it is."""
+
+
+def printable(text: object) -> str:
+    r"""Return a text without what a terminal or a page would obey, line ends apart.
+
+    Control characters, marks of direction and lone surrogates are written as escapes.
+
+    >>> printable("REFUTED\r\x1b[2KHOLDS")
+    'REFUTED\\r\\x1b[2KHOLDS'
+    """
+    return _HIDDEN.sub(_escaped, str(text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def one_line(text: object) -> str:
+    """Return a text that stands on one line and is printable."""
+    return printable(" ".join(str(text).split()))
+
+
 class DpassayError(Exception):
     """Base class of every error that this package raises on purpose."""
+
+    def __str__(self) -> str:
+        """Return the message; what it quotes of a file is made printable."""
+        return printable(super().__str__())
 
 
 class InvalidInputError(DpassayError, ValueError):

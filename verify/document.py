@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.accountant.errors import InvalidInputError, one_line, suggestion
 from dpassay.verifier.argument import corrected_by
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import KINDS
@@ -71,7 +71,9 @@ def read_text(text: str, origin: str = "claims") -> Document:
     document = _document(data, errors)
     if errors:
         count = f"{len(errors)} error{'s' if len(errors) > 1 else ''}"
-        raise InvalidInputError(f"{origin}: {count}.\n" + "\n".join(f"  {e}" for e in errors))
+        raise InvalidInputError(
+            f"{origin}: {count}.\n" + "\n".join(f"  {one_line(e)}" for e in errors)
+        )
     return document
 
 

@@ -189,7 +189,7 @@ def _finding(claim: Claim, scope: Scope, decision: Decision) -> Finding:
         margin=_plain(decision.margin),
         rigour=decision.rigour,
         witness=witness,
-        reason=decision.reason.strip(),
+        reason=" ".join(decision.reason.split()),
         formal=formal(claim),
         note=note(claim) if decision.verdict in _STANDING else "",
         expected=claim.expected,

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO, final
 
+from dpassay.accountant.errors import one_line
+
 _QUIET_SECONDS = 1.0
 """Seconds before anything is shown: short runs stay quiet."""
 _REWRITE_SECONDS = 0.1
@@ -39,7 +41,7 @@ class Line:
         self._shown = now
         text = f"dpassay: {text}, {now - self._started:.0f} s"
         if self._live:
-            self._stream.write(f"\r\x1b[2K{text}  {what[:_SHOWN]}")
+            self._stream.write(f"\r\x1b[2K{text}  {one_line(what)[:_SHOWN]}")
             self._open = True
         else:
             self._stream.write(text + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TextIO, final
 
-from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError, one_line
 from dpassay.accountant.numbers import reading
 from dpassay.accountant.numbers.exact import exact, floats_in_short, in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
@@ -114,7 +115,7 @@ def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
     """Print the findings, what is refuted first and with its cause, and how many there are."""
     rows = [
         Row(
-            (finding.verdict.value, finding.id, _factor(finding)),
+            (finding.verdict.value, _name(finding), _factor(finding)),
             floats_in_short(finding.formal),
             _why(finding),
             f"bold {STYLES[finding.verdict]}",
@@ -183,14 +184,20 @@ def details(finding: Finding) -> list[tuple[str, str]]:
             remedy(finding) or finding.correction,
         ),
     ]
-    return [(label, floats_in_short(text)) for label, text in rows if text]
+    return [(label, one_line(floats_in_short(text))) for label, text in rows if text]
 
 
 def plain(finding: Finding) -> str:
     """Return a finding as plain text, a blank line at the end."""
-    rows = [(finding.verdict.value, finding.id), *details(finding)]
+    rows = [(finding.verdict.value, _name(finding)), *details(finding)]
     width = max(len(label) for label, _ in rows)
     return "".join(f"{label.ljust(width)}  {text}\n" for label, text in rows)
+
+
+def _name(finding: Finding) -> str:
+    """Return the id, which a file may choose: quoted unless it is one word."""
+    plain = re.fullmatch(r"[\w./:+()*-]+", finding.id, re.ASCII)
+    return finding.id if plain else ascii(finding.id)
 
 
 def panel(finding: Finding) -> RenderableType:
@@ -209,12 +216,12 @@ def panel(finding: Finding) -> RenderableType:
         if label != "claim":
             strong = f"bold {style}" if label.startswith("true ") else ""
             grid.add_row(label, Text(text, style=strong))
-    parts: list[RenderableType] = [Text(floats_in_short(finding.formal), style="bold")]
+    parts: list[RenderableType] = [Text(one_line(floats_in_short(finding.formal)), style="bold")]
     parts.append(Padding(grid, (1, 0, 0, 0)))
     return Panel(
         Group(*parts),
         title=Text.assemble((f" {finding.verdict.value} ", f"bold reverse {style}")),
-        subtitle=Text(finding.id, style="bright_black"),
+        subtitle=Text(_name(finding), style="bright_black"),
         title_align="left",
         subtitle_align="right",
         border_style=style,

@@ -38,14 +38,70 @@ _PLAIN = re.compile(TEXT)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _MECHANISM = re.compile(r"[A-Z][a-z]\w*")
 RESERVED = frozenset(
-    "inf infinity nan pi sum product sqrt exp expm1 log log1p log2 sin cos tanh lgamma erf erfc "
-    "Phi Phi_inverse mills gamma_upper beta_lower lambert_w float abs min max floor ceil round_up "
-    "round_down binomial harmonic ellipse_defects r1smg_sigma_star honaker_mse count_noise_delta "
-    "count_noise_optimal_delta optimal_count_delta optimal_count_true_delta count_noise_weight "
-    "count_noise_mass max_loss loss_above total_variation tree_mse tree_height tree_load "
-    "tree_terms tree_live tree_gaps tree_misfits tree_clashes signed_tree_mse signed_tree_height "
-    "signed_tree_load signed_tree_terms signed_tree_live signed_tree_gaps signed_tree_misfits "
-    "signed_tree_clashes".split()
+    [
+        "inf",
+        "infinity",
+        "nan",
+        "pi",
+        "sum",
+        "product",
+        "sqrt",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "log2",
+        "sin",
+        "cos",
+        "tanh",
+        "lgamma",
+        "erf",
+        "erfc",
+        "Phi",
+        "Phi_inverse",
+        "mills",
+        "gamma_upper",
+        "beta_lower",
+        "lambert_w",
+        "float",
+        "abs",
+        "min",
+        "max",
+        "floor",
+        "ceil",
+        "round_up",
+        "round_down",
+        "binomial",
+        "harmonic",
+        "ellipse_defects",
+        "r1smg_sigma_star",
+        "honaker_mse",
+        "count_noise_delta",
+        "count_noise_optimal_delta",
+        "optimal_count_delta",
+        "optimal_count_true_delta",
+        "count_noise_weight",
+        "count_noise_mass",
+        "max_loss",
+        "loss_above",
+        "total_variation",
+        "tree_mse",
+        "tree_height",
+        "tree_load",
+        "tree_terms",
+        "tree_live",
+        "tree_gaps",
+        "tree_misfits",
+        "tree_clashes",
+        "signed_tree_mse",
+        "signed_tree_height",
+        "signed_tree_load",
+        "signed_tree_terms",
+        "signed_tree_live",
+        "signed_tree_gaps",
+        "signed_tree_misfits",
+        "signed_tree_clashes",
+    ]
 )
 """Constants and functions, whose names no variable has. Quantities of the field (delta, mu, …) are
 asked of a mechanism in brackets, and may be variables as well."""
@@ -53,6 +109,7 @@ _ENDS = ("low", "above", "high", "below")
 _OWN = {"tradeoff": "alpha", "profile": "epsilon"}
 _NUMBERS = ("mechanism", "epsilon", "delta", "mu", "rho", "order", "low", "high", "value")
 """Texts of a claim that may use the listed values and the variables of `for_all`."""
+_WORDS = ("id", "statement", "source", "cause", "correction", "error", "argument", "tail")
 _COMPARED = ("dual", "rival", "lower_bound", "competitor")
 
 Errors = list[tuple[str, str]]
@@ -71,6 +128,10 @@ class _Claim:
         self.listed = frozenset(claim.get("where", {}))
         self.ranged = tuple(claim.get("for_all", {}))
         self.own = claim.get("variable", _OWN.get(claim["kind"]))
+        self._words("", {field: claim.get(field, "") for field in _WORDS})
+        self._words("lemmas", dict(enumerate(claim.get("lemmas", []))))
+        for name, domain in [*claim.get("for_all", {}).items(), ("over", claim.get("over") or {})]:
+            self._words(f"{name!r:.120}", {"statement": domain.get("statement", "")})
         self._names()
         if not self.errors:
             self._texts()
@@ -79,6 +140,14 @@ class _Claim:
     def _expect(self, truth: object, path: str, message: str) -> None:
         if not truth:
             self.errors.append((path, message))
+
+    def _words(self, path: str, texts: Mapping[Any, object]) -> None:
+        """Require words that a terminal or a page shows as they are."""
+        for name, text in texts.items():
+            kept = str(text) if name in ("id", "lemmas") else " ".join(str(text).split())
+            where = f"{path}.{name}" if path else str(name)
+            shown = ascii(kept)[:80]
+            self._expect(kept.isprintable(), where, f"expected printable text, not {shown}")
 
     def _names(self) -> None:
         own = [] if self.own is None else [self.own]
@@ -90,7 +159,9 @@ class _Claim:
                 "", f"{name!r:.120} is no name of a variable: use letters, digits and _",
             )  # fmt: skip
             taken = name in RESERVED or _MECHANISM.fullmatch(name)
-            self._expect(not taken, "", f"{name!r} is a constant, function or mechanism, no variable")
+            self._expect(
+                not taken, "", f"{name!r} is a constant, function or mechanism, no variable"
+            )
 
     def _texts(self) -> None:
         claim = self.claim

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, final
 
+from dpassay.accountant.errors import one_line
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -93,6 +95,7 @@ def columns(rows: Sequence[Sequence[str]], *, numbers_from: int | None = None) -
 
 def show(rows: Sequence[Row], stream: TextIO, *, caption: str = "") -> None:
     """Print rows: aligned on a terminal, within its width; else one line each, uncut."""
+    rows = [_printable(row) for row in rows]
     if not is_pretty(stream):
         everything = [[*row.cells, *filter(None, (row.text, row.below))] for row in rows]
         short = [row.cells for row in rows]
@@ -111,6 +114,12 @@ def show(rows: Sequence[Row], stream: TextIO, *, caption: str = "") -> None:
     if caption:
         screen.print()
         screen.print(Text("\n".join(_wrapped(caption, screen.width))))
+
+
+def _printable(row: Row) -> Row:
+    """Return a row whose texts stand on one line and hold nothing that a terminal obeys."""
+    cells = tuple(map(one_line, row.cells))
+    return Row(cells, one_line(row.text), one_line(row.below), row.style)
 
 
 def laid_out(rows: Sequence[Row], width: int) -> list[tuple[str, str, bool]]:

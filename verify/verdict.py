@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from dpassay.accountant.core.drawing import Drawable
-from dpassay.accountant.errors import NeitherTrueNorFalse
+from dpassay.accountant.errors import NeitherTrueNorFalse, one_line
 from dpassay.accountant.numbers.exact import floats_in_short
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
@@ -127,12 +127,17 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
         claimed = ", ".join(
             f"{name}={floats_in_short(value):.20}" for name, value in self.claimed.items()
         )
-        parts = [f"{self.verdict.value} {self.id}", f"claimed {claimed}" * bool(claimed), true]
+        parts = [
+            f"{self.verdict.value} {one_line(self.id)}",
+            f"claimed {claimed}" * bool(claimed),
+            true,
+        ]
         return f"<Finding: {'; '.join(part for part in parts if part)}>"
 
     def __str__(self) -> str:
         """Return the verdict, the claim, the reason, and what is true where the claim is not."""
-        text = f"{self.verdict.value}: {floats_in_short(self.formal)}\n{self.reason}"
+        text = f"{self.verdict.value}: {one_line(floats_in_short(self.formal))}\n"
+        text += one_line(self.reason)
         if self.verdict is not Verdict.REFUTED:
             return text
         noise, least = type(self).adviser(self), floats_in_short(self.true_from)
@@ -164,9 +169,7 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
 
     def _repr_html_(self) -> str:
         """Return the verdict as a badge, and what supports it, for notebooks."""
-        from html import escape
-
-        from dpassay.accountant.core.notebook import badge, rows
+        from dpassay.accountant.core.notebook import badge, escape, rows
 
         entries = [
             ("verdict", badge(self.verdict.value)),
@@ -184,7 +187,8 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
     def _repr_markdown_(self) -> str:
         """Return the verdict, the formal claim, the author's words and the reason as Markdown."""
         words = f" (“{self.statement}”)" if self.statement else ""
-        return f"**{self.verdict.value}** {floats_in_short(self.formal)}{words}\n\n{self.reason}"
+        said = one_line(floats_in_short(self.formal) + words)
+        return f"**{self.verdict.value}** {said}\n\n{one_line(self.reason)}"
 
 
 def distinct_errors(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
@@ -209,7 +213,7 @@ def _short(value: Any) -> str:
 
 
 def _ends(value: Any) -> str:
-    from html import escape
+    from dpassay.accountant.core.notebook import escape
 
     if isinstance(value, dict) and {"lower", "upper"} <= set(value):
         return f"[{escape(str(value['lower']))}, {escape(str(value['upper']))}]"

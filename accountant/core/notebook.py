@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from html import escape
+from html import escape as _escape
 from typing import Any
 
-from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.errors import NotApplicableError, printable
 
 _CELL = "padding:.2em .7em;text-align:left;vertical-align:top"
 _COLOURS = {
@@ -19,6 +19,11 @@ _COLOURS = {
     "UNDECIDED": "#6a5200",
     "PENDING": "#555555",
 }
+
+
+def escape(text: object) -> str:
+    """Return a text for HTML, without marks of direction and control characters."""
+    return _escape(printable(text))
 
 
 def summary(thing: object) -> str:

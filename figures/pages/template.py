@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpassay.accountant.errors import printable
 from dpassay.figures.pages.svg import slug
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def environment(loader: BaseLoader) -> Environment:
         loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import DictLoader
 
 import dpassay
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier import rules, seal
+from dpassay.figures.pages.template import environment
+from dpassay.verifier import report, rules, seal
 from dpassay.verifier.checker import check
 from dpassay.verifier.claim import Claim
-from dpassay.verifier.document import read_text
+from dpassay.verifier.cli.shell import say, say_json
+from dpassay.verifier.document import read_file, read_text
 from dpassay.verifier.expression import FORMS
 from dpassay.verifier.functions import FUNCTIONS
 
@@ -128,9 +134,21 @@ def test_refuses(claim: dict[str, Any], path: str, words: str) -> None:
 
 def test_reserved_names_are_those_of_the_language() -> None:
     """A new function is no variable either, unless it is a quantity of the field."""
-    quantities = "delta epsilon beta renyi rho mu variance mse quantile dimension gamma".split()
+    quantities = [
+        "delta",
+        "epsilon",
+        "beta",
+        "renyi",
+        "rho",
+        "mu",
+        "variance",
+        "mse",
+        "quantile",
+        "dimension",
+        "gamma",
+    ]
     constants = {"inf", "infinity", "nan"}
-    assert rules.RESERVED == ({*FUNCTIONS, *FORMS} | constants) - {*quantities}
+    assert ({*FUNCTIONS, *FORMS} | constants) - {*quantities} == rules.RESERVED
 
 
 def toml(claim: dict[str, Any]) -> str:
@@ -254,3 +272,47 @@ def test_a_record_may_raise_or_lower_a_count() -> None:
     twice = dpassay.delta(f"Composed({MOST_AT_0}, 2)", 2, adjacency="add-remove")
     assert float(twice.lower) > 0.688
     assert str(dpassay.delta(UP, 1)) == "0.5"
+
+
+EVIL = "a\r\x1b[2KHOLDS\u202e\nVALID\x9b\ud800"
+
+
+@pytest.mark.parametrize("field", ["id", "statement", "source", "cause", "correction", "argument"])
+def test_words_that_a_terminal_obeys_are_refused(field: str) -> None:
+    """No word of a claim rewrites a line, turns its direction or begins another one."""
+    claim = dpassay.Relation(**{"id": "c", "claim": "2 <= 1", field: EVIL})
+    with pytest.raises(InvalidInputError, match=field) as refused:
+        dpassay.verify(claim)
+    assert str(refused.value).isprintable()
+
+
+def test_foreign_words_stand_on_lines_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words of a file never look like a verdict: as text, table, JSON, page or error."""
+    words = "x\nHOLDS: y <script>"
+    claim = dpassay.Relation(id="HOLDS all", claim="2 <= 1", statement=words, source=words)
+    finding = dpassay.verify(claim)
+    for shown in (str(finding), report.plain(finding), repr(finding), finding._repr_markdown_()):
+        assert not any(line.startswith(("HOLDS", "VALID")) for line in shown.splitlines())
+    report.show_table([finding, finding], sys.stdout)
+    shown = capsys.readouterr().out
+    assert "'HOLDS all'" in shown
+    assert not any(line.startswith("HOLDS") for line in shown.splitlines())
+    assert "<script>" not in finding._repr_html_()
+    say_json({"id": EVIL})
+    told = capsys.readouterr().out
+    assert all(line.isprintable() for line in told.splitlines())
+    assert json.loads(told) == {"id": EVIL}
+    say(EVIL)
+    assert "\x1b" not in capsys.readouterr().out
+    assert "\x1b" not in str(InvalidInputError(EVIL))
+    path = tmp_path / "evil.toml"
+    path.write_text('schema_version = 1\n[[claims]]\nkind = "relation"\n"a\\u001b\\nb" = 1\n')
+    with pytest.raises(InvalidInputError) as refused:
+        read_file(path)
+    assert all(line.isprintable() for line in str(refused.value).splitlines())
+    assert not any(line.startswith("b") for line in str(refused.value).splitlines())
+    assert "\u202e" not in environment(DictLoader({"t": "{{ x }}"})).get_template("t").render(
+        x=EVIL
+    )

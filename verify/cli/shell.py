@@ -19,7 +19,13 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NoReturn, final
 
-from dpassay.accountant.errors import DpassayError, InvalidInputError, UndecidedError, suggestion
+from dpassay.accountant.errors import (
+    DpassayError,
+    InvalidInputError,
+    UndecidedError,
+    printable,
+    suggestion,
+)
 from dpassay.verifier.tables import fitted
 
 _LONGEST = 500
@@ -220,12 +226,12 @@ def decimal(text: str) -> float:
 
 def say(text: str = "") -> None:
     """Print lines of the result, which fit the terminal where there is one."""
-    sys.stdout.write(fitted(text, sys.stdout) + "\n")
+    sys.stdout.write(fitted(printable(text), sys.stdout) + "\n")
 
 
 def note(text: str) -> None:
     """Print a line about the run, on stderr."""
-    tell(fitted(f"dpassay: {text}", sys.stderr) + "\n")
+    tell(fitted(printable(f"dpassay: {text}"), sys.stderr) + "\n")
 
 
 def tell(text: str) -> None:
@@ -239,7 +245,16 @@ def tell(text: str) -> None:
 def say_json(data: object) -> None:
     """Print a result as JSON."""
     readable = (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=not readable) + "\n")
+    text = json.dumps(data, indent=2, ensure_ascii=not readable)
+    sys.stdout.write(_HIDDEN_IN_JSON.sub(_in_json, text) + "\n")
+
+
+_HIDDEN_IN_JSON = re.compile(r"[^\n -~]")
+
+
+def _in_json(found: re.Match[str]) -> str:
+    """Return a character of a JSON text, escaped where a terminal would obey it."""
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 def report_error(error: DpassayError | OSError) -> int:

@@ -191,8 +191,8 @@ def check(certificate: Mapping[str, Any]) -> Checked:
 
     The answer has an `outcome` (VALID, CONDITIONAL, NOT CHECKED, INVALID), the `theorem` that was
     checked in the checker's words, what it rests on (`taken_as_given`) and what is wrong
-    (`problems`). Time and memory are not limited, as they are by `dpassay check`: take that for a
-    stranger's file.
+    (`problems`). What takes more time or memory than `dpassay.verifier.budget` has is NOT CHECKED;
+    for a stranger's file take `dpassay check`, which works in a process of its own.
 
     >>> finding, certificate = certify("Laplace(2)", epsilon="0.5")
     >>> print(check(certificate))

@@ -13,6 +13,7 @@ import msgspec
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.verifier.budget import SpentError, within_budget
 from dpassay.verifier.claim import Claim, Decision, Scope
 from dpassay.verifier.domain import Scalar
 from dpassay.verifier.proof import misread, proved, reachable
@@ -90,7 +91,20 @@ def verify_with_evidence(
 
     And the claim as it was looked at: where the grid supports it and a search refutes it, its grid
     is the counterexample that was found.
+
+    Raises UndecidedError where that takes more than `dpassay.verifier.budget` has.
     """
+    try:
+        return within_budget(_looked_at, claim, tuple(lemmas))
+    except (SpentError, MemoryError) as spent:
+        why = str(spent) or "it takes more memory than there is"
+        raise UndecidedError(f"Claim {claim.id!r} is not decided: {why}.") from None
+
+
+def _looked_at(
+    claim: Claim, lemmas: Sequence[Claim]
+) -> tuple[Finding, tuple[Scope, Decision], Claim]:
+    """Decide a claim; where that is open, look for a counterexample beyond the listed values."""
     finding, case = _decided(claim, lemmas)
     if finding.verdict in _OPEN and claim.has_range() and (other := counterexample(claim)):
         found, case = _decided(other, ())
@@ -99,7 +113,7 @@ def verify_with_evidence(
     return finding, case, claim
 
 
-def _decided(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Finding, tuple[Scope, Decision]]:
+def _decided(claim: Claim, lemmas: Sequence[Claim]) -> tuple[Finding, tuple[Scope, Decision]]:
     """Decide a claim where it is looked at, and by its proof."""
     started = time.perf_counter()
     for each in (claim, *reachable(claim, lemmas)):

@@ -25,6 +25,7 @@ from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.notation import build
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.budget import MOST_BITS
 from dpassay.verifier.functions import FUNCTIONS
 from dpassay.verifier.rules import LONGEST
 from dpassay.verifier.value import RealValue, Value, number, to_ball, to_exact, to_integer
@@ -274,7 +275,7 @@ def _arithmetic(op: ast.operator, left: RealValue, right: RealValue, source: str
         return _power(left, right, source)
     if isinstance(op, ast.Div) and isinstance(right, Fraction) and right == 0:
         raise InvalidInputError(f"Division by zero in {source[:80]!r}.")
-    if isinstance(left, Fraction) and isinstance(right, Fraction):
+    if isinstance(left, Fraction) and isinstance(right, Fraction) and not _long(left, right):
         match op:
             case ast.Add():
                 return left + right
@@ -284,7 +285,8 @@ def _arithmetic(op: ast.operator, left: RealValue, right: RealValue, source: str
                 return left * right
             case _:
                 return left / right
-    if not isinstance(left, arb) and not isinstance(right, arb):
+    irrational = isinstance(left, ExactReal) or isinstance(right, ExactReal)
+    if irrational and not isinstance(left, arb) and not isinstance(right, arb):
         one, other = to_exact(left, source), to_exact(right, source)
         if isinstance(op, ast.Mult):
             return number(one * other, source)
@@ -300,6 +302,12 @@ def _arithmetic(op: ast.operator, left: RealValue, right: RealValue, source: str
             return x * y
         case _:
             return x / y
+
+
+def _long(left: Fraction, right: Fraction) -> bool:
+    """Whether a sum or product of two fractions may have more digits than are kept."""
+    ends = (left.numerator, left.denominator, right.numerator, right.denominator)
+    return sum(end.bit_length() for end in ends) > MOST_BITS
 
 
 def _power(left: RealValue, right: RealValue, source: str) -> RealValue:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier.checker.arithmetic import settle
 from dpassay.verifier.checker.functions import FUNCTIONS, QUESTIONS, recomputed
 from dpassay.verifier.checker.kernel import expressions
@@ -56,16 +57,22 @@ class Variables(dict[str, Any]):
         self.work = [0] if work is None else work
         """How many terms and names were evaluated, in all scopes that come from one."""
         self._asked: set[str] = set()
+        self._known: dict[tuple[str, int], Any] = {}
+        """Names of `let` by precision: no index of a sum occurs in them."""
 
     def __missing__(self, name: str) -> Any:
         if name not in self.let:
             raise ValueError(f"unknown variable {name!r}")
         if name in self._asked:
             raise ValueError(f"{name!r} is defined by itself")
+        key = (name, ctx.prec)
+        if key in self._known:
+            return self._known[key]
         self.count()
         self._asked.add(name)
         try:
-            return evaluate(self.let[name], self)
+            found = self._known[key] = evaluate(self.let[name], self)
+            return found
         finally:
             self._asked.remove(name)
 
@@ -165,8 +172,7 @@ class _Evaluation:
         exact, scope = last - first < _EXACT_TERMS, variables.but()
         for i in range(first, last + 1):
             variables.count()
-            # a name of `let` may use the index as it is written
-            scope[node.index] = scope[node.index.split("#")[0]] = Fraction(i)
+            scope[node.index] = Fraction(i)
             value = number(self.value(node.term, scope))
             result = short(operation(result, value if exact else Real(ball(value))))
         return result

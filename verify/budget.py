@@ -15,13 +15,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar, final
 
-from dpassay.accountant.numbers.precision import ctx
-
 SECONDS = 300
 """Of processor time for one claim or certificate."""
 BYTES = 2 * 10**9
 """Of memory for it, besides what the program has when it begins."""
-MOST_BITS = 1 << 20
+MOST_BITS = 1 << 17
 """Of a rational number that is kept exactly; a longer one becomes a ball."""
 _GLANCE = 0.05
 """Seconds between two looks at what is spent."""
@@ -48,13 +46,12 @@ def within_budget(
     """
     if getattr(_running, "watch", None) is not None:
         return function(*values, **named)
-    bits, seconds, memory = ctx.prec, SECONDS, BYTES
+    seconds, memory = SECONDS, BYTES
     _running.watch = watch = _Watch(seconds, memory)
     try:
         with watch:
             return function(*values, **named)
     except _Stop:
-        ctx.prec = bits  # wherever it was stopped
         raise SpentError(
             f"it takes more than {seconds} s of processor time, or {memory // 10**6} MB of memory"
         ) from None

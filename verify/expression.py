@@ -288,9 +288,10 @@ def _arithmetic(op: ast.operator, left: RealValue, right: RealValue, source: str
     irrational = isinstance(left, ExactReal) or isinstance(right, ExactReal)
     if irrational and not isinstance(left, arb) and not isinstance(right, arb):
         one, other = to_exact(left, source), to_exact(right, source)
-        if isinstance(op, ast.Mult):
+        short = not _long(one.signed_square, other.signed_square)
+        if isinstance(op, ast.Mult) and short:
             return number(one * other, source)
-        if isinstance(op, ast.Div):
+        if isinstance(op, ast.Div) and short:
             return number(one / other, source)
     x, y = to_ball(left, source), to_ball(right, source)
     match op:

@@ -11,9 +11,9 @@ import pytest
 from jinja2 import DictLoader
 
 import dpassay
-from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.figures.pages.template import environment
-from dpassay.verifier import report, rules, seal
+from dpassay.verifier import budget, report, rules, seal
 from dpassay.verifier.checker import check
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.cli.shell import say, say_json
@@ -316,3 +316,34 @@ def test_foreign_words_stand_on_lines_of_their_own(
     assert "\u202e" not in environment(DictLoader({"t": "{{ x }}"})).get_template("t").render(
         x=EVIL
     )
+
+
+NESTED = "sum(i, 1, 1000, sum(j, 1, 1000, sum(k, 1, 1000, 1))) >= 1"
+
+
+def test_a_spent_budget_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that takes too long is undecided, and its certificate is not checked."""
+    long = dpassay.Relation(id="c", claim=NESTED)
+    good = certificate({"kind": "relation", "id": "c", "claim": "1 >= 1"})
+    monkeypatch.setattr(budget, "SECONDS", 0.2)
+    with pytest.raises(UndecidedError, match=r"takes more than 0\.2 s of processor time"):
+        dpassay.verify(long)
+    assert forged(good, claim=NESTED) in ("NOT CHECKED", "INVALID")
+    assert dpassay.verify("Laplace(1) is 1-DP").verdict.value == "HOLDS"
+
+
+@pytest.mark.parametrize("start", ["3", "1.0000001", "sqrt(2)"])
+def test_numbers_that_grow_without_end(start: str) -> None:
+    """Sixty nested cubes are balls long before they fill the memory."""
+    let = {"a0": start, **{f"a{i + 1}": f"a{i}*a{i}*a{i}" for i in range(60)}}
+    claim = dpassay.Relation(id="c", claim="a60 >= 1", let=let)
+    finding, found = dpassay.certify(claim)
+    assert finding.verdict.value == "HOLDS"
+    assert found is None or check(found).outcome.value in ("VALID", "CONDITIONAL")
+
+
+def test_a_tower_of_powers() -> None:
+    """10**10**10 is larger than 1, said at once."""
+    _, found = dpassay.certify(dpassay.Relation(id="c", claim="10**10**10 >= 1"))
+    assert found is not None
+    assert check(found).outcome.value in ("VALID", "CONDITIONAL")

@@ -196,7 +196,8 @@ class Steps(Stated):
                 wide = (1 if not known else _SLOPE if slope else _NARROW) * abs(low)
                 wide = wide if low * high > 0 else AGREEMENT**2
                 wide = max(wide, _NEAR_ZERO) if small else wide
-                right = low == high or 0 < high - low <= wide
+                endless = not ball(high).is_finite() or not ball(low).is_finite()  # no decimal
+                right = low == high or endless or 0 < high - low <= wide
                 self._expect(right, f"{path}.{name}", "is not narrow")
             self._meets(f"{path}.{name}", (low, high), value)
 

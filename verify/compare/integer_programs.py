@@ -11,7 +11,7 @@ from dpassay.accountant.geometry.workload import Count
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.verifier.compare.budget import Budget
 from dpassay.verifier.compare.candidate import Calibrated, Candidate, Layout, LeftOut
-from dpassay.verifier.expression import LONGEST
+from dpassay.verifier.rules import LONGEST
 
 _SUPPORTS = 4
 """Doublings of a support: longer laws gain nothing, or take too long."""

@@ -61,12 +61,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make or check, and print."""
-    from dpassay.figures import registry
+    from dpassay.figures import extras, registry
 
     settings = _settings(options)
     names = registry.selected(options.only, options.paper)
     if options.list:
         return _list(names, options)
+    extras.require({name: registry.load(name).DESCRIPTION.needs for name in names})
     if not options.check:
         _need_folder(options.out)
     made, interrupted = _make(names, settings, options)

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 
 from dpassay.accountant.errors import NotApplicableError
 
-EXTRAS = {"torch": "casestudies", "sklearn": "audit"}
+EXTRAS = {"torch": "casestudies", "sklearn": "audit", "threadpoolctl": "audit"}
 """The extra that brings each module."""
 
 
-def require(needs: tuple[str, ...], figure: str) -> None:
-    """Do nothing if all modules are there.
+def require(needs: Mapping[str, tuple[str, ...]]) -> None:
+    """Do nothing if all modules are there that some figures, by their names, need.
 
     Raises
     ------
     NotApplicableError
         If one is missing; the message has the command that installs it.
     """
-    missing = [name for name in needs if find_spec(name) is None]
-    if missing:
-        extra = EXTRAS[missing[0]]
+    missing = {
+        figure: [name for name in modules if find_spec(name) is None]
+        for figure, modules in needs.items()
+    }
+    lacking = [figure for figure, modules in missing.items() if modules]
+    if lacking:
+        extras = sorted({EXTRAS[name] for modules in missing.values() for name in modules})
         raise NotApplicableError(
-            f"{figure} needs {' and '.join(missing)}, of the extra {extra!r}. "
-            f"Install it, in the clone: pip install -c constraints.txt -e '.[{extra}]'."
+            f"{', '.join(lacking)}: install what they need with pip install "
+            f"'dpassay[{','.join(extras)}]' (in a clone, pip install '.[{','.join(extras)}]'), or "
+            "name other figures with --only."
         )

@@ -94,7 +94,7 @@ def check(name: str, settings: Settings) -> Made:
 def computed(name: str, settings: Settings) -> Table:
     """Compute one figure's table."""
     plot = registry.load(name)
-    extras.require(plot.DESCRIPTION.needs, name)
+    extras.require({name: plot.DESCRIPTION.needs})
     return plot.compute(settings)
 
 
@@ -118,9 +118,14 @@ def _one(name: str, settings: Settings, out: Path | None) -> Made:
 
 
 def stored_table(name: str, size: Size) -> str | None:
-    """Return the CSV that comes with the program, None if there is none of that size."""
-    path = resources.files("dpassay.figures") / "tables" / stored_name(name, size)
-    return path.read_text("utf-8") if path.is_file() else None
+    """Return the CSV that comes with the program, None if there is none of that size.
+
+    A fast table that is the same as the default one is stored once.
+    """
+    stored = resources.files("dpassay.figures") / "tables"
+    sizes = (size, Size.DEFAULT) if size is Size.FAST else (size,)
+    paths = [stored / stored_name(name, each) for each in sizes]
+    return next((path.read_text("utf-8") for path in paths if path.is_file()), None)
 
 
 def stored_name(name: str, size: Size) -> str:

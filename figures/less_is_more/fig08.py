@@ -27,6 +27,7 @@ DESCRIPTION = Description(
     differs="By default the first 6 of the paper's 100 epochs, with softmax regression on images "
     "averaged over 2×2 pixels, less 1/2. DP-SGD's exact ε for the 100 epochs is 3.159 and 28.05, "
     "not 2.673 and 20.713. The verified R1SMG-SGD is granted equation (16), which is false.",
+    needs=("threadpoolctl",),
 )  # fmt: skip
 _BUDGETS = (
     training.Budget("1.1", "2.673", "0.54", "1e-7"),

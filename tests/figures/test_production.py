@@ -119,9 +119,20 @@ def test_a_missing_extra_names_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
-    extras.require((), "x/1")
-    with pytest.raises(NotApplicableError, match=r"pip install .*\[casestudies\]'"):
-        extras.require(("torch",), "x/1")
+    extras.require({"x/1": ()})
+    with pytest.raises(NotApplicableError, match=r"x/2: .* pip install .*\[casestudies\]'"):
+        extras.require({"x/1": (), "x/2": ("torch",)})
+
+
+def test_missing_extras_are_said_before_any_figure_is_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else name)
+    assert run("--fast", "--out", str(tmp_path / "out")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "less-is-more/6, less-is-more/7, less-is-more/11: install" in line
+    assert "'dpassay[audit]'" in line
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_list_has_every_figure(capsys: pytest.CaptureFixture[str]) -> None:

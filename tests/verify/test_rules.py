@@ -280,7 +280,8 @@ EVIL = "a\r\x1b[2KHOLDS\u202e\nVALID\x9b\ud800"
 @pytest.mark.parametrize("field", ["id", "statement", "source", "cause", "correction", "argument"])
 def test_words_that_a_terminal_obeys_are_refused(field: str) -> None:
     """No word of a claim rewrites a line, turns its direction or begins another one."""
-    claim = dpassay.Relation(**{"id": "c", "claim": "2 <= 1", field: EVIL})
+    words: dict[str, Any] = {field: EVIL}
+    claim = dpassay.Relation(**{"id": "c", "claim": "2 <= 1", **words})
     with pytest.raises(InvalidInputError, match=field) as refused:
         dpassay.verify(claim)
     assert str(refused.value).isprintable()

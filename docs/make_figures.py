@@ -59,6 +59,10 @@ def main() -> None:
                     raise SystemExit(f"{name}: {made.error}")
                 shutil.copyfile(production.files(name, Path(folder))[".csv"], path)
             seconds[name, size] = made.seconds
+            default = TABLES / production.stored_name(name, Size.DEFAULT)
+            fast = TABLES / production.stored_name(name, Size.FAST)
+            if fast.exists() and default.exists() and fast.read_bytes() == default.read_bytes():
+                fast.unlink()  # what is the same is stored once
             sys.stderr.write(f"{name} ({size.value}): {made.seconds:.1f} s\n")
     _write(seconds)
 

@@ -1,8 +1,7 @@
 """Symmetric noise of one number as a function of an exponential variable.
 
 With E standard exponential and F the distribution function of the noise, |noise| is the increasing
-function g(E), F(g(y)) = 1 − e^{−y}/2. So one declaration of g serves a release on a lattice, whose
-exponential variables have as many digits as it takes, and a device, which draws them in doubles.
+function g(E), F(g(y)) = 1 − e^{−y}/2. So a declaration of g is enough for a release on a lattice.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class Mechanism(Drawable, Description, ABC):
     def inverse_noise(self) -> InverseNoise | None:
         """Return the noise of one number as a function of an exponential variable.
 
-        It serves `lattice_sampler` and audits on a device. None where the noise is not one
+        It serves `lattice_sampler`. None where the noise is not one
         symmetric density whose inverse is elementary.
         """
         return None

@@ -176,7 +176,6 @@ RECIPE = {
     "pairs": None,
     "search": None,
     "adjacency": None,
-    "device": None,
 }
 
 

@@ -11,12 +11,10 @@ import pytest
 import dpassay
 from dpassay.accountant.errors import DpassayError
 from dpassay.verifier.audit import audit_samples
-from dpassay.verifier.audit.kinds.one_lattice import LatticeFinding
 from dpassay.verifier.audit.kinds.one_run import OneRunResult
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.kinds.result import Outcome as AuditOutcome
 from dpassay.verifier.audit.kinds.sequential import SequentialResult
-from dpassay.verifier.audit.kinds.step import StepFinding, StepResult
 from dpassay.verifier.checker.outcome import Checked
 from dpassay.verifier.checker.outcome import Outcome as CheckOutcome
 from dpassay.verifier.compare.comparison import Row
@@ -69,12 +67,9 @@ def test_a_check_is_neither_true_nor_false() -> None:
     [
         AuditResult,
         Checked,
-        LatticeFinding,
         OneRunResult,
         Row,
         SequentialResult,
-        StepFinding,
-        StepResult,
         accountants.Row,
     ],
 )

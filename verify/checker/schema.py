@@ -85,7 +85,7 @@ _REPLAY: Any = shape(
     target=Words,
     samples=Count,
     pairs=list[_PAIR] | None,
-    **dict.fromkeys(("search", "adjacency", "device"), Words | None),
+    **dict.fromkeys(("search", "adjacency"), Words | None),
 )
 """What is needed to draw the runs of an audit again."""
 _RUNS: dict[str, Any] = {

@@ -43,7 +43,6 @@ examples:
   dpassay audit "Laplace(scale=1)" --claim 0.9 --seed 7
   dpassay audit "Gaussian(standard_deviation=2)" --claim mu=0.4 --until-refuted
   dpassay audit mypackage.release:noisy_count --claim 1 --search count --samples 1000000
-  dpassay audit "DiscreteLaplace(scale=1)" --claim 0.999 --samples 1e9 --device numpy
   dpassay audit mypackage.release:mean --claim 1,1e-6 --pair "[0.1]" "[0.1, 0.9]" --json
   dpassay audit "Gaussian(standard_deviation=2)" --lattice
   dpassay audit mypackage.release:total --same-noise --search table
@@ -106,11 +105,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--timeout", type=decimal, metavar="SECONDS", help="for one block of runs")
     add("--checkpoint", type=Path, metavar="FILE", help="continue after a kill")
     add("--certificate", type=Path, metavar="FILE", help="write the evidence")
-    add(
-        "--device",
-        metavar="DEVICE",
-        help="draw and count a mechanism of this package there: numpy, torch:cpu or torch:cuda",
-    )
     add(
         "--errors-are-outputs",
         action="store_true",
@@ -178,7 +172,7 @@ def _audited(
         "samples": _samples(options.samples),
         "significance": significance(options.confidence),
     }
-    for name in ("seed", "adjacency", "timeout", "checkpoint", "device", "errors_are_outputs"):
+    for name in ("seed", "adjacency", "timeout", "checkpoint", "errors_are_outputs"):
         arguments[name] = getattr(options, name)
     line = Line(sys.stderr, silent=options.quiet)
     if pairs is not None and len(pairs) > 1 and not options.quiet:
@@ -230,7 +224,6 @@ def _recipe(options: argparse.Namespace) -> dict[str, Any] | None:
         "pairs": options.pair,
         "search": options.search,
         "adjacency": options.adjacency,
-        "device": options.device,
     }
 
 
@@ -273,8 +266,7 @@ def significance(confidence: float) -> float:
 def _workers(options: argparse.Namespace) -> Iterator[Executor | None]:
     """Hold a pool of processes for a long audit of something that can be sent to them."""
     count = options.workers or (os.cpu_count() or 1 if options.samples > _MANY else 1)
-    # a graphics card draws its blocks one after the other
-    if count < 2 or options.command or "cuda" in (options.device or ""):
+    if count < 2 or options.command:
         yield None
         return
     from concurrent.futures import ProcessPoolExecutor

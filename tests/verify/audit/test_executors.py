@@ -1,4 +1,4 @@
-"""Executors and very many runs: the same counts, and memory that does not grow."""
+"""Executors: the same counts with all of them, and after a kill."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
 
 
 def _program() -> ModuleType:
@@ -35,18 +34,18 @@ executed = _program()
 
 @pytest.fixture(scope="module")
 def alone() -> dict[str, Any]:
-    return {case: executed.evidence(case, None) for case in executed.CASES}
+    found: dict[str, Any] = executed.evidence(None)
+    return found
 
 
-def same(case: str, executor: Executor, alone: dict[str, Any]) -> None:
-    assert json.dumps(executed.evidence(case, executor)) == json.dumps(alone[case])
+def same(executor: Executor, alone: dict[str, Any]) -> None:
+    assert json.dumps(executed.evidence(executor)) == json.dumps(alone)
 
 
-@pytest.mark.parametrize("case", executed.CASES)
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_threads_and_processes(case: str, pool: Any, alone: dict[str, Any]) -> None:
+def test_threads_and_processes(pool: Any, alone: dict[str, Any]) -> None:
     with pool(2) as executor:
-        same(case, executor, alone)
+        same(executor, alone)
 
 
 @contextmanager
@@ -73,37 +72,10 @@ def dask(*, processes: bool) -> Iterator[Executor]:
 def test_dask(processes: bool, alone: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(HERE)  # workers import what they run
     with dask(processes=processes) as executor:
-        for case in executed.CASES:
-            same(case, executor, alone)
-
-
-@pytest.mark.slow
-def test_mpi(alone: dict[str, Any]) -> None:
-    """Two workers and the process that gives them blocks."""
-    mpiexec = Path(sys.executable).with_name("mpiexec")
-    done = subprocess.run(
-        [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", HERE / "executed.py"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    workers, *found = json.loads(done.stdout)
-    assert workers == 2
-    assert found == json.loads(json.dumps([alone[case] for case in executed.CASES]))
+        same(executor, alone)
 
 
 TOP = Path(__file__).parents[3]
-_MEMORY = """
-import resource, sys
-from dpassay.accountant.mechanisms import DiscreteLaplace
-from dpassay.verifier.audit import audit
-
-audit(DiscreteLaplace(1), "0.99", samples=int(sys.argv[1]), seed=1, device="numpy")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
 _KILLED = """
 import json, os, signal, sys
 from concurrent.futures import ProcessPoolExecutor
@@ -119,7 +91,7 @@ def progress(done, total):
 
 def run(executor):
     return audit(
-        DiscreteLaplace(1), "0.98", samples=40_000_000, seed=4, device="numpy",
+        DiscreteLaplace(1), "0.98", samples=4_000_000, seed=4,
         checkpoint=path or None, progress=progress, executor=executor,
     )
 
@@ -143,17 +115,6 @@ def program(text: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         timeout=170,
         env={**os.environ, "PYTHONPATH": str(TOP)},
     )
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_runs() -> None:
-    """The event is fixed: 10⁶ and 10⁸ runs a side within 4 MB of each other."""
-    peaks = {}
-    for samples in (10**6, 10**7, 10**8):
-        done = program(_MEMORY, samples)
-        assert done.returncode == 0, done.stderr
-        peaks[samples] = int(done.stdout)  # in kB
-    assert max(peaks.values()) - min(peaks.values()) < 4096, peaks
 
 
 def finished(done: subprocess.CompletedProcess[str]) -> Any:

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from dpassay.accountant import notation
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier import checker
 from dpassay.verifier.audit import (
     AuditResult,
     MechanismError,
@@ -190,31 +188,10 @@ def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
         bet(scarce(np.inf), path)
 
 
-@pytest.mark.parametrize("text", ['Laplace(scale="0.8")', 'DiscreteLaplace(scale="0.8")'])
-def test_a_device_knows_the_event(tmp_path: Path, text: str) -> None:
-    """The event is the best one from the first bet on, and never changes."""
-    mechanism = notation.parse(text)
-    arguments: dict[str, Any] = {"samples": 10_000, "significance": 1e-6, "seed": 2}
-    found = audit_until_refuted(mechanism, 1, device="numpy", **arguments)
-    assert found.refuted
-    assert "drawn by" in found.notes[0]
-    assert len({entry.event for entry in found.rounds}) == 1
-    assert checker.check(found.certificate()).problems == []
-    path = tmp_path / "kept.json"
-    audit_until_refuted(mechanism, 1, device="numpy", checkpoint=path, **arguments)
-    again = audit_until_refuted(mechanism, 1, device="numpy", checkpoint=path, **arguments)
-    assert again.rounds == found.rounds
-
-
-def test_a_device_draws_nothing_but_our_own() -> None:
-    with pytest.raises(InvalidInputError, match="a device draws mechanisms of this package only"):
-        audit_until_refuted(scarce(9), 1, pairs=[(0.0, 1.0)], seed=1, device="numpy")
-
-
 def test_the_command_line_keeps_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "kept.json"
     command = ["audit", "Laplace(scale=1)", "--claim", "0.5", "--until-refuted"]
-    command += ["--samples", "5000", "--checkpoint", str(path), "--device", "numpy"]
+    command += ["--samples", "5000", "--checkpoint", str(path)]
     assert main(command) == 1
     assert main(command) == 1  # with the seed that was kept
     shown = capsys.readouterr().out.splitlines()

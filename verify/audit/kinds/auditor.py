@@ -45,7 +45,6 @@ def audit(
     timeout: float | None = None,
     proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
     progress: Callable[[int, int], None] | None = None,
-    device: str | None = None,
     errors_are_outputs: bool = False,
 ) -> AuditResult:
     """Audit a claim by runs: of a mechanism that can only be run, or of how one is sampled.
@@ -76,9 +75,6 @@ def audit(
         A file in which counted blocks are kept: the same call continues where it was killed.
     timeout
         Seconds that one block may take.
-    device
-        numpy, torch:cpu or torch:cuda: draw and count a mechanism of this package there, with the
-        event chosen from its exact law (`runs.device`).
     errors_are_outputs
         Whether a run that raises has an output, the type of the error, instead of ending the audit:
         whoever sees that a program fails sees that.
@@ -103,15 +99,9 @@ def audit(
         timeout=timeout,
         errors_are_outputs=errors_are_outputs,
     )
-    if device is None:
-        disk.begin(path, plan.digest(), plan.seed)
-        known, digest = train(plan, path, proposers), plan.digest()
-    else:
-        from dpassay.verifier.audit.runs.device import prepare
-
-        known = prepare(plan, device, executor)
-        digest = disk.digest(plan.digest(), device)
-    tally = Tally(known.rule.size, digest, path, plan.seed, known.rule.digest())
+    disk.begin(path, plan.digest(), plan.seed)
+    known = train(plan, path, proposers)
+    tally = Tally(known.rule.size, plan.digest(), path, plan.seed, known.rule.digest())
     try:
         blocks.run(known.blocks, tally, executor, progress, timeout)
     except MechanismError as error:

@@ -1,6 +1,6 @@
-"""Who plays the rounds of a sequential audit: a learner, or a device that knows the laws.
+"""What a round of a sequential audit bets on, and how much.
 
-What a round bets on, and how much: the events and the stake under which capital grows fastest.
+The events and the stake are those under which capital grows fastest.
 
 By the bets of `kinds.sequential` capital grows on average by
 
@@ -215,55 +215,6 @@ class Learner:
                     )
             sides.append(rows)
         return sides[0], sides[1]
-
-
-@final
-class DevicePlayer:
-    """Draws and counts on a device, with the event that the exact laws show most.
-
-    Parameters
-    ----------
-    plan
-        What is audited: a mechanism of this package.
-    name
-        Of the device.
-    """
-
-    def __init__(self, plan: Plan, name: str) -> None:
-        from dpassay.verifier.audit.runs.device import prepare
-
-        known = prepare(plan, name, None)
-        self._rule, self._pair, self._whole = known.rule, known.pair, known.blocks.whole
-        self._seen: Guesses = (0, 0, 0)
-        self.notes = list(known.notes)
-
-    def resume(self, kept: KeptRounds) -> None:
-        """Count what was seen."""
-        for entry in kept.rounds:
-            self._see((entry.right, entry.wrong, entry.runs))
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: the rounds tell everything."""
-        return {}
-
-    def play(self, number: int, used: int, left: int) -> tuple[Round, None]:
-        """Play a round, of an even number of runs."""
-        size = max(1, _size(used, left, 2 * self._whole.size) // 2)
-        block = replace(
-            self._whole,
-            design=Design.GUESSES,
-            size=size,
-            key=(blocks.SEQUENTIAL, self._pair, number),
-        )
-        found = _counted(self._rule, block.count()[:, :-1])
-        right, wrong, runs = self._seen
-        entry = _bet(self._rule, self._pair, (right, wrong, max(1, runs)), found)
-        self._see(found)
-        return entry, None
-
-    def _see(self, found: Guesses) -> None:
-        right, wrong, runs = (a + b for a, b in zip(self._seen, found, strict=True))
-        self._seen = right, wrong, runs
 
 
 def _size(used: int, left: int, most: int) -> int:

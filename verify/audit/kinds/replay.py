@@ -93,7 +93,6 @@ def _again(mechanism: Any, data: Mapping[str, Any], how: Mapping[str, Any]) -> A
         "significance": data["significance"],
         "seed": int(data["seed"]),
         "adjacency": how["adjacency"],
-        "device": how["device"],
     }
     once = audit if data["kind"] == "audit" else audit_until_refuted
     return once(mechanism, _claim(data["claim"]), **arguments)

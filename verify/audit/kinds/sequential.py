@@ -30,7 +30,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import NeitherTrueNorFalse
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.kinds.players import DevicePlayer, Learner
+from dpassay.verifier.audit.kinds.players import Learner
 from dpassay.verifier.audit.kinds.result import COMPARE, HINT, Outcome, shown
 from dpassay.verifier.audit.kinds.rounds import Evidence, KeptRounds, Round
 from dpassay.verifier.audit.learning.features import Proposer
@@ -148,15 +148,13 @@ def audit_until_refuted(
     proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
     progress: Callable[[int, float], None] | None = None,
     checkpoint: Path | str | None = None,
-    device: str | None = None,
     errors_are_outputs: bool = False,
 ) -> SequentialResult:
     """Draw runs until the claim is refuted, at most `samples` a side.
 
     Arguments and errors as for `dpassay.verifier.audit.audit`; `progress` is told the pairs of runs
     so far and the evidence. A checkpoint keeps every round with its outputs: the same call goes on
-    after the last one. On a device the event comes from the exact laws and stays, and outputs are
-    counted there.
+    after the last one.
     """
     started = time.perf_counter()
     path = None if checkpoint is None else Path(checkpoint)
@@ -171,15 +169,13 @@ def audit_until_refuted(
         check_size=False,
         errors_are_outputs=errors_are_outputs,
     )
-    digest = disk.digest(plan.digest(), "until refuted", device)
-    player: Learner | DevicePlayer
-    player = Learner(plan, proposers) if device is None else DevicePlayer(plan, device)
-    return played(plan, player, KeptRounds(path, digest, plan.seed), started, progress)
+    kept = KeptRounds(path, disk.digest(plan.digest(), "until refuted"), plan.seed)
+    return played(plan, Learner(plan, proposers), kept, started, progress)
 
 
 def played(
     plan: Plan,
-    player: Learner | DevicePlayer,
+    player: Learner,
     kept: KeptRounds,
     started: float,
     progress: Callable[[int, float], None] | None = None,

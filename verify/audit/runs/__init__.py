@@ -1,1 +1,1 @@
-"""What is run, on which neighbours, in which blocks: mechanisms, data that are given, devices."""
+"""What is run, on which neighbours, in which blocks: mechanisms, data that are given."""

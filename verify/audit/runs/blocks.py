@@ -22,7 +22,7 @@ from concurrent.futures import (
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,13 +119,6 @@ def time_limit(seconds: float | None, what: str) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
-class Block(Protocol):
-    """Some runs of both sides that a worker draws and counts: plain data, and small."""
-
-    def count(self) -> NDArray[np.int64]:
-        """Return the histograms of both sides, misfits in a last column."""
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -169,20 +162,19 @@ def side_sizes(design: Design, size: int, seed: int, key: tuple[int, ...]) -> tu
 class Blocks:
     """Runs a side cut into blocks that are made when they are asked for."""
 
-    whole: Any
+    whole: Task
     """A block of the full size, with the key that all of them begin with."""
     runs: int
 
     def __len__(self) -> int:
         """Return how many blocks there are."""
-        size = int(self.whole.size)
+        size = self.whole.size
         return (self.runs + size - 1) // size
 
-    def __getitem__(self, index: int) -> Block:
+    def __getitem__(self, index: int) -> Task:
         """Return one block: the last one holds what is left."""
         size = min(self.whole.size, self.runs - index * self.whole.size)
-        block: Block = replace(self.whole, size=size, key=(*self.whole.key, index))
-        return block
+        return replace(self.whole, size=size, key=(*self.whole.key, index))
 
 
 @final
@@ -287,7 +279,7 @@ def run(
     begin with the same outputs.
     """
     waiting = (index for index in range(len(blocks)) if index not in tally.done)
-    beginnings = Beginnings(getattr(getattr(blocks.whole, "target", None), "name", ""))
+    beginnings = Beginnings(blocks.whole.target.name)
 
     def add(index: int, counted: tuple[NDArray[np.int64], bytes]) -> None:
         beginnings.add(counted[1])
@@ -337,17 +329,15 @@ def run(
                 executor.submit(int)
 
 
-def _count(block: Block) -> tuple[NDArray[np.int64], bytes]:
+def _count(block: Task) -> tuple[NDArray[np.int64], bytes]:
     """Count one block, wherever this runs, and note how its outputs begin."""
-    if not isinstance(block, Task):  # of a device, which follows its seed
-        return block.count(), b""
     watched = Watched(block.target)
     return replace(block, target=watched).count(), watched.beginning
 
 
 def _workers(executor: Executor) -> int:
     """Return how many workers an executor has, as far as it says so."""
-    for name in ("_max_workers", "num_workers"):  # concurrent.futures, mpi4py
+    for name in ("_max_workers", "num_workers"):  # concurrent.futures, others
         number = getattr(executor, name, None)
         if isinstance(number, int) and number > 0:
             return number

@@ -38,7 +38,7 @@ def begun(path: Path | None, digest: str) -> dict[str, Any] | None:
         raise InvalidInputError(f"{path} is no checkpoint of an audit.") from None
     if found != digest:
         raise InvalidInputError(
-            f"{path} belongs to another audit: another target, claim, seed, device or number of "
+            f"{path} belongs to another audit: another target, claim, seed or number of "
             "samples. Remove it, or name another checkpoint."
         )
     kept: dict[str, Any] = data

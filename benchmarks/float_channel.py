@@ -1,11 +1,11 @@
-"""What the bits of floating-point outputs tell: Lebeda's mechanism four ways, and one lattice.
+"""What the bits of floating-point outputs tell: Lebeda's mechanism four ways.
 
 Each construction, in doubles and in single precision, is audited against the exact curve of the
 real mechanism that it stands for, at significance 1e-6, with growing numbers of runs a side; the
 table says with how many it was refuted first. The discrete embedding and the lattice release are
 audited in the same way. (Samplers of numpy and others: `float_samplers.py`.)
 
-    python -P benchmarks/float_channel.py [--most 10000] [--json FILE] [--only lebeda|certificates]
+    python -P benchmarks/float_channel.py [--most 10000] [--json FILE]
 """
 
 from __future__ import annotations
@@ -28,11 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from dpassay.accountant.mechanisms import (
     CorrelatedGaussian,
     DiscreteCorrelatedGaussian,
-    Gaussian,
-    Laplace,
 )
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit import audit, one_lattice
+from dpassay.verifier.audit import audit
 
 Draw = Callable[[Any, int, np.random.Generator], Any]
 RUNS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
@@ -154,44 +152,10 @@ def line(row: dict[str, Any]) -> str:
     return "| " + " | ".join(shown) + " |"
 
 
-def certificates() -> None:
-    """Print the positive verdicts: is every output on one fixed lattice?"""
-    size = 3
-    vector = [np.full(size, value) for value in (0.0, 1.0, 0.1, 7.0, 512.0)]
-    counts = [np.floor(value) for value in vector]
-    correlated = CorrelatedGaussian(size - 1, 1)
-    rational = DiscreteCorrelatedGaussian(size - 1, 1, 1)
-    subjects: list[tuple[str, Draw, Any]] = [
-        ("Gaussian(1).release", _released(Gaussian(1)), None),
-        ("Laplace(1).release", _released(Laplace(1)), None),
-        ("CorrelatedGaussian(2, 1).release", _released(correlated), vector),
-        ("DiscreteCorrelatedGaussian(2, 1, 1).release", _released(rational), counts),
-        ("x + (η + z), d = 2", lebeda(2, 1)[0].draw, vector),
-        ("numpy normal, rounded to 2 decimals", _rounded, None),
-        ("numpy normal", lambda value, n, rng: value + rng.normal(size=n), None),
-    ]
-    print("\n| mechanism | one fixed lattice? | steps | off it at most |")
-    print("|---|---|---|---|")
-    for name, draw, datasets in subjects:
-        extra = {} if datasets is None else {"datasets": datasets}
-        finding = one_lattice(draw, seed=1, **extra)
-        steps = ", ".join(sorted(set(finding.steps))) if finding.certified else finding.reason
-        print(f"| {name} | {finding.verdict} | {steps} | {finding.off_lattice:.2g} |")
-
-
-def _released(mechanism: Any) -> Draw:
-    return lambda value, size, rng: mechanism.release(value, size, rng=rng)
-
-
-def _rounded(value: Any, size: int, rng: np.random.Generator) -> Any:
-    return np.round(value + rng.normal(size=size), 2)
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--most", type=int, default=10_000)
-    parser.add_argument("--only", choices=["lebeda", "certificates"])
     parser.add_argument("--dimensions", type=int, nargs="*", default=[1, 10, 16, 100])
     parser.add_argument("--counts", type=int, nargs="*", default=[0, 1, 40])
     parser.add_argument("--json", type=Path)
@@ -199,14 +163,11 @@ def main() -> None:
     print(f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}\n")
     head = "| construction | verdict | p-value | bound | event |\n|---|---|---|---|---|"
     rows = []
-    if options.only in (None, "lebeda"):
-        print(head)
-        for d in options.dimensions:
-            for counts in options.counts:
-                for kind in (np.float64, np.float32):
-                    rows += table(lebeda(d, counts, kind), options.most)
-    if options.only in (None, "certificates"):
-        certificates()
+    print(head)
+    for d in options.dimensions:
+        for counts in options.counts:
+            for kind in (np.float64, np.float32):
+                rows += table(lebeda(d, counts, kind), options.most)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
 

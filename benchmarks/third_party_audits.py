@@ -180,7 +180,7 @@ class Peer:
 
 def audited(peer: Peer, runs: int) -> dict[str, Any]:
     """Audit one mechanism."""
-    from dpassay.verifier.audit import audit, one_lattice
+    from dpassay.verifier.audit import audit
 
     claim, pairs = CASES[peer.case]
     started = time.perf_counter()
@@ -193,12 +193,7 @@ def audited(peer: Peer, runs: int) -> dict[str, Any]:
         "pair": [str(side) for side in result.pair],
         "bound": [result.epsilon, float(result.point.delta)],
         "event": result.rule.feature.name,
-        "lattice": "",
     }
-    datasets = [dataset for pair in pairs for dataset in pair]
-    if np.asarray(peer.sample(datasets[0], 1, np.random.default_rng(1))).dtype.kind in "iuf":
-        finding = one_lattice(peer, datasets, runs=min(runs, 2000), seed=2, significance=LEVEL)
-        row["lattice"] = str(finding)
     row["seconds"] = round(time.perf_counter() - started, 1)
     return row
 
@@ -208,7 +203,6 @@ def line(row: dict[str, Any]) -> str:
     from dpassay.accountant.numbers.reading import few
 
     epsilon, delta = row["bound"]
-    lattice = row["lattice"].split(":")[0]
     shown = [
         row["case"],
         row["claim"],
@@ -216,7 +210,6 @@ def line(row: dict[str, Any]) -> str:
         few(row["p_value"], 2),
         f"ε({delta:.3g}) ≥ {epsilon:.2f}",
         row["event"],
-        lattice.lower(),
     ]
     return "| " + " | ".join(shown) + " |"
 
@@ -241,8 +234,8 @@ def main() -> None:
     rows = []
     command = [options.peer_python, __file__, "--worker"]
     subprocess.run([options.peer_python, __file__, "--versions"], check=True)
-    print("\n| mechanism | claim | verdict | p-value | bound | event | one lattice |")
-    print("|---|---|---|---|---|---|---|")
+    print("\n| mechanism | claim | verdict | p-value | bound | event |")
+    print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
             if options.only not in case:

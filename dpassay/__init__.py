@@ -41,7 +41,7 @@ _PUBLIC = {
     "accountant.geometry.workload": "BoundedSum Count Counts GroupedCounts Histogram LinearQueries "
     "MatrixRelease Mean PrefixSums VectorSum",
     "verifier.audit": "AuditResult OneRunResult PrivacyError SequentialResult audit_one_run "
-    "audit_scores audit_step canaries_needed",
+    "audit_scores canaries_needed",
     "accountant.summary": "Profile profile",
     "accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
     "verifier.compare": "Budget sweep",

@@ -88,7 +88,6 @@ from dpassay.verifier.audit import PrivacyError as PrivacyError
 from dpassay.verifier.audit import SequentialResult as SequentialResult
 from dpassay.verifier.audit import audit_one_run as audit_one_run
 from dpassay.verifier.audit import audit_scores as audit_scores
-from dpassay.verifier.audit import audit_step as audit_step
 from dpassay.verifier.audit import canaries_needed as canaries_needed
 from dpassay.verifier.claims import ApproximateDP as ApproximateDP
 from dpassay.verifier.claims import GaussianDP as GaussianDP

@@ -53,7 +53,6 @@ OTHER_WORDS = {
     "up_to": "target",
     "shares": "options",
     "find": "argument",
-    "lattice": "pairs",
     "schemes": "training_schemes",
     "data_independent": "max_count",
     "queries": "count",
@@ -64,7 +63,6 @@ SAID_BY: dict[str, tuple[Any, ...]] = {
     "audit": (
         dpassay.verifier.audit.audit,
         dpassay.verifier.audit.audit_until_refuted,
-        dpassay.verifier.audit.same_noise,
         dpassay.verify,
     ),
     "audit-one-run": (dpassay.audit_one_run, dpassay.canaries_needed),

@@ -7,14 +7,10 @@ test them at an exact level. `kinds` has the audits, one kind a file; `runs` wha
 
 from dpassay.verifier.audit.kinds.assertion import PrivacyError, assert_private
 from dpassay.verifier.audit.kinds.auditor import audit
-from dpassay.verifier.audit.kinds.one_lattice import LatticeFinding, lattice_datasets, one_lattice
 from dpassay.verifier.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
 from dpassay.verifier.audit.kinds.result import AuditResult, Curve, Outcome
-from dpassay.verifier.audit.kinds.same_noise import SameNoise, SameNoisePair, same_noise
 from dpassay.verifier.audit.kinds.samples import audit_samples, audit_scores
 from dpassay.verifier.audit.kinds.sequential import SequentialResult, audit_until_refuted
-from dpassay.verifier.audit.kinds.step import StepFinding, StepResult, audit_step
-from dpassay.verifier.audit.kinds.training_steps import audit_training
 from dpassay.verifier.audit.learning.features import Feature, Proposer
 from dpassay.verifier.audit.runs.neighbours import neighbours
 from dpassay.verifier.audit.runs.target import (
@@ -42,7 +38,6 @@ __all__ = [
     "Design",
     "Feature",
     "Guarantee",
-    "LatticeFinding",
     "MechanismError",
     "OneRunResult",
     "Outcome",
@@ -51,28 +46,19 @@ __all__ = [
     "Point",
     "PrivacyError",
     "Proposer",
-    "SameNoise",
-    "SameNoisePair",
     "SequentialResult",
-    "StepFinding",
-    "StepResult",
     "Target",
     "assert_private",
     "audit",
     "audit_one_run",
     "audit_samples",
     "audit_scores",
-    "audit_step",
-    "audit_training",
     "audit_until_refuted",
     "canaries_needed",
     "delta_lower_bound",
     "epsilon_lower_bound",
     "guarantee",
-    "lattice_datasets",
     "neighbours",
-    "one_lattice",
     "p_value",
-    "same_noise",
     "target",
 ]

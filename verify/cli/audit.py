@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,15 +43,9 @@ examples:
   dpassay audit "Gaussian(standard_deviation=2)" --claim mu=0.4 --until-refuted
   dpassay audit mypackage.release:noisy_count --claim 1 --search count --samples 1000000
   dpassay audit mypackage.release:mean --claim 1,1e-6 --pair "[0.1]" "[0.1, 0.9]" --json
-  dpassay audit "Gaussian(standard_deviation=2)" --lattice
-  dpassay audit mypackage.release:total --same-noise --search table
 """
 _MANY = 500_000
 """Samples from which on all processors draw: fewer are drawn sooner than processes start."""
-_LATTICE_RUNS = 10_000
-"""Runs by which a sampler's lattice is looked for."""
-_SAME_NOISE_RUNS = 100
-"""Runs of each pair with the same noise: what does not depend on the noise shows in a few."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -64,16 +57,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **dict.fromkeys(("--epsilon", "--eps", "--delta"), "Write the claim as --claim 1,1e-5"),
     }
     add("--claim", metavar="CLAIM", help="what is claimed of it")
-    add(
-        "--lattice",
-        action="store_true",
-        help="say whether every output lies on one fixed lattice, with the audit or without one",
-    )
-    add(
-        "--same-noise",
-        action="store_true",
-        help="say what differs between neighbours that get the same noise: draws, scale, outputs",
-    )
     add(
         "--pair",
         nargs=2,
@@ -120,7 +103,6 @@ def run(options: argparse.Namespace) -> int:
     from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier import seal
     from dpassay.verifier.ask import apart, read_claim
-    from dpassay.verifier.audit import lattice_datasets, one_lattice, same_noise
     from dpassay.verifier.sentence import read_sentence
 
     claim = None if options.claim is None else read_claim(options.claim)
@@ -130,35 +112,16 @@ def run(options: argparse.Namespace) -> int:
             raise InvalidInputError("TARGET states its own claim; leave --claim out.")
         claim = said or claim
     claim, options.adjacency = apart(claim, options.adjacency)
-    if claim is None and not options.lattice and not options.same_noise:
-        raise InvalidInputError("Expected --claim CLAIM, --lattice or --same-noise.")
-    mechanism, pairs = _mechanism(options), _pairs(options)
-    shown: list[str] = []
-    data: dict[str, Any] = {}
-    code = ExitCode.DONE
-    if claim is not None:
-        result = _audited(options, mechanism, claim, pairs)
-        code = ExitCode.REFUTED if result.refuted else ExitCode.DONE
-        shown, data = [str(result)], result.to_json()
-        if options.certificate is not None:
-            seal.write(options.certificate, [result.certificate(_recipe(options))])
-    runs = _samples(options.samples)
-    seed = secrets.randbits(63) if options.seed is None else options.seed
-    if options.lattice:
-        datasets = lattice_datasets(mechanism, pairs)
-        finding = one_lattice(mechanism, datasets, runs=min(_LATTICE_RUNS, runs), seed=seed)
-        shown.append(f"one lattice: {finding}")
-        data = {**data, "lattice": finding.to_json()}
-    if options.same_noise:
-        fewer = min(_SAME_NOISE_RUNS, runs)
-        moved = same_noise(mechanism, pairs or (), runs=fewer, seed=seed)
-        shown.append(f"same noise: {moved}")
-        data = {**data, "same_noise": moved.to_json()}
+    if claim is None:
+        raise InvalidInputError("Expected a claim: --claim 1, --claim 1,1e-5 or --claim mu=0.5.")
+    result = _audited(options, _mechanism(options), claim, _pairs(options))
+    if options.certificate is not None:
+        seal.write(options.certificate, [result.certificate(_recipe(options))])
     if options.json:
-        say_json(data)
+        say_json(result.to_json())
     elif not options.quiet:
-        say("\n".join(shown))
-    return code
+        say(str(result))
+    return ExitCode.REFUTED if result.refuted else ExitCode.DONE
 
 
 def _audited(

@@ -79,40 +79,6 @@ def test_a_command_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
     assert "REFUTED" in capsys.readouterr().out
 
 
-def test_one_lattice_is_certified_or_not(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "Gaussian(standard_deviation=2)", "--lattice", "--seed", "4"]) == 0
-    assert capsys.readouterr().out.startswith("one lattice: CERTIFIED: all 10000 fresh outputs")
-    assert (
-        main(["audit", "releases:noisy", "--lattice", "--pair", "0", "1", "--samples", "500"]) == 0
-    )
-    assert "NOT CERTIFIED" in capsys.readouterr().out
-    arguments = ["audit", "DiscreteLaplace(scale=1)", "--claim", "1", "--samples", "2000"]
-    assert main([*arguments, "--lattice", "--seed", "4", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert data["verdict"] == "NOT_REFUTED"
-    assert data["lattice"]["verdict"] == "CERTIFIED"
-    assert data["lattice"]["steps"] == ["1"]
-
-
-def test_the_same_noise_shows_the_change_of_the_answer(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pair = ["--pair", "[1, 2]", "[1, 2, 4]", "--seed", "4"]
-    assert main(["audit", "releases:total", "--same-noise", *pair]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("same noise: TESTED (no verdict): total(dataset, rng=")
-    assert "outputs differ by the same amount in every run: l1 4," in said
-    claimed = [*pair, "--claim", "1", "--samples", "2000", "--json"]
-    assert main(["audit", "releases:total", "--same-noise", *claimed]) == 1
-    data = json.loads(capsys.readouterr().out)
-    assert data["verdict"] == "REFUTED"
-    assert data["same_noise"]["status"] == "TESTED"
-    assert data["same_noise"]["pairs"][0]["constant"]
-    for target, why in (("Laplace(scale=1)", "take a generator"), ("releases:total", "--pair")):
-        assert main(["audit", target, "--same-noise"]) == 2
-        assert why in capsys.readouterr().err
-
-
 def test_claims_are_read() -> None:
     assert read_claim("epsilon=1, delta=1e-5") == {"epsilon": "1", "delta": "1e-5"}
     assert repr(read_claim("Gaussian(standard_deviation=2)")).startswith("Gaussian")

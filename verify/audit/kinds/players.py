@@ -13,7 +13,7 @@ runs without a guess, each of which costs δ: where δ is large, only E with its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
@@ -104,17 +104,10 @@ class Learner:
         What is audited.
     proposers
         Of features.
-    given
-        Reads so many numbers that are there already, those of either coin, in place of runs.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        proposers: Sequence[Proposer],
-        given: Callable[[int], Sides] | None = None,
-    ) -> None:
-        self._plan, self._proposers, self._given = plan, proposers, given
+    def __init__(self, plan: Plan, proposers: Sequence[Proposer]) -> None:
+        self._plan, self._proposers = plan, proposers
         self._past = [_Past() for _ in plan.pairs]
         self._width = 0
         self._alphabet = Alphabet()
@@ -132,9 +125,6 @@ class Learner:
 
     def resume(self, kept: KeptRounds) -> None:
         """Begin, or learn again what was known after the rounds that were kept."""
-        if self._given is not None:
-            self._width = 1
-            return
         if not kept.rounds:
             self._width = probe(self._plan, self._alphabet, self._probed)
             return
@@ -166,7 +156,7 @@ class Learner:
         past = self._past[index]
         most = 2 * blocks.block_size(1 << 30, self._width)
         size = _size(used, left, most)
-        sides = self._given(size) if self._given else self._draw((index, number), size)
+        sides = self._draw((index, number), size)
         if rule is None:
             runs = len(sides[0]) + len(sides[1])
             entry = Round("0", "0", 0.0, 0, 0, runs, "nothing yet", index)

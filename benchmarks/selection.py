@@ -133,8 +133,6 @@ def compositions() -> None:
             ("permute-and-flip", PermuteAndFlip(loss)),
             ("noisy max, Laplace, k = 5", ReportNoisyMax("Laplace", 2 / loss, 5)),
             ("noisy max, discrete Laplace, k = 5", ReportNoisyMax("DiscreteLaplace", 2 / loss, 5)),
-            ("gap, exponential noise, k = 5",
-             ReportNoisyMax("Exponential", 2 / loss, 5, returns="gap")),
             ("noisy max, Gaussian, k = 5", ReportNoisyMax("Gaussian", 4 / loss, 5)),
             ("best 5, Gumbel", TopSelections(loss / 5, 5)),
             ("best 5, Laplace", TopSelections(loss / 5, 5, noise="Laplace")),
@@ -157,8 +155,6 @@ if __name__ == "__main__":
             print(row(f"noisy max, {noise}", about, k, reached(noise, k, 1, 0.5)))
         about = ReportNoisyMax("DiscreteLaplace", 2, k)
         print(row("noisy max, discrete Laplace", about, k, reached_on_integers(k, 2, 0.5)))
-        about = ReportNoisyMax("Exponential", 2, k, returns="gap")
-        print(row("gap, exponential noise", about, k, reached("Exponential", k, 1, 0.5)))
         for noise in ("Gumbel", "Laplace", "Exponential"):
             top = TopSelections(Fraction(1, k), k, noise=noise)
             print(row(f"best k, {noise}", top, k, reached_by_many(k, 1 / k, 0.5)))

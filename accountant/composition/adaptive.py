@@ -28,8 +28,7 @@ largest of each, which one choice throughout attains; of tables it bounds
 each with one pair of neighbours, are attained, and each of them alone, where its losses have no
 largest value but those of the former do. Above: a pair that dominates every release on every
 history dominates all of them together in a product (Zhu, Dong and Wang 2022, Theorem 10). Of
-exponential mechanisms with one ε `dpassay.accountant.pairs.bounded_range` knows the worst adaptive
-choices, and `dpassay.accountant.pairs.fixed_selections` those that are fixed in advance.
+exponential mechanisms with one ε `dpassay.accountant.pairs.bounded_range` knows the worst choices.
 """
 
 from __future__ import annotations
@@ -62,7 +61,6 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
-from dpassay.accountant.pairs.fixed_selections import MOST_FIXED, FixedSelections
 from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
 
 if TYPE_CHECKING:
@@ -363,23 +361,10 @@ Case = tuple[Mechanism, int, WorstCase]
 _UNKNOWN = "which neighbours are worst for all releases"
 
 
-def enclosed(
-    cases: Sequence[Case], dominating: WorstCase, *, adaptive: frozenset[bool]
-) -> WorstCase:
-    """Return the pair between both ends: parts with their counts, and what dominates all.
-
-    `adaptive` says whether releases depend on earlier outputs: in every composition, in none, or in
-    some of them.
-    """
-    factors = [(case.remove[0], count) for _, count, case in cases]
-    whole, fixed = _bounded_range(factors), _fixed(factors)
-    if fixed is not None and adaptive == {False}:
-        return WorstCase.symmetric(
-            fixed,
-            "Scores that are fixed in advance are worst for two candidates, the same in all "
-            "selections.",
-        )
-    if fixed is not None and whole is not None and adaptive == {True}:
+def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
+    """Return the pair between both ends: parts with their counts, and what dominates all."""
+    whole = _bounded_range([(case.remove[0], count) for _, count, case in cases])
+    if whole is not None and not any(isinstance(case.remove[0], Between) for *_, case in cases):
         return WorstCase.symmetric(
             whole,
             "Every selection may have the scores of two candidates that are worst after what was "
@@ -387,12 +372,6 @@ def enclosed(
         )
     if whole is not None:
         dominating = WorstCase.symmetric(whole, "")
-    if fixed is not None:
-        return WorstCase.symmetric(
-            Between((fixed,), dominating.remove[0], _UNKNOWN),
-            "Below: scores that are fixed in advance. Above: a pair that dominates every choice of "
-            "them, whatever came before.",
-        )
     remove, add = (_between(cases, dominating, add=add) for add in (False, True))
     if all(case.remove == case.add for _, _, case in cases) and dominating.remove == dominating.add:
         add = remove  # the same pairs in another order
@@ -435,15 +414,6 @@ def _bounded_range(factors: Sequence[tuple[Pair, int]]) -> BoundedRangeProduct |
     if len(lengths) != 1 or count > MOST_RELEASES:
         return None
     return BoundedRangeProduct(lengths.pop(), count)
-
-
-def _fixed(factors: Sequence[tuple[Pair, int]]) -> FixedSelections | None:
-    """Return the pair of exponential mechanisms with one ε, None for others or for many."""
-    lengths = {pair.length if isinstance(pair, BoundedRangePair) else None for pair, _ in factors}
-    count, length = sum(n for _, n in factors), lengths.pop()
-    if lengths or length is None or count > MOST_FIXED:
-        return None
-    return FixedSelections(length, count)
 
 
 def _choices(cases: Sequence[Case], *, add: bool) -> list[list[tuple[Pair, int]]]:

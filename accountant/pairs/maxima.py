@@ -101,8 +101,6 @@ class MaximaPair(Pair):
         The same as an integer, for discrete noise; None for Laplace noise.
     equal
         Whether scores are equal; else both maxima have the laws of envelopes.
-    ratio
-        Of one candidate against one: the scale of the other noise, a threshold's, in that unit.
     """
 
     candidates: int
@@ -110,7 +108,6 @@ class MaximaPair(Pair):
     distance: ExactReal
     shift: int | None = None
     equal: bool = True
-    ratio: Fraction = Fraction(1)
 
     usual_width: ClassVar = Fraction(1, 10**12)
     """A level that is no integer is found to that and less."""
@@ -119,15 +116,13 @@ class MaximaPair(Pair):
         return self.distance.ball() if self.shift is None else self.shift
 
     def _rate(self) -> arb:
-        """Return −ln q; for continuous noise what both rates are multiples of."""
+        """Return −ln q, or 1 for continuous noise."""
         if self.shift is None:
-            return arb(1) / self.ratio.numerator
+            return arb(1)
         return self.distance.ball() / self.shift
 
     def chance(self, a: arb | int) -> arb:
         """Return F(a)."""
-        if self.ratio != 1:
-            return self._sum(self._single(self.ratio.numerator), self._single_below(), a)
         return self._sum(self._largest(self.candidates), self._below(self.others), a)
 
     def rest(self, a: arb | int) -> arb:
@@ -136,9 +131,6 @@ class MaximaPair(Pair):
 
     def density(self, a: arb | int) -> arb:
         """Return f(a)."""
-        if self.ratio != 1:
-            top, bottom = self.ratio.as_integer_ratio()
-            return self._sum(self._single(top), self._single(bottom), a)
         return self._sum(self._largest(self.candidates), self._largest(self.others), a)
 
     def _largest(self, s: int) -> Law:
@@ -162,15 +154,6 @@ class MaximaPair(Pair):
         half, start = self._half(), 0 if self.shift is None else -1
         right = [(math.comb(r, i) * (-half) ** i, -i, 0) for i in range(r + 1)]
         return [(None, [((1 - half) ** r, r, 0)]), (start, right)]
-
-    def _single(self, rate: int) -> Law:
-        """Return the density of one noise of so many units of the rate."""
-        half = rate * self._rate() / 2
-        return [(None, [(half, rate, 0)]), (0, [(half, -rate, 0)])]
-
-    def _single_below(self) -> Law:
-        half, rate = arb("0.5"), self.ratio.denominator
-        return [(None, [(half, rate, 0)]), (0, [(arb(1), 0, 0), (-half, -rate, 0)])]
 
     def _half(self) -> arb:
         """Return P(Z > 0)."""
@@ -325,20 +308,15 @@ class MaximaPair(Pair):
         return self.exact_max_loss().ball()
 
     def exact_max_loss(self) -> ExactReal:
-        """Return t in units of the larger noise, which rare events come near."""
-        return self.distance / ExactReal.of_rational(max(self.ratio, Fraction(1)))
+        """Return t, which rare events come near."""
+        return self.distance
 
     def reverse(self) -> MaximaPair:
         """Return the pair of the others: where one set loses the other one wins."""
-        if self.ratio != 1:  # the difference of both noises is symmetric
-            return self
         return MaximaPair(self.others, self.candidates, self.distance, self.shift, self.equal)
 
     def law(self) -> dict[str, object]:
         """Return {"law": "discrete-maxima", …} with the shift, or "laplace-maxima"."""
-        if self.ratio != 1:
-            ratio = str(ExactReal.of_rational(self.ratio))
-            return {"law": "one-answer", "distance": str(self.distance), "ratio": ratio}
         found: dict[str, object] = {
             "law": "laplace-maxima" if self.shift is None else "discrete-maxima",
             "candidates": self.candidates,

@@ -78,7 +78,6 @@ def stream(
     count: int | None,
     *,
     fresh: bool,
-    law: str,
     rng: Randomness,
 ) -> list[int]:
     """Return 1 where answer + r·noise ≥ s·noise of the threshold, 0 elsewhere, −1 after the end.
@@ -93,12 +92,10 @@ def stream(
         After how many answers above the stream ends; None for never.
     fresh
         Whether the noise of the threshold is drawn anew after each answer above.
-    law
-        "laplace" or "normal".
     rng
         Draws the noise.
     """
-    draw = getattr(lazy_reals, law)
+    draw = lazy_reals.laplace
     threshold, found, above = draw(1, rng=rng), [], 0
     for answer in answers:
         if count is not None and above >= count:

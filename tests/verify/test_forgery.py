@@ -196,26 +196,6 @@ def test_arguments_without_names_are_bound_in_the_order_of_the_mechanism() -> No
     assert false
 
 
-@pytest.mark.parametrize(
-    ("noise", "returns", "candidates", "epsilon"),
-    [
-        ("Laplace", "value", 2, "1"),  # low values of two scores lose 1 each time
-        ("DiscreteLaplace", "value", 2, "1"),
-        ("Laplace", "value", 3, "1"),
-        ("Gumbel", "gap", 3, "1.5"),
-    ],
-)
-def test_what_dominates_an_index_does_not_dominate_what_comes_with_it(
-    noise: str, returns: str, candidates: int, epsilon: str
-) -> None:
-    one = "ReportNoisyMax(noise='{}', scale=2, candidates={}, monotone=True, returns='{}')"
-    of = "Composed(mechanism=[{}], count=2)"
-    index, other = (of.format(one.format(noise, candidates, r)) for r in ("index", returns))
-    data = certificate(f'kind = "pure-dp"\nmechanism = "{index}"\nepsilon = "{epsilon}"\n')
-    data["claim"]["mechanism"] = data["mechanism"] = other
-    assert checker.check(sealed(data)).outcome is not checker.Outcome.VALID
-
-
 @pytest.mark.parametrize("move", ["10**7", "10**12"])
 def test_levels_of_a_noisy_maximum_that_are_too_many_are_not_listed(move: str) -> None:
     noise = f"ReportNoisyMax('DiscreteLaplace', {move}, 2, sensitivity={move}, monotone=True)"

@@ -14,7 +14,7 @@ from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
-from dpassay.accountant.core.validate import Integer, Switch
+from dpassay.accountant.core.validate import Integer
 from dpassay.accountant.errors import NotApplicableError, expected
 from dpassay.accountant.mechanisms.wrappers.parts import Mechanisms
 from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
@@ -35,32 +35,25 @@ class Composed(Mechanism):
         A mechanism, or a list of mechanisms. They may be composed or subsampled themselves.
     count
         How many times the whole is run, an integer ≥ 1.
-    adaptive
-        Whether a release may ask a question that depends on the earlier outputs. If not, all
-        questions are chosen before the first output.
 
     Notes
     -----
     If on every history the pair (P_i, Q_i) dominates release i, then (⊗P_i, ⊗Q_i) dominates all of
     them together (Dong, Roth and Su 2022, Theorem 4; Zhu, Dong and Wang 2022, Theorem 10), and
-    releases with independent noise that all change by their full sensitivity attain it: then
-    `adaptive` changes nothing. The order of the releases does not matter.
+    releases with independent noise that all change by their full sensitivity attain it. The order
+    of the releases does not matter.
 
     All releases compare the same two datasets in the same direction. Where a release has several
     worst pairs, or one whose two directions differ under replace-one (a replaced record may move it
     one way, and the next release the other way), every release chooses among them, adaptively;
     the profile is then enclosed, not exact (`dpassay.accountant.composition.adaptive`): from below
-    by releases that are fixed in advance, so that both ends hold for these too. Exponential
-    mechanisms of one ε are exact where they are fixed
-    (`dpassay.accountant.pairs.fixed_selections`); where of compositions inside each other some are
-    adaptive and some not, they have both ends.
+    by releases that are fixed in advance, so that both ends hold for these too.
     """
 
     example = "Composed(mechanism=Gaussian(standard_deviation=4), count=10)"
 
     mechanism: Mechanisms = Mechanisms()
     count: Integer = Integer(1, least=1)
-    adaptive: Switch = Switch(True)
 
     def parts(self) -> list[tuple[Mechanism, int]]:
         """Return the distinct mechanisms that are no compositions, and how often each is run."""
@@ -91,7 +84,7 @@ class Composed(Mechanism):
             from dpassay.accountant.composition.adaptive import enclosed
 
             dominating = self.dominated_by.worst_case(adjacency)
-            return enclosed(cases, dominating, adaptive=_kinds(self))
+            return enclosed(cases, dominating)
         families = {
             direction: [
                 (self._family(part, case, direction, adjacency), n, not case.enveloped)
@@ -280,13 +273,6 @@ class Composed(Mechanism):
                 f"Expected at most {MAX_COORDINATES} coordinates to be listed, not "
                 f"{self.dimension}. Ask for those of one release."
             )
-
-
-def _kinds(composed: Composed) -> frozenset[bool]:
-    """Return `adaptive` of all compositions of several releases inside, and of the whole."""
-    entries = composed.mechanism if isinstance(composed.mechanism, tuple) else (composed.mechanism,)
-    found = {composed.adaptive} if composed.count * len(entries) > 1 else set[bool]()
-    return frozenset(found.union(*(_kinds(x) for x in entries if isinstance(x, Composed))))
 
 
 @functools.lru_cache(maxsize=256)

@@ -193,14 +193,6 @@ def test_every_profile_of_a_bounded_loss_is_asked_once(monkeypatch: pytest.Monke
     assert len(points) == len(set(points)) > 10
 
 
-def test_half_lines_of_one_normal_law_have_its_mu_on_both_sides() -> None:
-    found = dpassay.gaussian_bounds("AboveThreshold(3, 4, noise='Gaussian', steps=1)")
-    assert found.upper == found.lower
-    assert found.regret.upper == 0
-    assert Decimal("0.2") in found.upper
-    assert narrow(found.upper, 1e-11)
-
-
 def test_laws_that_are_one_have_a_mu_of_0() -> None:
     assert dpassay.mu("Channel([['1/2', '1/2'], ['1/2', '1/2']])") == 0
 

@@ -62,11 +62,6 @@ class Binding:
         """Whether the auditor chooses the randomness."""
         return any(role is not Role.SIZE for _, role in self.arguments)
 
-    @property
-    def takes_generator(self) -> bool:
-        """Whether it draws from a generator of numpy's that it is given."""
-        return any(role is Role.GENERATOR for _, role in self.arguments)
-
     def call(
         self, function: Callable[..., Any], dataset: Any, size: int, rng: np.random.Generator
     ) -> Any:

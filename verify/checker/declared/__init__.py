@@ -4,10 +4,8 @@ What is declared here is derived a second time, and shares nothing with the acco
 is to add its file, and its name to the list below.
 """
 
-from dpassay.verifier.checker.declared.above_threshold import ABOVE_THRESHOLD, SHORT_STREAM
+from dpassay.verifier.checker.declared.above_threshold import ABOVE_THRESHOLD
 from dpassay.verifier.checker.declared.exponential import BOUNDED_RANGE, EXPONENTIAL
-from dpassay.verifier.checker.declared.fixed_selections import FIXED_SELECTIONS
-from dpassay.verifier.checker.declared.gumbel_value import GUMBEL_VALUE
 from dpassay.verifier.checker.declared.k_norm import (
     FALLING_NOISE,
     K_NORM,
@@ -16,7 +14,6 @@ from dpassay.verifier.checker.declared.k_norm import (
 )
 from dpassay.verifier.checker.declared.law import DeclaredLaw
 from dpassay.verifier.checker.declared.logistic import LOGISTIC
-from dpassay.verifier.checker.declared.noisy_values import EXPONENTIAL_VALUE
 from dpassay.verifier.checker.declared.own_density import OWN_DENSITY, OWN_SHIFTS
 from dpassay.verifier.checker.declared.own_mass import OWN_MASS
 from dpassay.verifier.checker.declared.permute_and_flip import PERMUTE_AND_FLIP
@@ -26,7 +23,6 @@ from dpassay.verifier.checker.declared.report_noisy_max import (
     REPORT_NOISY_MAX,
     UNEQUAL_MAXIMA,
 )
-from dpassay.verifier.checker.declared.short_stream import ONE_ANSWER
 from dpassay.verifier.checker.declared.skellam import SKELLAM
 from dpassay.verifier.checker.declared.tested_release import TESTED_RELEASE
 from dpassay.verifier.checker.declared.truncated_laplace import TRUNCATED_LAPLACE
@@ -48,17 +44,12 @@ BY_MECHANISM = {law.mechanism: law for law in _ALL}
 _LAWS = (
     BOUNDED_RANGE,
     DISCRETE_MAXIMA,
-    EXPONENTIAL_VALUE,
     FALLING_NOISE,
-    FIXED_SELECTIONS,
-    GUMBEL_VALUE,
     LAPLACE_MAXIMA,
-    ONE_ANSWER,
     OWN_MASS,
     OWN_SHIFTS,
     RADIAL_NOISE,
     ROUND_NOISE,
-    SHORT_STREAM,
     TESTED_RELEASE,
     UNEQUAL_MAXIMA,
 )

@@ -13,15 +13,6 @@ v ≤ 0 says that the threshold is lower, where each of m answers, at 0 or at 1,
 probabilities of the ratio e^{1/r}. An endless stream, or one without noise on its answers, tells
 neighbours apart: of many answers at one place the shares that are above tell which half has moved;
 and of answers that rise slowly, which half is above first.
-
-Of m answers an output with n below and c above costs at most (n + c)/r if the threshold stays, and
-1/s + 2c/r or 1/s + 2n/r if it is moved by 1 or −1; n/r and 1/s + c/r, or c/r and 1/s + n/r, where
-answers move in one direction. The least is come near to, with answers far on both sides. One answer
-is a choice between two scores, of noises with the scales 1 and s/r, a log-concave difference.
-
-Normal noise has no largest loss. Of m answers its laws are, below, one answer, and events of
-several at one place; above, those of all noisy answers against the noisy threshold, which stays or
-is moved.
 """
 
 from __future__ import annotations
@@ -35,9 +26,7 @@ from typing import Any
 from flint import acb, arb
 
 from dpassay.verifier.checker.arithmetic import largest, least
-from dpassay.verifier.checker.declared import short_stream
 from dpassay.verifier.checker.declared.law import DeclaredLaw, Pair, pure, two_candidates
-from dpassay.verifier.checker.integrals import laplace_product_tails
 from dpassay.verifier.checker.notation import (
     Argument,
     Noise,
@@ -45,7 +34,6 @@ from dpassay.verifier.checker.notation import (
     integer,
     name_of,
     not_negative,
-    optional,
     positive,
     rational,
     switch,
@@ -58,31 +46,16 @@ _PLACES = (0, 1, 2, 4, 8, 16, 32, 64)
 """Places of the answers below that are tried, in units of r."""
 _MOST_ABOVE, _MOST_BELOW = 16, 100
 """Answers above in an output that is tried, and those below besides."""
-_JOINT = 8
-"""Answers that are bounded by all noisy ones."""
 
 
 def _pair(noise: Noise) -> Pair:
     """Return the scales in units of the sensitivity; certainty where nothing is hidden."""
-    endless = noise["noise"] == "Gaussian" and noise["steps"] is None
-    if endless or noise["variant"] == "endless" or noise["query_scale"] == 0:
+    if noise["variant"] == "endless" or noise["query_scale"] == 0:
         one, none = Fraction(1), Fraction(0)
         return {"law": "finite", "p": [one, none], "q": [none, one]}
     s = noise["threshold_scale"] / noise["sensitivity"]
     r = noise["query_scale"] / noise["sensitivity"]
-    steps, normal = noise["steps"], noise["noise"] == "Gaussian"
-    if (normal or steps is not None) and noise["variant"] != "standard":
-        raise ValueError("Gaussian noise or a number of steps of another variant")
-    if normal:
-        return short_stream.laws(s, r, steps, monotone=noise["monotone"])
-    if steps == 1:
-        return {"law": "one-answer", "distance": 1 / r, "ratio": s / r} if s != r else {
-            "law": "laplace-maxima", "candidates": Fraction(1), "others": Fraction(1),
-            "distance": 1 / r,
-        }  # fmt: skip
     found = {"threshold": s, "query": r, "count": noise["count"], "monotone": noise["monotone"]}
-    if steps is not None:
-        return {"law": "short-stream", **found, "steps": steps}
     return {
         "law": "above-threshold",
         **found,
@@ -95,22 +68,7 @@ def _largest_loss(pair: Pair) -> Any:
     if pair.get("values"):
         return INFINITE
     first, part = 1 / pair["threshold"], (1 if pair["monotone"] else 2) / pair["query"]
-    if "steps" in pair:
-        m, each, found = int(pair["steps"]), 1 / pair["query"], Fraction(0)
-        for c in range(_above(pair) + 1):
-            n = m - c
-            if pair["monotone"]:
-                costs = min(n * each, first + c * each), min(c * each, first + n * each)
-                found = max(found, *costs)
-            else:
-                found = max(found, min(m * each, first + 2 * c * each, first + 2 * n * each))
-        return found
     return pair["count"] * (first + part) if pair["fresh"] else first + pair["count"] * part
-
-
-def _above(pair: Pair) -> int:
-    """Return the most answers above."""
-    return int(min(pair["count"], pair.get("steps", pair["count"])))
 
 
 def _chance(pair: Pair, *sides: tuple[int, Fraction, bool]) -> arb:
@@ -147,30 +105,6 @@ def _chance(pair: Pair, *sides: tuple[int, Fraction, bool]) -> arb:
     return found + arb(0).union(sum(beyond, arb(0)))
 
 
-def _event(pair: Pair) -> tuple[arb, arb]:
-    """Return P and Q of the event of a first answer above that a certificate has chosen.
-
-    A text: places in S as x, the others as o, the last one for none; how answers in S and the
-    others move, 1, 0 or −1, where all move in one direction if they must; and where answers are.
-    """
-    inside, *numbers = str(pair["event"]).split()
-    rise, other, *at = map(Fraction, numbers)
-    small = max(abs(rise), abs(other)) <= 1 and (rise * other >= 0 or not pair["monotone"])
-    if {*inside} - {*"xo"} or not len(inside) - 1 == len(at) <= pair["steps"] or not small:
-        raise ValueError("the event of a stream is none")
-    moved = [x + (rise if i == "x" else other) for x, i in zip(at, inside, strict=False)]
-    return _first(pair, inside, at), _first(pair, inside, moved)
-
-
-def _first(pair: Pair, inside: str, at: list[Fraction]) -> arb:
-    found = arb(0)
-    for j, chosen in enumerate(inside):
-        if chosen == "x":
-            above = [(1, x, False) for x in at[j : j + 1]]
-            found += _chance(pair, *((1, x, True) for x in at[:j]), *above)
-    return found
-
-
 def _one_answer(pair: Pair) -> list[Pair]:
     """Return whether one answer is above.
 
@@ -203,7 +137,7 @@ def _outputs(pair: Pair, epsilon: Any) -> Iterator[tuple[arb, arb]]:
         found = _of_streams(pair, 1)
         yield from ((p**count, q**count) for p, q in found)
         return
-    for c in dict.fromkeys((1, min(_above(pair), _MOST_ABOVE))):
+    for c in dict.fromkeys((1, min(count, _MOST_ABOVE))):
         yield from _of_streams(pair, c)
 
 
@@ -214,24 +148,17 @@ def _whole(x: Any) -> int:
 
 def _of_streams(pair: Pair, c: int) -> Iterator[tuple[arb, arb]]:
     """Yield those of answers that are below, and then c above."""
-    r, steps = pair["query"], pair.get("steps")
+    r = pair["query"]
     m = c + min(math.floor(r / pair["threshold"]), _MOST_BELOW) + 2
     raised = Fraction(0 if pair["monotone"] else 1)
-    if steps is not None:
-        c = min(c, int(steps) // 2)
-        m = min(m, int(steps) - c)
     for place in _PLACES:
         a = place * r
-        for b in (Fraction(0),) if steps is None else dict.fromkeys((Fraction(0), -a)):
-            p = _chance(pair, (m, a, True), (c, b + raised, False))
-            yield p, _chance(pair, (m, a + 1, True), (c, b, False))
+        p = _chance(pair, (m, a, True), (c, raised, False))
+        yield p, _chance(pair, (m, a + 1, True), (c, Fraction(0), False))
 
 
 def _tails(pair: Pair, epsilon: Any) -> tuple[Any, Any]:
     """Return P and Q of the output with the largest P − e^ε Q."""
-    if "event" in pair:
-        p, q = _event(pair)
-        return Real(p), Real(q)
     factor = ball(exp(epsilon))
     p, q = max(_outputs(pair, epsilon), key=lambda each: float(each[0] - factor * each[1]))
     return Real(p), Real(q)
@@ -244,7 +171,7 @@ def _of_threshold(pair: Pair, epsilon: Any) -> Any:
     up to 2/s, and 1 − e^{1/s − x} beyond.
     """
     first, each = 1 / pair["threshold"], (1 if pair["monotone"] else 2) / pair["query"]
-    left = largest([first + _above(pair) * each - epsilon, Fraction(0)])
+    left = largest([first + pair["count"] * each - epsilon, Fraction(0)])
     return 1 - exp(-largest([left / 2, left - first]))
 
 
@@ -256,22 +183,10 @@ def _hockey_stick(pair: Pair, epsilon: Any) -> Any:
     if not values and epsilon <= -t:
         return 1 - exp(epsilon)
     p, q = _tails(pair, epsilon)
-    if "event" in pair:
-        return p - exp(epsilon) * q
     high = Fraction(1) if values else (exp(t) - exp(epsilon)) / (exp(t) + 1)
     if not values and (not pair.get("fresh") or pair["count"] == 1):
         high = least([high, _of_threshold(pair, epsilon)])
-    if "steps" in pair and pair["steps"] <= _JOINT:
-        high = least([high, *_jointly(pair, epsilon)])
     return hull(largest([p - exp(epsilon) * q, 1 - exp(epsilon), Fraction(0)]), high)
-
-
-def _jointly(pair: Pair, epsilon: Any) -> list[Any]:
-    """Return what all noisy answers tell: the threshold stays, or moves by half where monotone."""
-    s, r, m = 1 / pair["threshold"], 1 / pair["query"], int(pair["steps"])
-    joint = [[r] * m, [s / 2] + [r / 2] * m] if pair["monotone"] else [[r] * m]
-    found = (laplace_product_tails(sorted(distances), epsilon) for distances in joint)
-    return [p - exp(epsilon) * q for p, q in found]
 
 
 def _ends(pair: Pair) -> tuple[list[Pair], Pair]:
@@ -291,23 +206,10 @@ ABOVE_THRESHOLD = DeclaredLaw(
         "variant": Argument(
             name_of(("standard", "fresh-threshold", "noisy-values", "endless")), "standard"
         ),
-        "noise": Argument(name_of(("Laplace", "Gaussian")), "Laplace"),
-        "steps": Argument(optional(integer(1)), None),
     },
     name="above-threshold",
     parameters=("threshold", "query", "count", "monotone", "fresh", "values"),
     pair=_pair,
-    tails=_tails,
-    largest_loss=_largest_loss,
-    only_alone=True,
-    ends=_ends,
-    only_bounded=True,
-    hockey_stick=_hockey_stick,
-)
-
-SHORT_STREAM = DeclaredLaw(
-    name="short-stream",
-    parameters=("threshold", "query", "count", "monotone", "steps", "event"),
     tails=_tails,
     largest_loss=_largest_loss,
     only_alone=True,

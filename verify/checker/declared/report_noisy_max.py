@@ -41,11 +41,9 @@ from dpassay.verifier.checker.declared.law import (
     NONE,
     DeclaredLaw,
     Pair,
-    pure,
     two_candidates,
     unknown,
 )
-from dpassay.verifier.checker.declared.noisy_values import moved_noise, value_pair
 from dpassay.verifier.checker.notation import Argument, Noise, integer, name_of, positive, switch
 from dpassay.verifier.checker.reals import (
     FewDigitsError,
@@ -59,8 +57,6 @@ from dpassay.verifier.checker.reals import (
 
 _MOST_CANDIDATES = 12
 """More take minutes."""
-_TWO = 2
-"""Candidates whose gap is one noise."""
 _BITS, _FAR = 60, 16
 """Of an integral, and how far it goes beyond the last place of the maximum."""
 _STEP, _REACH, _FARTHEST, _HALVINGS = 0.1, 12.0, 600.0, 60
@@ -89,8 +85,6 @@ def _pair(noise: Noise) -> Pair:
     t = moved / noise["scale"]
     if noise["noise"] == "DiscreteLaplace" and getattr(noise["sensitivity"], "denominator", 0) != 1:
         raise ValueError("discrete noise of a sensitivity that is no integer")
-    if noise["returns"] != "index":
-        return _with_a_number(noise, t)
     match noise["noise"]:
         case "Gumbel":
             return {"law": "bounded-range", "length": t}
@@ -127,34 +121,10 @@ def _of_equal_scores(one: Pair, candidates: int, most: Pair) -> Pair:
     return {"law": "between", "factors": [*sets, most]} if len(sets) > 1 else sets[0]
 
 
-def _with_a_number(noise: Noise, t: Any) -> Pair:
-    """Return what a gap or a value adds, between two ends.
-
-    The gap of two candidates is the difference of two noises moved by t, of a log-concave density:
-    its half-lines are choices between two scores. Else the index is below; above are all losses of
-    at most t, as ln f of Laplace noise, and of the logistic distance of a Gumbel variable to the
-    largest of others, has a slope of at most 1; or all scores. With exponential noise the density h
-    of a gap g is the integral of e^{x - m} over m >= x = -g and over the density of the largest of
-    the others, the sum of the parts g_j in which it is j. Each part falls at most like e^{-m} from
-    where it begins, so that its integral is at least g_j(x)/2; and that integral less g_j(x) is by
-    how much h falls where j rises. So |dh| <= h dt.
-    """
-    k, index = int(noise["candidates"]), Noise(noise.name, {**noise.arguments, "returns": "index"})
-    below, law = _pair(index), noise["noise"]
-    if noise["returns"] == "value":
-        return value_pair(noise, below)
-    if k == _TWO:
-        match law:
-            case "Gumbel":
-                return {"law": "logistic", "distance": t}
-            case "Exponential":
-                return {"law": "laplace", "distance": t}
-            case "Gaussian":
-                return {"law": "gaussian", "mu": t / sqrt(Fraction(2))}
-        return below
-    if law != "Gaussian":
-        return {"law": "between", "factors": [below, pure(t)]}
-    return {"law": "between", "factors": [below, _all_scores(k, t)]}
+def moved_noise(pair: Pair) -> Pair:
+    """Return the discrete Laplace noise of one score that is moved."""
+    scale = pair["shift"] / pair["distance"]
+    return {"law": "discrete-laplace", "scale": scale, "shift": pair["shift"]}
 
 
 def _all_scores(k: int, t: Any) -> Pair:
@@ -387,7 +357,6 @@ REPORT_NOISY_MAX = DeclaredLaw(
         "candidates": Argument(integer(2)),
         "sensitivity": Argument(positive, Fraction(1)),
         "monotone": Argument(switch, False),
-        "returns": Argument(name_of(("index", "gap", "value")), "index"),
     },
     name="noisy-maxima",
     parameters=("candidates", "gaussian", "distance"),

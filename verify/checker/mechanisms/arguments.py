@@ -117,7 +117,6 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "Composed": {
         "mechanism": Argument(mechanisms),
         "count": _STEP,
-        "adaptive": Argument(switch, True),
     },
     "CorrelatedGaussian": {
         "dimension": _COUNT,

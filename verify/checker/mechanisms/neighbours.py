@@ -19,15 +19,6 @@ def parts(noise: Noise) -> list[tuple[Noise, int]]:
     return [(release, int(noise["count"]) * count) for release, count in inside]
 
 
-def adaptive(noise: Noise) -> set[bool]:
-    """Return which of the compositions of several releases in one are adaptive: all, none, some."""
-    if noise.name != "Composed":
-        return set()
-    several = noise["count"] * len(releases(noise)) > 1
-    own = {noise["adaptive"] is not False} if several else set[bool]()
-    return own.union(*map(adaptive, releases(noise)))
-
-
 def under(noise: Noise, adjacency: str | None) -> Noise:
     """Return the mechanism with a relation noted, and what it wraps with the relation there.
 

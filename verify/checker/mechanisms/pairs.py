@@ -31,7 +31,7 @@ from dpassay.verifier.checker.mechanisms.counters import (
 from dpassay.verifier.checker.mechanisms.counts import count_noise
 from dpassay.verifier.checker.mechanisms.gaussian import GAUSSIAN, gaussian_mu
 from dpassay.verifier.checker.mechanisms.keys import KEYS, key_pairs
-from dpassay.verifier.checker.mechanisms.neighbours import adaptive, parts, releases, under
+from dpassay.verifier.checker.mechanisms.neighbours import parts, releases, under
 from dpassay.verifier.checker.mechanisms.products import enclosed, product, top
 from dpassay.verifier.checker.mechanisms.shown import alone, hides, shown_squares
 from dpassay.verifier.checker.mechanisms.shuffled import shuffled
@@ -408,7 +408,7 @@ def _enclosed(noise: Noise) -> tuple[list[Law], list[Law]]:
     if sum(n for _, n in known) // count > _MOST_PARTS:
         raise UnknownError("a composition of so many parts")
     ways = [way for release, n in known for way in [_directions(release)] * (n // count)]
-    return enclosed(ways, count, adaptive(noise))
+    return enclosed(ways, count)
 
 
 def _allocation(noise: Noise) -> tuple[list[Law], list[Law]]:

@@ -9,7 +9,6 @@ from dpassay.verifier.checker.arithmetic import total
 from dpassay.verifier.checker.compositions.composed import Law
 from dpassay.verifier.checker.declared import BY_LAW
 from dpassay.verifier.checker.declared.exponential import MOST_RELEASES, selection
-from dpassay.verifier.checker.declared.fixed_selections import MOST_FIXED
 from dpassay.verifier.checker.declared.law import pure
 from dpassay.verifier.checker.declared.report_noisy_max import laplace_pair
 from dpassay.verifier.checker.notation import Noise
@@ -50,9 +49,7 @@ def product(laws: list[Law], count: int) -> Law:
     return {"law": "product", "factors": laws, "counts": [count] * len(laws)}
 
 
-def enclosed(
-    ways: list[tuple[list[Law], list[Law]]], count: int, adaptive: set[bool]
-) -> tuple[list[Law], list[Law]]:
+def enclosed(ways: list[tuple[list[Law], list[Law]]], count: int) -> tuple[list[Law], list[Law]]:
     """Return what several releases lie between, and the pairs of the lower end.
 
     Independent releases, each with one pair of neighbours, are there; a pair that dominates every
@@ -62,27 +59,15 @@ def enclosed(
     singles = [remove[0] for remove, _ in ways]
     k = count * len(singles)
     same = all(law["law"] == "bounded-range" and law == singles[0] for law in singles)
-    if same and k <= MOST_FIXED:
-        fixed, whole = (
-            {**singles[0], "law": name, "count": Fraction(k)}
-            for name in ("fixed-selections", "bounded-range-product")
-        )
-        if adaptive == {False}:
-            return [fixed], [fixed]
-        if k > MOST_RELEASES:
-            whole = product([{"law": "logistic", "distance": singles[0]["length"]}], k)
-        elif adaptive == {True}:
-            return [whole], [whole]
-        both: list[Law] = [{"law": "between", "factors": [fixed, whole]}, fixed]
-        return both, both
+    if same and k <= MOST_RELEASES:
+        whole = {**singles[0], "law": "bounded-range-product", "count": Fraction(k)}
+        return [whole], [whole]
     listed, most = [], []
     for remove, add in ways:
         between = remove[0]["law"] == "between"
         law = remove[0]
         while law["law"] == "between":
             law = law["factors"][0]
-        if law["law"] == "gumbel-value":
-            raise UnknownError("a pair above all of a value with Gumbel noise")
         ends = BY_LAW[law["law"]].ends if law["law"] in BY_LAW else None
         pairs_of_one, above = ([law], law) if ends is None else ends(law)
         most_of_one = remove[0]["factors"][-1] if between else above

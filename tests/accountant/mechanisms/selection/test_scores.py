@@ -19,7 +19,7 @@ from scipy.stats import chisquare, laplace, norm
 
 import dpassay
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import (
     Composed,
     ExponentialMechanism,
@@ -192,8 +192,6 @@ def test_bad_scores_are_named(about: Any, bad: object) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="selected"):
         TopSelections(1, 10**6)
-    with pytest.raises(NotApplicableError, match="index"):
-        ReportNoisyMax("Laplace", 1, 3, returns="value").release([1, 2, 3])
     with pytest.raises(ValueError, match="one release is known"):
         mechanism("PoissonSubsampled(mechanism=ExponentialMechanism(epsilon=1), sampling_prob=1/2)")
 

@@ -29,8 +29,6 @@ MECHANISMS = [
     "AboveThreshold(threshold_scale=2, query_scale=4)",
     "TopSelections(epsilon='1/2', selected=3)",
     "ReportNoisyMax('Laplace', scale=2, candidates=5)",
-    "ReportNoisyMax('Exponential', scale=2, candidates=5, returns='gap')",
-    "ReportNoisyMax('Gaussian', scale=2, candidates=5, returns='value')",
     "Composed(PermuteAndFlip(epsilon=1), 10)",
 ]
 

@@ -30,7 +30,7 @@ from dpassay.verifier.cli import verify as verifying
 from dpassay.verifier.cli.shell import Command, Parser
 
 SHOWN = {
-    "alphas", "all_papers", "baselines", "certificate", "command", "csv", "data", "details",
+    "alphas", "all_papers", "certificate", "command", "csv", "data", "details",
     "epsilons", "event", "export", "files", "help", "html", "jobs", "json", "latex", "only", "out",
     "paper", "plot", "quiet", "replay", "replay_code", "resume", "target",
 }  # fmt: skip

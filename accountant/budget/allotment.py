@@ -15,7 +15,6 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.baselines.theorems import kairouz_delta
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.accountant.budget.target import EpsilonDelta, ProfileBelow, Target, Width
 from dpassay.accountant.composition.choose import smooth
@@ -32,6 +31,7 @@ from dpassay.accountant.errors import (
     expected,
 )
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
 from dpassay.accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
 from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
 from dpassay.accountant.numbers import solve
@@ -39,6 +39,7 @@ from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.halving import first
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, sign
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.estimate import estimate_log_delta
 from dpassay.accountant.questions.profile_threshold import MissingError, Search
 from dpassay.accountant.questions.threshold import to_zero
@@ -303,7 +304,8 @@ def equal_epsilon(target: EpsilonDelta, count: int) -> Share:
         share = ExactReal.of_rational(-(less.rational or Fraction(0)))
         if share.sign == 0:
             return arb(-1)
-        delta = kairouz_delta([(share, 0, count)], target.epsilon, relative_width=_SPLIT_WIDTH)
+        whole = Composed(Guaranteed(share), count)
+        delta = profile.delta(whole, target.epsilon, relative_width=_SPLIT_WIDTH)
         return delta.ball() - target.delta.ball()
 
     count = integer("count", count, least=1)

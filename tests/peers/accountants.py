@@ -9,12 +9,11 @@ from typing import Any
 
 from flint import arb, ctx
 
-from dpassay.accountant import baselines
 from dpassay.accountant.composition import invert
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError
-from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from dpassay.accountant.mechanisms import Composed, Gaussian, Guaranteed, PoissonSubsampled
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
@@ -97,20 +96,28 @@ def _event_refused(row: Row) -> str | None:
     return "the event is accepted"
 
 
+def _kairouz(row: Row, epsilon: Any) -> Interval:
+    """Enclose the least ε of anything that is (ε, δ)-DP, composed (Kairouz, Oh, Viswanath 2015)."""
+    whole = Composed(Guaranteed(epsilon, row["delta"]), row["count"])
+    if exact(row["total_delta"]) == exact(1 - (1 - Fraction(str(row["delta"]))) ** row["count"]):
+        return enclose(lambda: row["count"] * exact(epsilon).ball())
+    return profile.epsilon(whole, row["total_delta"])
+
+
 def _composition(row: Row) -> str | None:
-    found = baselines.kairouz([(row["epsilon"], row["delta"], row["count"])], row["total_delta"])
+    found = _kairouz(row, row["epsilon"])
     return near(row, found, row["expected"], "total epsilon")
 
 
 def _share(row: Row) -> str | None:
     """The largest ε of each release is within the tolerance."""
     if math.isinf(float(row["expected"])):
-        found = baselines.kairouz([(0, row["delta"], row["count"])], row["total_delta"])
+        found = _kairouz(row, 0)
         return None if math.isinf(found.lower) else f"total epsilon {found} with releases of 0"
     middle, tolerance = Fraction(row["expected"]), Fraction(row["tolerance"])
 
     def total(epsilon: Fraction) -> Interval:
-        return baselines.kairouz([(epsilon, row["delta"], row["count"])], row["total_delta"])
+        return _kairouz(row, epsilon)
 
     low, high = total(middle - tolerance), total(middle + tolerance)
     target = Fraction(row["total_epsilon"])
@@ -183,32 +190,6 @@ def _gaussian_closed(row: Row) -> str | None:
     return None if found.overlaps(Interval.of_ball(closed, 60)) else f"{found}, {closed}"
 
 
-OPACUS_ORDERS = (*(1 + Fraction(x, 10) for x in range(1, 100)), *range(12, 64))
-
-
-def _rdp_accountant(row: Row) -> str | None:
-    """The improved conversion at Opacus' default orders."""
-    mechanism, relation = _event(row)
-    return near(row, _moments(mechanism, row["delta"], relation), row["expected"], "epsilon")
-
-
-def _moments(whole: Mechanism, delta: Any, relation: Adjacency = BOTH) -> Interval:
-    return baselines.moments(
-        whole, 1, delta, adjacency=relation, orders=OPACUS_ORDERS, conversion="improved"
-    ).epsilon
-
-
-def _central_limit(row: Row) -> str | None:
-    mechanism, relation = _event(row)
-    found = _limit(mechanism, row["delta"], relation)
-    low, high = (Fraction(value) for value in row["expected"])
-    return None if low < Fraction(found.lower) and Fraction(found.upper) < high else str(found)
-
-
-def _limit(whole: Mechanism, delta: Any, relation: Adjacency = BOTH) -> Interval:
-    return baselines.central_limit(whole, 1, delta, adjacency=relation, with_error=False).epsilon
-
-
 def _noise_search(row: Row, epsilon: Callable[[Mechanism, Any], Interval]) -> str | None:
     """A search that ends within 0.01 of its target ε: that of its σ, ± the tolerance, is there.
 
@@ -232,7 +213,6 @@ def _exact_epsilon(whole: Mechanism, delta: Any) -> Interval:
 
 
 QUESTIONS: dict[str, Callable[[Row], str | None]] = {
-    "central-limit": _central_limit,
     "composition": _composition,
     "conversion": _conversion,
     "event-at-most": _event_at_most,
@@ -246,9 +226,6 @@ QUESTIONS: dict[str, Callable[[Row], str | None]] = {
     "gaussian-conversion": _gaussian_conversion,
     "gaussian-delta": _gaussian_delta,
     "gaussian-round-trip": _gaussian_round_trip,
-    "gdp-noise": lambda row: _noise_search(row, _limit),
     "prv-noise": lambda row: _noise_search(row, _exact_epsilon),
-    "rdp-accountant": _rdp_accountant,
-    "rdp-noise": lambda row: _noise_search(row, _moments),
     "share": _share,
 }

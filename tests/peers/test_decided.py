@@ -14,13 +14,13 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from mpmath import mp, mpf
 
-from dpassay.accountant import baselines
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
+    Guaranteed,
     Laplace,
     MixtureOfGaussians,
     PoissonSubsampled,
@@ -141,7 +141,7 @@ def test_the_least_total_between_two_of_the_lattice() -> None:
         for total, at_most in (("0.06", 22), ("0.1", 20)):
             least = mp.findroot(lambda e, t=total: delta(e) - mpf(t), (at_most - 1.5, at_most))
             assert at_most - 2 < least < at_most
-            found = baselines.kairouz([(1, "0.001", k)], total)
+            found = profile.epsilon(Composed(Guaranteed(1, "0.001"), k), total)
             assert found.lower <= Decimal(mp.nstr(least, 25)) <= found.upper
             assert found.upper - found.lower < Decimal("1e-7")
 

@@ -84,4 +84,4 @@ def test_the_size_of_the_tables() -> None:
         for case in rows
     )
     decided = sum(map(_is_decided, rows))
-    assert (len(rows), values, decided) == (989, 1433, 54)
+    assert (len(rows), values, decided) == (984, 1427, 54)

@@ -10,7 +10,6 @@ from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, sa
 from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from dpassay.accountant.numbers.interval import Interval
     from dpassay.accountant.questions.convert import Given
 
 _DESCRIPTION = """\
@@ -61,11 +60,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("what is asked (any, repeated too)")
     for question in QUESTIONS:
         question.add_to(asked)
-    parser.add_argument(
-        "--baselines",
-        action="store_true",
-        help="with --renyi and --delta: the two usual conversions too",
-    )
     add_output_options(parser, quiet="print the enclosures only, one line each")
     parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
         "--rho": "--rho asks for rho. To give rho-zCDP: --zcdp R",
@@ -81,21 +75,14 @@ def run(options: argparse.Namespace) -> int:
 
     entry, numbers = _given(options)
     rows = _ask(options, entry, numbers)
-    others = _others(options, entry, numbers)
     if options.json:
-        beside = [
-            {"delta": delta, "name": name, "epsilon": value.to_json()}
-            for name, delta, value in others
-        ]
-        data = {"schema_version": 1, "given": {entry.name: numbers}, **as_json(rows)}
-        say_json({**data, "baselines": beside} if others else data)
+        say_json({"schema_version": 1, "given": {entry.name: numbers}, **as_json(rows)})
     elif options.quiet:
         for answer in rows:
             say(str(answer.value))
     else:
         say(f"from {_GIVEN[entry.name][2].format(*map(in_short, numbers))}")
-        shown = [(f"  epsilon, {name}", f"at delta {delta}", str(v)) for name, delta, v in others]
-        say(columns(as_rows(rows) + shown))
+        say(columns(as_rows(rows)))
     return ExitCode.DONE
 
 
@@ -131,26 +118,6 @@ def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[
         asked = ", ".join(f"--{question.option}" for question in QUESTIONS)
         raise InvalidInputError(f"Expected a question: {asked}.")
     return rows
-
-
-def _others(
-    options: argparse.Namespace, entry: Given, numbers: list[str]
-) -> list[tuple[str, str, Interval]]:
-    from dpassay.accountant.errors import InvalidInputError
-    from dpassay.accountant.questions import notions
-
-    if not options.baselines:
-        return []
-    if entry.name != "renyi" or not options.delta:
-        raise InvalidInputError("Expected --renyi R,V and --delta D with --baselines.")
-    return [
-        (name, delta, conversion(numbers[0], numbers[1], delta))
-        for delta in options.delta
-        for name, conversion in (
-            ("classic", notions.classic_epsilon_of_renyi),
-            ("improved", notions.improved_epsilon_of_renyi),
-        )
-    ]
 
 
 COMMAND = Command(

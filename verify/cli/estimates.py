@@ -61,7 +61,7 @@ def require_estimates(options: argparse.Namespace, questions: Iterable[str]) -> 
     from dpassay.accountant.errors import InvalidInputError
 
     others = [name for name in questions if name not in KEYS]
-    refused = [name for name in (*others, "export", "baselines") if getattr(options, name)]
+    refused = [name for name in (*others, "export") if getattr(options, name)]
     refused += ["relative_width"] * (options.relative_width is not None)
     refused += ["method"] * (options.method != "auto")
     if refused:

@@ -27,7 +27,6 @@ from dpassay.verifier.progress import working
 from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
-    from dpassay.accountant.baselines import Row
     from dpassay.accountant.core.mechanism import Mechanism
     from dpassay.accountant.errors import DpassayError
     from dpassay.accountant.numbers.interval import Interval
@@ -44,7 +43,6 @@ examples:
   dpassay profile "Laplace(scale=2)" --mu --tpr-at-fpr 1e-300
   dpassay profile "Laplace(scale=2)" --absolute-quantile 0.95 --mean-absolute-error
   dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
-  dpassay profile "Composed(Laplace(scale=10), count=100)" --delta 1e-5 --baselines
   dpassay profile "Gaussian(standard_deviation=3)" --export profile.csv --epsilons 0:5:51
   dpassay profile "Composed([Laplace(5), Gaussian(4)])" --epsilon 1 \\
       --method grid
@@ -166,11 +164,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--epsilons", metavar="A:B:N", help="the N evenly spaced epsilons of --export")
     add(
-        "--baselines",
-        action="store_true",
-        help="with --delta: what other accountants say, and the exact epsilon",
-    )
-    add(
         "--relative-width",
         metavar="W",
         help="how narrow answers must be (else the digits that come soon: 1e-9 or better)",
@@ -200,16 +193,10 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
         return _run_estimates(mechanism, options, draw)
     with working(sys.stderr, silent=options.quiet):
         table = _table(mechanism, options)
-        tables = _baselines(mechanism, options)
         answers, refused = _answers(mechanism, options)
     if options.json:
         head = {"mechanism": repr(mechanism), "adjacency": options.adjacency}
-        result = {"schema_version": 1, **head, **as_json(answers)}
-        if tables:
-            result["baselines"] = [
-                {"delta": delta, **row.to_json()} for delta, rows in tables for row in rows
-            ]
-        say_json(result)
+        say_json({"schema_version": 1, **head, **as_json(answers)})
     elif options.quiet:
         for answer in answers:
             values = answer.value if isinstance(answer.value, list) else None
@@ -217,8 +204,6 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     else:
         say(repr(mechanism) + (f"  ({options.adjacency})" if options.adjacency else ""))
         say(columns(as_rows(answers)))
-        for delta, rows in tables:
-            _show_baselines(delta, rows)
     if table is not None:
         options.export.write_text(table, encoding="utf-8")
         note(f"wrote {options.export}")
@@ -259,28 +244,6 @@ def _table(mechanism: Mechanism, options: argparse.Namespace) -> str | None:
     from dpassay.verifier.foreign.table import profile_table, read_grid
 
     return profile_table(mechanism, read_grid(options.epsilons), adjacency=options.adjacency)
-
-
-def _baselines(mechanism: Mechanism, options: argparse.Namespace) -> list[tuple[str, list[Row]]]:
-    """Compare with other accountants at every δ that was asked for."""
-    from dpassay.accountant.errors import InvalidInputError
-
-    if not options.baselines:
-        return []
-    if not options.delta:
-        raise InvalidInputError("Expected --delta with --baselines: they are epsilons at a delta.")
-    from dpassay.accountant.baselines import compare
-
-    return [(delta, compare(mechanism, 1, delta, options.adjacency)) for delta in options.delta]
-
-
-def _show_baselines(delta: str, rows: Sequence[Row]) -> None:
-    say(f"baselines: epsilon at delta {delta}")
-    shown = [
-        (f"  {row.name}", "none" if row.epsilon is None else str(row.epsilon), row.note[:70])
-        for row in rows
-    ]
-    say(columns(shown))
 
 
 def _answers(

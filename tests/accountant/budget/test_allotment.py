@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpassay.accountant import baselines
 from dpassay.accountant.budget.allotment import (
     equal_epsilon,
     largest_sampling_prob,
@@ -21,11 +20,13 @@ from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     Composed,
     Gaussian,
+    Guaranteed,
     Laplace,
     PoissonSubsampled,
     RandomizedResponse,
 )
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.estimate import estimate_log_delta
 from tests.quick import quick
 
@@ -47,9 +48,9 @@ def test_most_pure_releases() -> None:
 def test_equal_shares_of_epsilon() -> None:
     share = equal_epsilon(BUDGET, 20)
     assert share.safe > Fraction(1, 20)
-    assert baselines.kairouz_delta([(share.safe, 0, 20)], 1).upper <= Fraction(1, 10**5)
+    assert profile.delta(Composed(Guaranteed(share.safe), 20), 1).upper <= Fraction(1, 10**5)
     more = share.safe * Fraction(1000001, 10**6)
-    assert baselines.kairouz_delta([(more, 0, 20)], 1).lower > Fraction(1, 10**5)
+    assert profile.delta(Composed(Guaranteed(more), 20), 1).lower > Fraction(1, 10**5)
     # one release: δ(ε) of randomised response is (e^{ε₀} − e^ε)/(1 + e^{ε₀})
     one = equal_epsilon(EpsilonDelta(epsilon=1, delta="0.1"), 1)
     assert abs(float(one.largest.lower) - math.log((math.e + 0.1) / 0.9)) < 1e-11
@@ -91,8 +92,8 @@ def test_shares_of_epsilon_in_proportion() -> None:
     share = shares_of_epsilon(BUDGET, weights, count=4)
 
     def delta(unit: Fraction) -> Interval:
-        parts = [(unit * Fraction(weight), 0, 4) for weight in weights]
-        return baselines.kairouz_delta(parts, 1)
+        parts = [Guaranteed(unit * Fraction(weight)) for weight in weights]
+        return profile.delta(Composed(parts, 4), 1)
 
     assert (share.largest.relative_width or 1) <= Fraction(1, 10**12)
     assert delta(share.safe).upper <= Fraction(1, 10**5)

@@ -12,13 +12,13 @@ from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 
 import dpassay
-from dpassay.accountant import baselines
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
     Gaussian,
+    Guaranteed,
     PoissonSubsampled,
     SampledWithoutReplacement,
 )
@@ -183,7 +183,7 @@ def test_a_guarantee_is_the_worst_of_what_has_it() -> None:
         dp_event.ComposedDpEvent([guarantee(1.0, 0.25), guarantee(2.0, 0.5)])
     )
     assert Fraction(5, 8) in profile.delta(both, 3, adjacency="add-remove")
-    known = baselines.kairouz_delta([(1, "0.25"), (2, "0.5")], "1.5")
+    known = profile.delta(Composed([Guaranteed(1, "0.25"), Guaranteed(2, "0.5")]), "1.5")
     assert known.overlaps(profile.delta(both, "1.5", adjacency="add-remove"))
     nothing = events.mechanism_of(guarantee(0.0, 0.0))
     assert nothing == events.NOTHING

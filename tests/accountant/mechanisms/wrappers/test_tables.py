@@ -13,7 +13,7 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpassay.accountant import baselines, notation
+from dpassay.accountant import notation
 from dpassay.accountant.composition.grid.factors import envelope_of, tables
 from dpassay.accountant.composition.invert import most
 from dpassay.accountant.core.adjacency import Adjacency, Direction
@@ -291,9 +291,3 @@ def test_it_dominates_what_has_the_guarantee(mechanism: Mechanism, delta: str) -
     for epsilon in ("0", "0.2", "0.7"):
         whole = profile.delta(Composed(mechanism, 9), epsilon)
         assert whole.lower <= profile.delta(Composed(worst, 9), epsilon).upper
-
-
-def test_composition_is_kairouz_oh_and_viswanath() -> None:
-    parts = [Composed(Guaranteed(epsilon="0.1", delta="1e-4"), 7), Guaranteed(epsilon="0.35")]
-    known = baselines.kairouz_delta([("0.1", "1e-4", 7), ("0.35", 0)], "0.4")
-    assert known.overlaps(profile.delta(Composed(parts), "0.4"))

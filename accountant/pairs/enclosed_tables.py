@@ -43,21 +43,6 @@ def masses(corners: Sequence[Point]) -> Masses:
     return tuple(p for p, _ in kept), tuple(q for _, q in kept)
 
 
-def below(p: Sequence[Ends], q: Sequence[Ends]) -> Masses:
-    """Return a pair below all pairs in the ends, by sets with the largest ratios of p to q."""
-    points = [(_ZERO, _ZERO)]
-    order = sorted(
-        zip(p, q, strict=True),
-        key=lambda o: _ratio(o[0][0] + o[0][1], o[1][0] + o[1][1]),
-        reverse=True,
-    )
-    for n in range(1, len(order)):
-        least = max(_sum(order[:n], 0, 0), 1 - _sum(order[n:], 0, 1))
-        most = min(_sum(order[:n], 1, 1), 1 - _sum(order[n:], 1, 0))
-        points.append((most, least))
-    return masses(hull(points))
-
-
 def over(p: Sequence[Ends], q: Sequence[Ends]) -> list[Point]:
     """Return points on or above the function of all pairs in the ends.
 
@@ -70,26 +55,6 @@ def over(p: Sequence[Ends], q: Sequence[Ends]) -> list[Point]:
         share = min(_ONE, (1 - y) / most)
         points.append((x + share * least, y + share * most))
     return points
-
-
-def above(pairs: Iterable[tuple[Sequence[Ends], Sequence[Ends]]]) -> Masses:
-    """Return a pair above all pairs in the ends, which hold every pair in both orders.
-
-    With (Q, P) also (1 − P, 1 − Q) bounds: up to x + y = 1 the hull is kept, and mirrored beyond.
-    """
-    points = [point for p, q in pairs for point in over(p, q)]
-    kept: list[Point] = []
-    for (a, b), (x, y) in pairwise(hull(points)):
-        kept.append((a, b))
-        if x + y > 1:
-            share = (1 - a - b) / (x + y - a - b)
-            kept.append((a + share * (x - a), b + share * (y - b)))
-            break
-    return masses(hull([*kept, *((1 - y, 1 - x) for x, y in kept)]))
-
-
-def _sum(outcomes: Sequence[tuple[Ends, Ends]], law: int, end: int) -> Fraction:
-    return sum((outcome[law][end] for outcome in outcomes), start=_ZERO)
 
 
 def _ratio(p: Fraction, q: Fraction) -> tuple[bool, Fraction]:

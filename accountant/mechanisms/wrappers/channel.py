@@ -15,19 +15,14 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Field, integer
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.mechanisms.wrappers.entries import (
     Entry,
     TableLaws,
     balls,
-    ends,
-    is_enclosed,
     law,
 )
-from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
 from dpassay.accountant.numbers.precision import cached_property
-from dpassay.accountant.pairs.between import Between
-from dpassay.accountant.pairs.enclosed_tables import Ends, above, below
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import release_reports
@@ -42,7 +37,7 @@ _MOST_BYTES = 10_000_000
 
 @final
 class Stochastic(Field[Rows, Any]):
-    """Two or more rows of numbers ≥ 0, of one length, each of sum exactly 1, or of enclosures.
+    """Two or more rows of numbers ≥ 0, of one length, each of sum exactly 1.
 
     Given as a list of rows, as an array, or as the name of a file, .csv or .npy, that has it.
     """
@@ -64,9 +59,6 @@ class Stochastic(Field[Rows, Any]):
             if len(row) != len(rows[0]):
                 size = f"to have {len(rows[0])} entries, as the first"
                 raise expected(f"{name}[{i}]", list(listed[i]), size)
-        if any(map(is_enclosed, rows)):
-            for i, row in enumerate(rows):
-                ends(f"{name}[{i}]", row)
         return rows
 
     def _file(self, path: Path) -> Any:
@@ -120,9 +112,8 @@ class Channel(Mechanism, TableLaws):
     ----------
     matrix
         A row for each input, a column for each outcome: rational numbers ≥ 0, or formulas with
-        + - * / **, exp and sqrt such as "exp(1)/(exp(1)+1)", each row of sum exactly 1; or some
-        intervals [lower, upper], each row with a law in them. A list of rows, an array, or a file
-        that ends in .csv or .npy.
+        + - * / **, exp and sqrt such as "exp(1)/(exp(1)+1)", each row of sum exactly 1. A list of
+        rows, an array, or a file that ends in .csv or .npy.
     neighbours
         Pairs [i, j] of inputs, counted from 0; without it every two inputs are neighbours.
 
@@ -132,8 +123,6 @@ class Channel(Mechanism, TableLaws):
     privacy). With it the inputs may be datasets, and the pairs are the relation, whatever its name.
     The profile is the maximum over all pairs of rows, in both orders. A pair with the same entries
     (p, q) as another one, in another order, has the same profile, and is listed once.
-
-    What is said of a table with intervals is true of every table in them (`enclosed_tables`).
     """
 
     every_pair_listed = True
@@ -175,13 +164,6 @@ class Channel(Mechanism, TableLaws):
         """Return the ordered pairs of rows. Raises AdjacencyError for a record that is added."""
         if self.neighbours is None:
             refuse_added(adjacency, self)
-        if (most := self.dominated_by) is not None:
-            pair = Between(
-                self.attained(), FinitePair(most, 0), "which table lies in the intervals"
-            )
-            return WorstCase.symmetric(
-                pair, "Below and above the pairs of rows of every table in the intervals."
-            )
         pairs = tuple(FinitePair(self, index) for index in self._different)
         return WorstCase(
             pairs,
@@ -189,24 +171,6 @@ class Channel(Mechanism, TableLaws):
             "All ordered pairs of rows of neighbours are listed, those with the same entries in "
             "another order once.",
         )
-
-    @cached_property
-    def _ends(self) -> list[tuple[list[Ends], list[Ends]]]:
-        """Both ends of the entries of the pairs of rows, of a table with intervals; else none."""
-        if not any(map(is_enclosed, self.matrix)):
-            return []
-        rows = [ends("matrix", row) for row in self.matrix]
-        return [(rows[i], rows[j]) for i, j in self.worst_answers()]
-
-    @property
-    def dominated_by(self) -> Tabulated | None:
-        """A pair above those of every table in the intervals; None without intervals."""
-        return Tabulated(*above(self._ends)) if self._ends else None
-
-    def attained(self) -> tuple[FinitePair, ...]:
-        """Return pairs below those of every table in the intervals."""
-        laws = dict.fromkeys(below(p, q) for p, q in self._ends)
-        return tuple(FinitePair(Tabulated(*law), 0) for law in laws)
 
     def outcomes(self, index: int) -> Sequence[object]:
         """Return the numbers of the columns."""
@@ -231,12 +195,8 @@ class Channel(Mechanism, TableLaws):
         return [divmod(index, len(self.matrix)) for index in self._different]
 
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw `size` reports of an input; NotApplicableError for a row of intervals."""
+        """Draw `size` reports of an input."""
         row = self.matrix[int(answer)]
-        if is_enclosed(row):
-            raise NotApplicableError(
-                f"Input {answer} has no one law: its probabilities are intervals."
-            )
         return sampling.indices_by_inversion(
             lambda: list(accumulate(balls(row)))[:-1], size, rng=rng
         )

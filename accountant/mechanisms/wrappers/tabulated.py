@@ -14,7 +14,7 @@ from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.validate import Read
 from dpassay.accountant.density.constants import Known
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms.wrappers.entries import Entry, TableLaws, balls, known_law
+from dpassay.accountant.mechanisms.wrappers.entries import Entry, TableLaws, balls, law
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.release import sampling
 
@@ -41,8 +41,8 @@ class Tabulated(Mechanism, TableLaws):
         "Ask for delta, epsilon or the trade-off function."
     )
 
-    p: Read[tuple[Known, ...], Any] = Read(known_law)
-    q: Read[tuple[Known, ...], Any] = Read(known_law)
+    p: Read[tuple[Known, ...], Any] = Read(law)
+    q: Read[tuple[Known, ...], Any] = Read(law)
 
     def __post_init__(self) -> None:
         if len(self.p) != len(self.q):

@@ -63,7 +63,7 @@ def only_enclosed(noise: Noise) -> bool:
     inside = noise["mechanism"] if noise.name == "Composed" else []
     if any(map(only_enclosed, inside if isinstance(inside, list) else [inside])):
         return True
-    if is_open(noise) or (noise.name == "Channel" and entries.has_intervals(noise["matrix"])):
+    if is_open(noise):
         return True
     return noise.name in (*KEYS, "ProposeTestRelease", "TopSelections") or (
         noise.name in BY_MECHANISM and BY_MECHANISM[noise.name].only_alone
@@ -316,7 +316,7 @@ def _whole(name: str) -> Callable[[Noise], str]:
 
 
 def _rows(noise: Noise) -> str:
-    """Require two or more rows of one length, each of sum 1 exactly, or of enclosures."""
+    """Require two or more rows of one length, each of sum 1 exactly."""
     rows = noise["matrix"]
     if not 2 <= len(rows) <= _MOST_ROWS or any(len(row) != len(rows[0]) for row in rows):
         return f"rows of different lengths, or not 2 to {_MOST_ROWS} of them"
@@ -444,8 +444,8 @@ _JOINT: Mapping[str, Callable[[Noise], str]] = {
     "SparseBox": _sparse,
     "SubsetSelection": local.misfit,
     "Tabulated": lambda n: (
-        "p and q of different lengths, or with intervals"
-        if len(n["p"]) != len(n["q"]) or any(isinstance(e, tuple) for e in n["p"] + n["q"])
+        "p and q of different lengths"
+        if len(n["p"]) != len(n["q"])
         else entries.misfit(n["p"]) or entries.misfit(n["q"])
     ),
     "TruncatedGeometric": _truncated,

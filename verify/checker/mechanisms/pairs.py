@@ -14,7 +14,7 @@ from dpassay.verifier.checker.declared.law import pure
 from dpassay.verifier.checker.declared.own_density import both_sides
 from dpassay.verifier.checker.declared.tested_release import tested_pairs
 from dpassay.verifier.checker.masses import masses, mixed
-from dpassay.verifier.checker.mechanisms import entries, local, matrices
+from dpassay.verifier.checker.mechanisms import local, matrices
 from dpassay.verifier.checker.mechanisms.allocated import LISTS, allocated, allocated_columns
 from dpassay.verifier.checker.mechanisms.arguments import WRAPPERS, only_enclosed
 from dpassay.verifier.checker.mechanisms.counters import (
@@ -290,9 +290,6 @@ def _channel(rows: list[list[Any]], listed: Any) -> tuple[list[Law], list[Law]]:
         outcomes = tuple(sorted(zip(named[i], named[j], strict=True)))
         found.setdefault(outcomes, {"law": "finite", "p": rows[i], "q": rows[j]})
     laws = list(found.values())
-    if entries.has_intervals(rows):
-        ends = entries.between([(law["p"], law["q"]) for law in laws])
-        laws = [{"law": "between", "factors": ends}, *ends[:-1]]
     return laws, laws
 
 

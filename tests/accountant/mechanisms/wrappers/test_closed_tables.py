@@ -1,15 +1,13 @@
-"""Tables whose probabilities are formulas, or intervals."""
+"""Tables whose probabilities are formulas."""
 
 from __future__ import annotations
 
 import json
 import pickle
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
 import mpmath
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,12 +15,9 @@ from hypothesis import strategies as st
 from dpassay.accountant import notation
 from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.density.constants import ball_of, closed
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import Channel, Composed, RandomizedResponse, Tabulated
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import guarantees, profile, tradeoff
-from dpassay.verifier.checker.facts import mechanism as read_again
-from dpassay.verifier.checker.mechanisms.pairs import pairs as derived
 from dpassay.verifier.cli import main
 
 _TOTAL = "(exp(1)+2)"
@@ -43,7 +38,6 @@ LONG = Channel(
         ["1/41"] * 41,
     ]
 )
-INTERVALS = Channel([[["0.24", "0.26"], ["0.74", "0.76"]], ["1/2", "1/2"]])
 
 
 @pytest.mark.parametrize("epsilon", ["-1/2", "0", "1/2", "0.999", "1", "2"])
@@ -86,25 +80,16 @@ def test_a_composition_of_several_pairs_has_two_ends() -> None:
     assert 0 < found.lower <= found.upper < 1
 
 
-@pytest.mark.parametrize("made", [RESPONSE, THREE, INTERVALS], ids=["response", "three", "ends"])
+@pytest.mark.parametrize("made", [RESPONSE, THREE], ids=["response", "three"])
 def test_the_notation_reads_back(made: Channel) -> None:
     assert notation.parse(repr(made)) == made
     assert pickle.loads(pickle.dumps(made)) == made
 
 
-def test_files_and_arrays(tmp_path: Path) -> None:
+def test_a_file_of_formulas(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text('exp(1)/(exp(1)+1), 1/(1+exp(1))\n"1/3","2/3"\n')
     assert Channel(path).matrix[0] == THREE.matrix[0]
-    path.write_text('"[0.24, 0.26]","[0.74, 0.76]"\n1/2,1/2\n')
-    assert Channel(path) == INTERVALS
-    ends = np.array([[[0.25, 0.25], [0.5, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])
-    assert Channel(ends).matrix[0] == (Fraction(1, 4), (Fraction(1, 2), Fraction(1)))
-    known = profile.delta(RESPONSE, "1/2")
-    assert Channel([[known, ["0.7", "0.8"]], ["1/2", "1/2"]]).matrix[0][0] == (
-        Fraction(known.lower),
-        Fraction(known.upper),
-    )
 
 
 @pytest.mark.parametrize(
@@ -129,46 +114,6 @@ def test_a_formula_has_the_value_that_mpmath_has(terms: list[tuple[int, int]]) -
         near = mpmath.fsum(a * mpmath.sqrt(b) * mpmath.exp(mpmath.mpf(a) / b) for a, b in terms)
         found = mpmath.mpf(ball_of(closed(f"{text}+1", "p")).mid().str(40, radius=False))
         assert abs(found - 1 - near) < 1e-12 * (1 + abs(near))
-
-
-shares = st.lists(st.integers(1, 9), min_size=3, max_size=3)
-
-
-@given(shares, shares, st.lists(st.integers(0, 20), min_size=6, max_size=6), st.fractions(0, 2))
-def test_intervals_enclose_every_table_in_them(
-    first: list[int], second: list[int], slack: list[int], epsilon: Fraction
-) -> None:
-    rows = [[Fraction(x, sum(row)) for x in row] for row in (first, second)]
-    widths = [Fraction(x, 200) for x in slack]
-    around = [
-        [[max(x - w, Fraction(0)), x + w] for x, w in zip(row, part, strict=True)]
-        for row, part in zip(rows, (widths[:3], widths[3:]), strict=True)
-    ]
-    exact, wide = Channel(rows), Channel(around)
-    for question in (profile.delta, guarantees.renyi):
-        at = epsilon if question is profile.delta else epsilon + 2
-        inner, outer = question(exact, at), question(wide, at)
-        assert outer.lower <= inner.upper
-        assert inner.lower <= outer.upper
-    largest, bound = profile.epsilon(exact, 0), profile.epsilon(wide, 0)
-    assert bound.lower <= largest.upper
-    assert largest.lower <= bound.upper
-
-
-def test_narrow_intervals_give_narrow_answers() -> None:
-    near = [
-        [
-            [Fraction(entry) - Fraction(1, 10**9), Fraction(entry) + Fraction(1, 10**9)]
-            for entry in row
-        ]
-        for row in (("3/4", "1/4"), ("1/3", "2/3"))
-    ]
-    exact = Channel([["3/4", "1/4"], ["1/3", "2/3"]])
-    for made, known in ((Channel(near), exact), (Composed(Channel(near), 5), Composed(exact, 5))):
-        found, value = profile.delta(made, "1/2"), profile.delta(known, "1/2")
-        assert found.lower <= value.upper
-        assert value.lower <= found.upper
-        assert found.upper - found.lower < value.upper - value.lower + Decimal("1e-6")
 
 
 @pytest.mark.parametrize("power", [308, 309])
@@ -213,17 +158,9 @@ def test_denominators_that_are_nearly_0_are_composed(digits: int) -> None:
     assert delta.upper < Decimal("1.05") * delta.lower  # adaptive choices gain so much at most
 
 
-def test_a_row_of_intervals_draws_nothing() -> None:
-    with pytest.raises(NotApplicableError, match="no one law"):
-        INTERVALS.release([0])
-    assert set(RESPONSE.release([0, 1, 2] * 20).tolist()) <= {0, 1, 2}
-
-
-def test_a_table_of_two_laws_has_no_intervals() -> None:
+def test_a_table_of_two_laws_has_formulas() -> None:
     made = Tabulated(["exp(-1)", "1-exp(-1)"], ["1/2", "1/2"])
     assert profile.delta(made, 0).digits > 30
-    with pytest.raises(InvalidInputError, match="without intervals"):
-        Tabulated([["0.1", "0.2"], "0.9"], ["1/2", "1/2"])
 
 
 @pytest.mark.parametrize(
@@ -235,10 +172,6 @@ def test_a_table_of_two_laws_has_no_intervals() -> None:
         (Composed(RESPONSE, 10), "0.5 0.79", "VALID"),
         (THREE, "0.5 0.264", "VALID"),
         (Composed(THREE, 3), "0.5 0.664", "CONDITIONAL"),
-        (INTERVALS, "0.5 0.11", "VALID"),
-        (INTERVALS, "0.5 0.07", "VALID"),
-        (INTERVALS, "0.74 0", "VALID"),
-        (Composed(INTERVALS, 10), "0.5 0.6", "CONDITIONAL"),
         (LONG, "0.5 0.9", "CONDITIONAL"),
         (Tabulated(["exp(-1)", "1-exp(-1)"], ["1/2", "1/2"]), "0.1 0.1", "VALID"),
     ],
@@ -259,31 +192,3 @@ def test_certificates_are_checked(
     (found,) = json.loads(capsys.readouterr().out)["certificates"]
     assert found["outcome"] == outcome
     assert not found["problems"]
-
-
-def test_between_two_ends_nothing_is_decided() -> None:
-    found = profile.delta(INTERVALS, "1/2")
-    assert found.lower < Fraction(9, 100) < found.upper
-
-
-@given(shares, shares, st.lists(st.integers(1, 20), min_size=6, max_size=6))
-def test_the_checker_derives_the_same_ends(
-    first: list[int], second: list[int], slack: list[int]
-) -> None:
-    rows = [[Fraction(x, sum(row)) for x in row] for row in (first, second)]
-    made = Channel(
-        [
-            [[max(x - Fraction(w, 100), Fraction(0)), x + Fraction(w, 100)] for x, w in each]
-            for each in (
-                list(zip(rows[0], slack[:3], strict=True)),
-                list(zip(rows[1], slack[3:], strict=True)),
-            )
-        ]
-    )
-    law = made.worst_case(None).remove[0].law()
-    again = derived(read_again(repr(made)))[0]
-    assert law["law"] == again["law"] == "between"
-    listed = [json.loads(factor) for factor in law["factors"]]  # type: ignore[attr-defined]
-    assert [[list(map(Fraction, f[side])) for side in "pq"] for f in listed] == [
-        [f["p"], f["q"]] for f in again["factors"]
-    ]

@@ -190,7 +190,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "TopSelections",
         ): "two ends: which neighbours are worst for all releases is not known",
         ("Shuffled",): "enclosed, more widely: which records of the others are worst may change",
-        ("RankOneGaussian",): "enclosed by two quick bounds, a wide interval",
+        ("RankOneGaussian",): "not composed: its losses have tails that no engine sums",
     },
     "subsampling": {
         (

@@ -11,7 +11,7 @@
 | many samples of one release with little noise | `draws`: a sum over the samples drawn |
 | samples of Laplace laws, many or beside Gaussian ones | `fourier.engine` |
 | exact sums, or any single pair, and finite laws | `conditional`: a sum over these |
-| rank-one Gaussian noise, and what is composed with it | `pairs.rank_one.heavy`: quick bounds |
+| rank-one Gaussian noise, and what is composed with it | none: it is refused |
 | few and rare Gaussian samples, to widths down to 1e-7 | `grid`, then `fourier.engine` |
 | everything else, and what the former refuse | `grid`: two discretised laws that bracket it |
 
@@ -38,7 +38,7 @@ from dpassay.accountant.composition.grid import GRID, SELDOM_BELOW, Grid
 from dpassay.accountant.composition.invert import inverse_by_values, rough_root
 from dpassay.accountant.composition.product import Engine, Factor, Product, T, UnsuitedError, apart
 from dpassay.accountant.core.pair import Pair, Tails
-from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval
@@ -192,10 +192,15 @@ def _numerically(factors: tuple[Factor, ...]) -> Product:
 
 def _last(factors: tuple[Factor, ...]) -> Product:
     """Return the product for the engine that applies to all losses."""
-    from dpassay.accountant.pairs.rank_one import heavy
+    from dpassay.accountant.pairs.rank_one.pair import RankOnePair
 
-    is_heavy = heavy.applies([pair for pair, _ in factors])
-    return Product(factors, heavy.Heavy()) if is_heavy else _on_grid(factors)
+    for pair, _ in factors:
+        if isinstance(pair.inner if isinstance(pair, SubsampledPair) else pair, RankOnePair):
+            raise NotApplicableError(
+                "Several releases with rank-one Gaussian noise are not composed: their losses have "
+                "tails that no engine sums. Ask about one release."
+            )
+    return _on_grid(factors)
 
 
 def _on_grid(factors: tuple[Factor, ...]) -> Product:

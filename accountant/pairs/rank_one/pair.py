@@ -11,11 +11,11 @@ from flint import arb
 
 from dpassay.accountant.composition.invert import rough_root
 from dpassay.accountant.core.pair import MirroredPair, Tails
-from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.rank_one import renyi, tails
+from dpassay.accountant.pairs.rank_one import tails
 
 _CLOSE = 1e-6
 """Relative size of the last step of an estimate: the next one would be about its square."""
@@ -72,12 +72,17 @@ class RankOnePair(MirroredPair):
             return self.hockey_stick(epsilon)
 
     def renyi(self, order: arb) -> arb:
-        """Return D_order, +∞ exactly for order ≥ M/(M−1)."""
-        return renyi.renyi(order, self.dimension, self.ratio)
+        """Return +∞ for order ≥ M/(M−1); raise NotApplicableError below."""
+        if (order - 1) * (self.dimension - 1) >= 1:
+            return arb.pos_inf()
+        raise NotApplicableError(
+            "Rényi divergences of rank-one Gaussian noise are infinite from the order "
+            f"{self.dimension}/{self.dimension - 1} on, and not computed below. Ask for delta."
+        )
 
     def kullback_leibler(self) -> arb:
-        """Return E_P[L], which is finite."""
-        return renyi.kullback_leibler(self.dimension, self.ratio)
+        """Raise NotApplicableError."""
+        return self.renyi(arb(1))
 
     def closed_rho(self) -> arb:
         """Return +∞: D_2 is infinite, since 2 ≥ M/(M−1) for every M ≥ 2.

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
-import mpmath
 from mpmath import mp, mpf
 
 from dpassay.accountant.numbers.exact import ExactReal
@@ -46,34 +45,6 @@ class RankOneReference(Reference):
         if epsilon >= 0:
             return self._over_rays(integrand, epsilon)
         return integrand(mpf(1), mpf(1)) - self._over_rays(exchanged, -epsilon)
-
-    def renyi(self, order: ExactReal, digits: int = 50) -> Any:
-        """Return the divergence of an order in [1, M/(M−1)), the pole at the centre removed."""
-        with mpmath.workdps(digits + 15):
-            beta, kappa, m = order.mpf() - 1, self.ratio.mpf(), self.dimension
-            shrink = 1 - beta * (m - 1)  # ρ = v^{1/shrink}
-            horizon = self._horizon()
-
-            def angular(rho: Any) -> Any:
-                def value(theta: Any) -> Any:
-                    half = mp.cos(theta / 2)
-                    square = (rho - kappa) ** 2 + 4 * kappa * rho * half * half
-                    rest = kappa * rho * mp.cos(theta) + kappa**2 / 2
-                    if beta:
-                        term = square ** (beta * (m - 1) / 2) * mp.exp(beta * rest)
-                    else:
-                        term = (m - 1) * mp.log(square / rho**2) / 2 + rest
-                    return mp.sin(theta) ** (m - 2) * term
-
-                return mp.quad(value, [0, mp.pi / 2, mp.pi]) / self._sphere()
-
-            def radial(v: Any) -> Any:
-                rho = v ** (1 / shrink)
-                return _half_normal(rho) / shrink * angular(rho)
-
-            knots = [mpf(0), *(knot**shrink for knot in self._knots(horizon)), horizon**shrink]
-            total = mp.quad(radial, knots)
-            return mp.log(total) / beta if beta else total
 
     def _over_rays(self, integrand: Integrand, epsilon: Any) -> Any:
         """Integrate integrand(own, other) over {ln own/other > ε}, ε ≥ 0."""

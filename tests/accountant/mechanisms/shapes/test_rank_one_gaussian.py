@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 
 import mpmath
@@ -10,10 +9,10 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from scipy import integrate, special
 
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import Composed, Laplace
 from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
 from dpassay.accountant.numbers.exact import Number, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
@@ -60,33 +59,6 @@ def test_two_routes_agree(epsilon: str, digits: int) -> None:
     number = RankOneReference(3, exact("0.5")).hockey_stick(exact(epsilon), digits)
     with ctx.workprec(200):
         assert relative_error(pair.hockey_stick(exact(epsilon)), number) < mpf("1e-30")
-
-
-def kullback_leibler_by_quadrature(dimension: int, ratio: float) -> float:
-    """Return κ²/2 + (M−1)/2 E ln(w²/ρ²) from the density of (ρ, angle), to about 1e-8."""
-
-    def integrand(theta: float, log_rho: float) -> float:
-        rho = np.exp(log_rho)
-        square = rho**2 + 2 * ratio * rho * np.cos(theta) + ratio**2
-        density = np.sqrt(2 / np.pi) * np.exp(-(rho**2) / 2) * rho
-        return float(density * np.sin(theta) ** (dimension - 2) * np.log(square / rho**2))
-
-    cuts = [-30.0, -5.0, float(np.log(ratio)), 1.0, 2.5]
-    parts = [
-        integrate.dblquad(integrand, low, high, 0, np.pi, epsabs=1e-11, epsrel=1e-10)[0]
-        for low, high in itertools.pairwise(cuts)
-    ]
-    mean = sum(parts) / special.beta((dimension - 1) / 2, 0.5)
-    return float(ratio**2 / 2 + (dimension - 1) / 2 * mean)
-
-
-@pytest.mark.slow
-def test_kullback_leibler_agrees_with_quadrature_of_the_loss() -> None:
-    pair = pair_of(4, "0.5")
-    interval = enclose(pair.kullback_leibler, relative_width=FIFTEEN_DIGITS)
-    assert float(interval.lower) == pytest.approx(
-        kullback_leibler_by_quadrature(4, 0.5), rel=1e-7, abs=0
-    )
 
 
 def apollonius_slope(dimension: int, epsilon: int) -> mpf:
@@ -227,6 +199,11 @@ def test_renyi_divergence_is_infinite_from_the_pole_on(dimension: int, order: Nu
 def test_there_is_no_finite_zcdp_and_no_pure_guarantee() -> None:
     mechanism = RankOneGaussian(7921, "1e30")
     assert guarantees.rho(mechanism).lower.is_infinite()
+    with pytest.raises(NotApplicableError, match="not computed below"):
+        guarantees.renyi(mechanism, "1.0001")
+    for several in (Composed(mechanism, 2), Composed([mechanism, Laplace(1)])):
+        with pytest.raises(NotApplicableError, match="Ask about one release"):
+            profile.delta(several, 1)
     assert profile.epsilon(mechanism, 0).lower.is_infinite()
     with pytest.raises(NotApplicableError, match="not exactly Gaussian DP"):
         guarantees.mu(mechanism)

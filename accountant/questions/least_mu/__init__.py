@@ -24,7 +24,6 @@ from dpassay.accountant.pairs.subsampled import SubsampledPair
 from dpassay.accountant.questions.least_mu import (
     bounded,
     discrete,
-    discrete_sample,
     enclosed,
     mixture,
     product,
@@ -113,8 +112,6 @@ def _exact(pair: Pair) -> ExactReal | None:
         return pair.mechanism.exact_gaussian_mu(pair.adjacency)
     if isinstance(pair, RandomAllocationPair):
         return pair.mu
-    if isinstance(pair, SubsampledPair) and isinstance(pair.inner, DiscreteGaussianPair):
-        return _exact_of_sample(pair.inner, pair.sampling_prob)
     if isinstance(pair, SubsampledPair):
         return None if mu_of_all(pair) is None else _exact(pair.inner)
     if isinstance(pair, GaussianMixturePair):
@@ -132,17 +129,6 @@ def _exact(pair: Pair) -> ExactReal | None:
             return None
         total += count * own.square
     return ExactReal.of_root(total)
-
-
-def _exact_of_sample(pair: DiscreteGaussianPair, sampling_prob: ExactReal) -> ExactReal | None:
-    """Return s/√v, for a rational v, where that is proved to be enough."""
-    parameter = pair.parameter.rational
-    with ctx.workprec(_PRECISION):
-        least = floor(pair)
-        found = discrete_sample.least_mu(pair, sampling_prob, least, arb.pos_inf(), _ROUGH)
-    if found is not least or parameter is None:
-        return None
-    return ExactReal.of_root(pair.shift**2 / parameter)
 
 
 def _of_pair(pair: Pair, width: Fraction) -> arb:
@@ -179,10 +165,7 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
 
 def _of_sample(pair: SubsampledPair, width: Fraction) -> arb:
     """Enclose that of a sample: at most that of the release, by the joint convexity of profiles."""
-    least, inner = floor(pair), _of_pair(pair.inner, width)
-    if isinstance(pair.inner, DiscreteGaussianPair):
-        return discrete_sample.least_mu(pair.inner, pair.sampling_prob, least, inner, width)
-    return least.union(inner)
+    return floor(pair).union(_of_pair(pair.inner, width))
 
 
 def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:

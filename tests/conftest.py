@@ -51,7 +51,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[s
                 found = concluded(claims, dict(decide_all(claims, certified=name == FIELD)))
                 kept.write_bytes(msgspec.json.encode([*found.values()]))
         read = msgspec.json.decode(kept.read_bytes(), type=list[Outcome])
-        return {outcome.finding.id: outcome for outcome in read if outcome.finding}
+        return {outcome.finding.id: outcome for outcome in read if outcome.finding is not None}
 
     return of
 
@@ -59,4 +59,6 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[s
 @pytest.fixture(scope="session")
 def decided(outcomes: Callable[[str], dict[str, Outcome]]) -> Callable[[str], dict[str, Finding]]:
     """Return the findings of a paper's ledger by id."""
-    return lambda name: {key: o.finding for key, o in outcomes(name).items() if o.finding}
+    return lambda name: {
+        key: o.finding for key, o in outcomes(name).items() if o.finding is not None
+    }

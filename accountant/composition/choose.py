@@ -96,10 +96,13 @@ def product(factors: Sequence[Factor]) -> Pair:
         found = _exactly(single) or _numerically(tuple(single))
     if isinstance(found, Product) and draws.applies(found.factors):
         contours = (found.asked(FOURIER),) if smooth(found) is not None else ()
-        return found.asked(Ladder((found.asked(draws.DRAWS), *contours, _on_grid(found.factors))))
+        return found.asked(Ladder((found.asked(_DRAWS), *contours, _on_grid(found.factors))))
     if isinstance(found, Product) and isinstance(found.engine, Ladder) and _are_few(found):
         return found.asked(Ladder(found.engine.rungs, quick=_quick(found)))
     return found
+
+
+_DRAWS = draws.Draws(functools.lru_cache(maxsize=1024)(product))
 
 
 def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
@@ -369,7 +372,7 @@ class Ladder(Engine):
         relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
         quick = () if self.quick is None or tails or not asked else (self.quick,)
         for rung in (*(quick if relative_width >= QUICK_WIDTH else ()), *self.rungs):
-            drawn = self.rungs[0].engine is draws.DRAWS
+            drawn = self.rungs[0].engine is _DRAWS
             hopeless = isinstance(rung.engine, Grid) and (drawn or relative_width < SELDOM_BELOW)
             better = _BETTER_DRAWN if drawn else _BETTER
             if hopeless and any(refusal.reached < better for refusal in refusals):

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, final
@@ -103,6 +103,8 @@ def applies(factors: Sequence[Factor]) -> bool:
 class Draws(Engine):
     """Sums over the number of steps that have the record (`applies`)."""
 
+    compose: Callable[[tuple[Factor, ...]], Pair]
+    """Returns what k releases without sampling come to, with the others."""
     numerical = True
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
@@ -149,9 +151,6 @@ class Draws(Engine):
             return arb(1)
 
 
-DRAWS = Draws()
-
-
 def _too_wide(name: str, found: Interval, asked: Fraction) -> UndecidedError:
     reached = found.relative_width
     return UndecidedError(
@@ -172,10 +171,16 @@ def _both(product: Product, epsilon: ExactReal) -> tuple[arb, arb]:
         high = low + (overlap if slight else _excess(product, epsilon))
     else:
         shifted = epsilon.ball() + count * (1 - pair.sampling_prob.ball()).log()
-        high = _unsampled(rest, shifted, product.relative_width)
+        high = _unsampled(rest, shifted, product.relative_width, _compose(product))
         low = high - overlap
     sure = (-epsilon.ball().expm1()).max(arb(0))
     return low.max(sure).min(arb(1)), high.max(sure).min(arb(1))
+
+
+def _compose(product: Product) -> Callable[[tuple[Factor, ...]], Pair]:
+    engine = product.engine
+    assert isinstance(engine, Draws)
+    return engine.compose
 
 
 def _parts(product: Product) -> Parts:
@@ -243,9 +248,11 @@ def _sum(product: Product, epsilon: arb) -> arb:
     mode = min(int(float(q.mid()) * (count + 1)), count)
     odds = q / (1 - q)
 
+    compose = _compose(product)
+
     def value(k: int) -> arb:
         at = epsilon - k * log_q - (count - k) * log_rest
-        return _value(pair.inner, k, rest, at, asked)
+        return _value(pair.inner, k, rest, at, asked, compose=compose)
 
     first = _mass(count, mode, log_q, log_rest)
     total, mass, k = first * value(mode), first, mode
@@ -296,7 +303,13 @@ def _grown(pair: SubsampledPair, count: int) -> arb:
 
 
 def _value(
-    inner: Pair, k: int, rest: Sequence[Factor], epsilon: arb, asked: Fraction | None
+    inner: Pair,
+    k: int,
+    rest: Sequence[Factor],
+    epsilon: arb,
+    asked: Fraction | None,
+    *,
+    compose: Callable[[tuple[Factor, ...]], Pair],
 ) -> arb:
     """Return the profile of k releases and the rest, for every ε in a ball."""
     if isinstance(inner, GaussianPair):
@@ -307,7 +320,7 @@ def _value(
         if square.is_zero():
             return (-epsilon.expm1()).max(arb(0))
         return _gaussian(square.sqrt(), epsilon)
-    return _unsampled(((inner, k), *rest) if k else rest, epsilon, asked)
+    return _unsampled(((inner, k), *rest) if k else rest, epsilon, asked, compose)
 
 
 def _gaussian(mu: arb, epsilon: arb) -> arb:
@@ -319,7 +332,12 @@ def _gaussian(mu: arb, epsilon: arb) -> arb:
     return found[0].union(found[1]).max(arb(0))
 
 
-def _unsampled(rest: Sequence[Factor], epsilon: arb, asked: Fraction | None = None) -> arb:
+def _unsampled(
+    rest: Sequence[Factor],
+    epsilon: arb,
+    asked: Fraction | None,
+    compose: Callable[[tuple[Factor, ...]], Pair],
+) -> arb:
     """Return the profile of releases that are not sampled, of none at all that of no loss."""
     if not rest:
         return (-epsilon.expm1()).max(arb(0))
@@ -327,11 +345,4 @@ def _unsampled(rest: Sequence[Factor], epsilon: arb, asked: Fraction | None = No
         square = sum((n * pair.mu() ** 2 for pair, n in rest if isinstance(pair, GaussianPair)),
                      start=arb(0))  # fmt: skip
         return _gaussian(square.sqrt(), epsilon)
-    return hockey_stick_at(_product(tuple(rest)).to_width(asked and asked / _SHARE), epsilon)
-
-
-@functools.lru_cache(maxsize=1024)
-def _product(factors: tuple[Factor, ...]) -> Pair:
-    from dpassay.accountant.composition.choose import product
-
-    return product(factors)
+    return hockey_stick_at(compose(tuple(rest)).to_width(asked and asked / _SHARE), epsilon)

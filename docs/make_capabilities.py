@@ -172,7 +172,7 @@ COUNTERS = (
     "SquareRootFactorization",
 )
 
-KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
+KEYS = ("DiscreteLaplaceThreshold", "GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
 """Mechanisms that say which keys are released."""
 CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax", "TopSelections")
 """Mechanisms that choose by scores."""

@@ -199,6 +199,12 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
             ("LaplaceThreshold", "scale"),
         )
     },
+    "DiscreteLaplaceThreshold": {
+        "scale": _SOME,
+        "threshold": Argument(both(rational, positive)),
+        "partitions": _STEP,
+        "sensitivity": _STEP,
+    },
     "MixtureOfGaussians": {
         "standard_deviation": _SOME,
         "sensitivities": Argument(each(not_negative)),

@@ -17,7 +17,12 @@ from dpassay.verifier.checker.masses import Bounded
 from dpassay.verifier.checker.notation import Noise
 from dpassay.verifier.checker.reals import Real, UnknownError, apply, ball, exp, sqrt
 
-KEYS = ("GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
+KEYS = (
+    "DiscreteLaplaceThreshold",
+    "GaussianThreshold",
+    "LaplaceThreshold",
+    "PartitionSelection",
+)
 _MOST_USERS: Final = 400
 _NONE, _ALL = Fraction(0), Fraction(1)
 
@@ -83,6 +88,11 @@ def _one_user(noise: Noise) -> tuple[Any, Any]:
     if noise.name == "GaussianThreshold":
         score = away / noise["standard_deviation"]
         return apply("Phi", -score), apply("Phi", score)
+    if noise.name == "DiscreteLaplaceThreshold":
+        beyond = math.ceil(noise["threshold"]) - int(noise["sensitivity"])
+        r = exp(-1 / noise["scale"])
+        tail = exp(-Fraction(max(beyond, 1 - beyond)) / noise["scale"]) / (1 + r)
+        return (tail, 1 - tail) if beyond >= 0 else (1 - tail, tail)
     tail = exp(-(abs(away) / noise["scale"])) / 2
     found = tail, 1 - tail
     return found if away >= 0 else found[::-1]
@@ -95,6 +105,9 @@ def _moved(noise: Noise, old: int) -> list[dict[str, Any]]:
     if noise.name == "GaussianThreshold":
         mu = noise["sensitivity"] / noise["standard_deviation"]
         return [{"law": "gaussian", "mu": mu * sqrt(Fraction(old))}]
+    if noise.name == "DiscreteLaplaceThreshold":
+        law = {"law": "discrete-laplace", "scale": noise["scale"]}
+        return [{**law, "shift": noise["sensitivity"]}] * old
     distance = noise["sensitivity"] / noise["scale"]
     if old == 1:
         return [{"law": "laplace", "distance": distance}]

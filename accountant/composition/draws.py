@@ -124,7 +124,8 @@ class Draws(Engine):
         def excess(end: int) -> solve.Function:
             def value(at: ExactReal) -> arb:
                 found = _both(fine, at)[end]
-                return (found / delta.ball()).log() if found > 0 else arb.neg_inf()
+                nothing = not found > 0 and found < delta.ball()  # it may be 0: the sign is known
+                return arb.neg_inf() if nothing else (found / delta.ball()).log()
 
             return value
 
@@ -245,7 +246,7 @@ def _sum(product: Product, epsilon: arb) -> arb:
     q, asked = pair.sampling_prob.ball(), product.relative_width
     share = arb(2) ** -ctx.prec if asked is None else ball(asked) / _SHARE
     log_q, log_rest = q.log(), (1 - q).log()
-    mode = min(int(float(q.mid()) * (count + 1)), count)
+    mode = min(math.floor(pair.sampling_prob * ExactReal.of_rational(count + 1)), count)
     odds = q / (1 - q)
 
     compose = _compose(product)

@@ -82,6 +82,16 @@ def test_both_ends_contain_what_other_engines_enclose(
         assert other.lower <= found.upper
 
 
+def test_a_profile_that_is_not_told_from_zero_has_no_sign_yet() -> None:
+    found = epsilon(
+        sampled(Gaussian("0.01"), "0.01", 10), "1e-60", adjacency="add-remove", direction="add",
+        relative_width="1e-45",
+    )  # fmt: skip
+    with mp.workdps(90):
+        low, high = (mp.mpf(str(end)) for end in (found.lower, found.upper))
+        assert low <= mp.log1p(-mp.mpf("1e-60")) - 10 * mp.log(mp.mpf("0.99")) <= high
+
+
 def test_noise_of_a_large_epsilon() -> None:
     found = dpsgd_noise(10000, 256, 60000, delta="1e-5", epochs=30)
     assert "0.0521350" in str(found)

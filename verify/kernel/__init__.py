@@ -1,0 +1,26 @@
+"""A kernel that checks certificates: read `docs/kernel.md` first, then the files in this order.
+
+`numbers`, `notation`, `laws`, `lattice`, `lemmas`, `quantities`, `releases`: what a mechanism
+guarantees; `symbolic` over ranges of its arguments. `expressions`, `algebra`, `boxes`, `formulas`,
+`statements`: formulas at points and over ranges. `programs`, `statistics`: optima and audits. `schema`, `theorem`, `check`: what comes in, and what is said.
+
+It imports python-flint and the standard library, and nothing else of dpassay.
+"""
+
+from __future__ import annotations
+
+from .check import Checked, Outcome, check, check_file, trust
+from .schema import VERSION, canonical, json_schema
+from .theorem import Theorem
+
+__all__ = [
+    "VERSION",
+    "Checked",
+    "Outcome",
+    "Theorem",
+    "canonical",
+    "check",
+    "check_file",
+    "json_schema",
+    "trust",
+]

@@ -46,9 +46,10 @@ import numpy as np
 from flint import arb
 
 from dpassay.accountant.composition import choose
+from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.grid import GRID
 from dpassay.accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
-from dpassay.accountant.composition.grid.factors import Table, releases, tables
+from dpassay.accountant.composition.grid.factors import Table, envelope_of, releases, tables
 from dpassay.accountant.composition.invert import inverse
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.core.mechanism import Mechanism
@@ -85,6 +86,8 @@ _GAIN = 0.9
 """Share of the width that a finer grid must leave: else the bounds differ by more than the grid."""
 _SPARE = arb("0.9")
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
+_FEW = 1 << 10
+"""Values of sums of tables up to which these are exact."""
 _KEPT = 2
 """Sequences with the largest ε that a finer grid is asked about: with one, near ties are missed."""
 _LEAST_SIZE = Fraction(1, 10**9)
@@ -113,7 +116,14 @@ class Adaptive(Engine):
     of_choices = True
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a ball around both bounds of W(ε), as near as the finest grid brings them."""
+        """Return a ball around both bounds of W(ε), as near as the finest grid brings them.
+
+        Of tables whose sums are few both bounds are exact.
+        """
+        if (exact := _exactly(product)) is not None:
+            above, below = exact
+            least = [each.hockey_stick(epsilon) for each in below]
+            return functools.reduce(arb.max, least).union(above.hockey_stick(epsilon))
         wanted = product.relative_width
         if wanted is not None:
             return _as_near_as(product, epsilon, wanted)
@@ -124,7 +134,9 @@ class Adaptive(Engine):
         return lower.lower().max(arb(0)).union(upper.upper())
 
     def at_most(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return the bound of all choices on the coarsest grid."""
+        """Return the bound of all choices, exactly or on the coarsest grid."""
+        if (exact := _exactly(product)) is not None:
+            return exact[0].hockey_stick(epsilon).upper()
         above = bounds(product, epsilon, _levels(product)[0])[1]
         return above.min(_by_moments(product, epsilon)).upper()
 
@@ -133,6 +145,8 @@ class Adaptive(Engine):
 
         Raises UndecidedError as for `profile`.
         """
+        if (exact := _exactly(product)) is not None:
+            return _between_exact(*exact, delta, relative_width)
         last, chosen = math.inf, list(sequences(product))
         for cells in _levels(product):
             high = upper_epsilon(product, delta, cells)
@@ -195,6 +209,39 @@ def _as_near_as(product: Product, epsilon: ExactReal, wanted: Fraction) -> arb:
         if upper - lower <= enough or not least - lower < enough:  # near, or no grid will do
             break
     return lower.lower().max(arb(0)).union(upper.min(arb(1)).upper())
+
+
+@functools.lru_cache(maxsize=64)
+def _exactly(product: Product) -> tuple[Pair, tuple[Pair, ...]] | None:
+    """Return the product of the envelopes and those below, of tables whose sums are all few."""
+    if sum(count for _, count in product.factors) > _FEW:
+        return None
+    whole = []
+    for family, count in _families(product):
+        listed = tables(family)
+        if listed is None:
+            return None
+        whole.append((envelope_of(listed), count))
+    below = tuple(choose.product(each.factors) for each in sequences(product))
+    above = choose.product(whole)
+    for each in (above, *below):
+        factors = each.factors if isinstance(each, Product) else ((each, 1),)
+        own = convolution.of_finite(factors)
+        if len(own) < len(factors) or convolution.size(own) > _FEW:
+            return None
+    return above, below
+
+
+def _between_exact(
+    above: Pair, below: tuple[Pair, ...], delta: ExactReal, width: Fraction
+) -> Interval:
+    """Enclose the ε with W(ε) = δ. Raises UndecidedError if both bounds are farther apart."""
+    high, low = inverse([above], delta, width / 4), inverse(below, delta, width / 4)
+    found = Interval(min(low.lower, high.lower), high.upper)
+    reached = found.relative_width
+    if reached is not None and reached <= width:
+        return found
+    raise _refusal("epsilon", found, math.inf if reached is None else float(reached))
 
 
 def _families(product: Product) -> list[tuple[Family, int]]:

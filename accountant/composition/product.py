@@ -264,10 +264,10 @@ class Product(Pair):
         return self.engine.estimate_epsilon(self, log_delta)
 
     def at_most(self, epsilon: ExactReal) -> arb:
-        """Return a bound of H(ε), as near as the engine has it."""
-        return (
-            self.infinity_mass() if self.is_beyond(epsilon) else self.engine.at_most(self, epsilon)
-        )
+        """Return a bound of H(ε), as near as the engine has it, and at most the basic one."""
+        if self.is_beyond(epsilon):
+            return self.infinity_mass()
+        return self.engine.at_most(self, epsilon).min(self.basic_bound(epsilon))
 
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the quick bound of the engine."""

@@ -132,8 +132,11 @@ def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:
     """Return the attained pair with the largest H(ε), as far as balls can tell them apart."""
     best, *others = (pair.to_width(None).attained(epsilon) for pair in pairs)
     for pair in others:
-        found, most = to_width((pair, best), WIDTHS[0])
-        if hockey_stick([found], epsilon) > hockey_stick([most], epsilon):
+        found, most = (
+            reached(lambda asked: hockey_stick(asked, epsilon), [each], WIDTHS[0])
+            for each in (pair, best)
+        )
+        if found.lower > most.upper:
             best = pair
     return best
 

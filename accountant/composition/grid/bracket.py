@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from flint import arb
 
-from dpassay.accountant.composition.grid import engine
+from dpassay.accountant.composition.grid import engine, samples_sums
 from dpassay.accountant.composition.grid.engine import Bracket, Releases
 from dpassay.accountant.composition.grid.factors import releases
 from dpassay.accountant.composition.grid.plan import guess, plan
@@ -43,6 +43,8 @@ _AGREE = 0.05
 """Relative difference of the roots of both laws up to which their grid says where the root is."""
 _NEARLY = 1e-3
 """Share of an estimate to which it is sought: secants of values go on from there."""
+OF_SUMS = 1 << 18
+"""Grid points at most for samples of several releases: the table of their sum is no finer."""
 _ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
 
@@ -90,8 +92,9 @@ def inverse(
             near_by=widths[-1],
             settled=settled,
         )
-        if high is not None:
-            starts.append(float(high))
+        about = low if high is None else high
+        if about is not None:
+            starts.append(float(about))
         if low is None or high is None:
             return math.inf, None
         reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
@@ -107,6 +110,8 @@ def inverse(
 
 
 def _most(product: Product) -> int:
+    if samples_sums(product):
+        return OF_SUMS
     return engine.ALONE if len(product.factors) == 1 else engine.MOST
 
 

@@ -37,8 +37,9 @@ from dpassay.accountant.composition.grid.ball_tails import (
     MOST_DISTANCE,
     ball_noise,
 )
+from dpassay.accountant.composition.grid.sums import sums
 from dpassay.accountant.composition.grid.survival import UNIT, Array, NormalMixtures, Survival, Tail
-from dpassay.accountant.composition.product import Factor, apart
+from dpassay.accountant.composition.product import Factor, Product, apart
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.ranges import Range, Ranges, number_ends, total
@@ -163,6 +164,8 @@ def _survival(pair: Pair) -> Survival | None:
             return own_density(pair)
         case OwnMassPair():
             return tails.listed(pair)
+        case Product():
+            return sums(pair)
         case GaussianMixturePair(p, q):
             return NormalMixtures(
                 [(float(weight), float(mean.ball().mid())) for weight, mean in p],
@@ -179,6 +182,8 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
         return tails.sampled_gaussian(mu, share, rest, mixed_first=mixed_first)
     if isinstance(inner, OwnDensityPair) and rest > _LEAST_REST:
         return own_density(inner, (share, rest, mixed_first))
+    if isinstance(inner, Product):
+        return sums(inner, (share, rest, mixed_first))
     if not isinstance(inner, _IN_FLOATS):
         return None
     known = _survival(inner)

@@ -91,7 +91,7 @@ class NormalMixtures:
         """Return the probabilities of {X > x} with L(x) = l, nearly."""
         x, off, slope = self._place(l)
         x = np.clip(x, *self._ends)
-        known = {mean: _normal_above(mean, x) for mean in {mean for _, mean in self._p + self._q}}
+        known = {mean: normal_above(mean, x) for mean in {mean for _, mean in self._p + self._q}}
         above_p, error_p = _mixed(self._p, known)
         above, error_q = _mixed(self._q, known)
         growth = np.exp(l)
@@ -139,7 +139,7 @@ def normal_below(t: Array) -> Array:
     return np.asarray(ndtr(t))
 
 
-def _normal_above(mean: float, x: Array) -> tuple[Array, Array]:
+def normal_above(mean: float, x: Array) -> tuple[Array, Array]:
     """Return Φ(a − x) and a bound of its relative error, for a mean a within UNIT of its value."""
     t = mean - x
     left = np.minimum(t, 0.0)
@@ -333,6 +333,8 @@ def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Sur
             f, zg = own.above_p, growth * (rest * own.above_p + q * g)
             error_p, error_q = own.error_p, growth * (rest * own.error_p + q * error_g)
             f, zg = np.where(inside, f, 0.0), np.where(inside, zg, 0.0)
+        # elsewhere the set is that of all outcomes, or of none
+        error_p, error_q = np.where(inside, error_p, 0.0), np.where(inside, error_q, 0.0)
         error_q = error_q + 8 * UNIT * (1 + np.abs(l)) * zg
         near = np.where(inside, 2 * off * np.maximum(wide, f), 0.0)
         near += np.where(np.abs(weight) < 16 * UNIT * q, off, 0.0)

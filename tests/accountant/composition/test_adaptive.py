@@ -187,3 +187,26 @@ def test_losses_that_are_all_beyond_what_matters() -> None:
     true = best_adaptive_delta(pairs, 2, 0.4)
     assert float(found.lower) <= true * (1 + 1e-12)
     assert true <= float(found.upper) * (1 + 1e-12)
+
+
+def test_few_sums_of_tables_are_exact_and_at_most_basic_composition() -> None:
+    """Either record of three leaks 1/50 at most, one of them all of it: δ = 1 − (1 − 1/50)^k."""
+    rows = [["1/2", "1/2", 0, 0], ["49/100", "49/100", "1/100", "1/100"]]
+    leaky = Channel([*rows, ["12/25", "51/100", "1/100", 0]])
+    for count in (2, 5):
+        true = 1 - Fraction(49, 50) ** count
+        found = profile.delta(Composed(leaky, count), 0)
+        assert Fraction(found.lower) <= true <= Fraction(found.upper)
+        assert found.relative_width is not None
+        assert found.relative_width <= Fraction(1, 10**9)
+        assert profile.epsilon(Composed(leaky, count), true + Fraction(1, 1000)).upper == 0
+        assert profile.epsilon(Composed(leaky, count), true - Fraction(1, 1000)).lower.is_infinite()
+
+
+@pytest.mark.parametrize("count", [2, 300])
+def test_no_bound_of_choices_is_above_basic_composition(count: int) -> None:
+    """Also where sums are too many to be exact."""
+    pair = Composed(SKEW, count).worst_case(Adjacency.REPLACE_ONE).pairs(None)[0]
+    assert isinstance(pair, Product)
+    for epsilon in (exact(0), exact("0.1"), exact(50)):
+        assert pair.at_most(epsilon).upper() <= pair.basic_bound(epsilon) * (1 + arb(2) ** -40)

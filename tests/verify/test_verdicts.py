@@ -66,7 +66,7 @@ def test_a_divergence_below_rho_times_its_order_is_not_refuted_by_it() -> None:
 @pytest.mark.parametrize("nines", [20, 100, 2000])
 def test_epsilon_at_a_delta_next_to_one(nines: int) -> None:
     """Far below 0 the Laplace profile is 1 − e^ε: its inverse is the logarithm of 1 − δ."""
-    found = profile.epsilon(Laplace(scale=2), "0." + "9" * nines)
+    found = profile.signed_epsilon(Laplace(scale=2), "0." + "9" * nines)
     with mpmath.workdps(60):
         true = -nines * mpmath.log(10)
         assert mpmath.mpf(str(found.lower)) <= true <= mpmath.mpf(str(found.upper))

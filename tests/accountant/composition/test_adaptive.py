@@ -24,6 +24,7 @@ from dpassay.accountant.mechanisms import (
     Composed,
     Gaussian,
     IntegerNoise,
+    PoissonSubsampled,
     SampledWithoutReplacement,
 )
 from dpassay.accountant.numbers.exact import exact
@@ -136,7 +137,7 @@ def test_orders_that_take_seconds_of_one_pair_take_them_of_all() -> None:
 
 def test_the_relation_must_still_be_named() -> None:
     with pytest.raises(AdjacencyError, match="adjacency to be named"):
-        Composed(SKEW, 2).worst_case(None)
+        Composed(PoissonSubsampled(SKEW, "1/2"), 2).worst_case(None)
 
 
 def test_a_sample_without_replacement_has_one_relation() -> None:

@@ -187,7 +187,7 @@ def model_of(
 
     if settings.size is not Size.FULL:
         return Softmax(pixels, centre=centre), 10 * (pixels + 1)
-    extras.require(("torch",), name)
+    extras.require({name: ("torch",)})
     from dpassay.figures.baselines.network import Network
 
     network = Network(*shape)

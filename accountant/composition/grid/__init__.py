@@ -11,21 +11,15 @@ from typing import final
 
 from flint import arb
 
+from dpassay.accountant.composition.grid.samples import samples_sums
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval
-from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 SELDOM_BELOW = Fraction(1, 10**8)
 """A relative width below which a grid hardly ever answers, after minutes."""
 OF_SUMS = Fraction(1, 10**4)
 """The relative width that comes soon of samples of several releases: of their sum (`grid.sums`)."""
-
-
-def samples_sums(product: Product) -> bool:
-    """Whether there are samples of several releases."""
-    samples = (pair.inner for pair in product.pairs if isinstance(pair, SubsampledPair))
-    return any(isinstance(inner, Product) for inner in samples)
 
 
 @final

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from flint import arb
 
-from dpassay.accountant.composition.grid import engine, samples_sums
+from dpassay.accountant.composition.grid import engine
 from dpassay.accountant.composition.grid.engine import Bracket, Releases
 from dpassay.accountant.composition.grid.factors import releases
 from dpassay.accountant.composition.grid.plan import guess, plan
+from dpassay.accountant.composition.grid.samples import samples_sums
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import ledger

@@ -18,7 +18,6 @@ from dpassay.verifier.verdict import Finding, Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
 REFUTED = {
-    "opendp/integer-threshold",
     "replace-one/rdp",
     "replace-one/without-replacement",
     "dp-sgd/pld-1e-10",

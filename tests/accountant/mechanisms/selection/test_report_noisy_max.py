@@ -206,6 +206,6 @@ def test_of_very_many_candidates_both_ends_are_told() -> None:
 
 @pytest.mark.parametrize("noise", ["Laplace", "DiscreteLaplace"])
 def test_epsilon_of_a_scale_beyond_floats_lies_between_two_ends_at_once(noise: str) -> None:
-    found = profile.epsilon(ReportNoisyMax(noise, "1e-400", 3), "0.1")
+    found = profile.signed_epsilon(ReportNoisyMax(noise, "1e-400", 3), "0.1")
     assert float(found.lower) == pytest.approx(math.log(0.9), rel=1e-5)
     assert Decimal("2e400") <= found.upper <= Decimal("3.1e400")

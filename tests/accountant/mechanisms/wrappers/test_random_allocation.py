@@ -252,5 +252,5 @@ def test_epochs_have_the_epsilon_of_an_earlier_program() -> None:
 def test_a_delta_that_floats_do_not_tell_from_one() -> None:
     """H(ε) ≥ 1 − e^ε, which such an ε attains."""
     allocated = RandomAllocation(Gaussian("1/2"), 3, participations=2)
-    found = profile.epsilon(allocated, 1 - Fraction(1, 10**20), adjacency=RELATION)
+    found = profile.signed_epsilon(allocated, 1 - Fraction(1, 10**20), adjacency=RELATION)
     assert float(found) == pytest.approx(-20 * math.log(10), rel=1e-12)

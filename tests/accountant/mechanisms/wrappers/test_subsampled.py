@@ -37,7 +37,7 @@ RELEASES: list[Mechanism] = [
     Laplace(scale=2),
     DiscreteLaplace(scale=1, sensitivity=3),
     DiscreteGaussian(parameter=3),
-    IntegerNoise(["1/2", "1/3", "1/6"], lowest=0),
+    IntegerNoise(["1/6", "2/3", "1/6"], lowest=-1),
     Composed(Laplace(scale=4), 3),
 ]
 EPSILONS = ("-2", "-0.1", "0", "0.05", "0.6")
@@ -67,9 +67,9 @@ def test_profile_and_tails_against_mpmath(release: Mechanism, direction: Directi
 
 
 def test_fractions_of_a_finite_law() -> None:
-    release = IntegerNoise(["1/2", "1/3", "1/6"], lowest=0)
+    release = IntegerNoise(["1/6", "2/3", "1/6"], lowest=-1)
     q = Fraction(2, 5)
-    without = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6), Fraction(0)]
+    without = [Fraction(1, 6), Fraction(2, 3), Fraction(1, 6), Fraction(0)]
     record = [Fraction(0), *without[:3]]
     mixed = [(1 - q) * b + q * a for a, b in zip(record, without, strict=True)]
     value = sum(max(m - b, Fraction(0)) for m, b in zip(mixed, without, strict=True))

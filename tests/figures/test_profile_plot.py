@@ -13,9 +13,9 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import (
     Composed,
     Gaussian,
-    IntegerNoise,
     Laplace,
     PoissonSubsampled,
+    Tabulated,
 )
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions.profile import delta
@@ -94,7 +94,7 @@ def test_one_curve_and_a_logarithmic_axis(table: Table) -> None:
 
 
 def test_two_directions_where_they_differ() -> None:
-    noise = IntegerNoise(probabilities=["1/2", "1/4", "1/4"], lowest=-1)
+    noise = PoissonSubsampled(Tabulated(["1/2", "1/4", "1/4", 0], [0, "1/2", "1/4", "1/4"]), "1/2")
     table = compute(noise, adjacency="add-remove")
     assert table.rows[0].add is not None
     # the profile never falls to 0: it is shown a little beyond its largest finite loss, ln 2

@@ -122,7 +122,7 @@ def test_the_reverse_pair_reflects_the_profile(mechanism: Mechanism, epsilon: Fr
 
 @given(mechanisms, st.fractions(Fraction(1, 10**9), Fraction(999, 1000)))
 def test_epsilon_inverts_delta(mechanism: Mechanism, delta: Fraction) -> None:
-    epsilon = profile.epsilon(mechanism, delta)
+    epsilon = profile.signed_epsilon(mechanism, delta)
     if not epsilon.upper.is_finite():
         assert profile.delta(mechanism, 50).upper > 0
         return

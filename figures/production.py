@@ -173,7 +173,7 @@ def _data_files(folder: Path | None) -> list[str]:
 def _program() -> str:
     """Return a digest of the source of what computes and draws."""
     digest = hashlib.sha256()
-    for package in ("accountant", "lp", "figures"):
+    for package in ("dpassay.accountant", "dpassay.lp", "dpassay.figures"):
         root = Path(str(resources.files(package)))
         for path in sorted(root.rglob("*.py")):
             digest.update(str(path.relative_to(root)).encode() + path.read_bytes())

@@ -1,6 +1,6 @@
-"""Write the tables of verdicts: README.md, docs/findings, docs/verdicts.md, docs/field.md.
+"""Write the tables of verdicts: docs/findings, docs/verdicts.md, docs/field.md.
 
-The first two have counts, the others statements, and docs/verdicts.md what `dpassay check` says of
+The first have counts, the others statements, and docs/verdicts.md what `dpassay check` says of
 the certificates.
 
     python docs/make_verdicts.py
@@ -175,9 +175,9 @@ def field_table(findings: list[Finding]) -> str:
     return "\n".join([f"{len(findings)} claims: {told}.", "", head, *rows])
 
 
-def in_readme(readme: str, table: str) -> str:
+def with_table(text: str, table: str) -> str:
     """Return a page's text with the table between the two marks."""
-    head, rest = readme.split(BEGIN)
+    head, rest = text.split(BEGIN)
     _, tail = rest.split(END)
     return f"{head}{BEGIN}\n{table}\n{END}{tail}"
 
@@ -189,7 +189,7 @@ def main() -> None:
         findings, certificates = run(document)
         ledgers.append((document, findings))
         checked.append((document, [checker.check(data) for data in certificates]))
-    _write(ROOT / "README.md", counts_table(ledgers))
+    _write(ROOT / "docs" / "findings.md", counts_table(ledgers))
     for document, findings in ledgers:
         _write(ROOT / "docs" / "findings" / f"{document.name}.md", page_table(document, findings))
     (ROOT / "docs" / "verdicts.md").write_text(details(ledgers, checked), "utf-8")
@@ -203,7 +203,7 @@ def write_field() -> None:
 
 def _write(page: Path, table: str) -> None:
     """Put a table between the marks of a page."""
-    page.write_text(in_readme(page.read_text("utf-8"), table), "utf-8")
+    page.write_text(with_table(page.read_text("utf-8"), table), "utf-8")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci")
+
+# What starts the tests in the background may ignore interrupts, and every program of theirs would.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ def test_integer_noise_against_every_sequence_of_outcomes(count: int, direction:
         )
         assert_close(interval, reference.hockey_stick(exact(epsilon), 50))
         if epsilon == "0":
-            assert_close(interval, mpmath.mpf(1) * _mpf(brute_force(p, q, count, Fraction(1))))
+            assert_close(interval, _mpf(brute_force(p, q, count, Fraction(1))))
 
 
 def _mpf(value: Fraction) -> object:

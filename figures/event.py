@@ -233,7 +233,7 @@ def draw(table: Table) -> Figure:
             names = [textwrap.fill(name, 14) for name in table.names]
             axes.set_xticks(table.outcomes, names, fontsize=8)
         else:
-            axes.set_xlabel("outcome")
+            axes.set_xlabel("outcome" if table.discrete else "outcome, in units of the noise")
             if table.discrete:
                 axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_ylabel("probability" if table.discrete else "density")

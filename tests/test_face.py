@@ -436,7 +436,7 @@ class TestAuditsInWords:
 def test_an_event_shows_its_own_difference_where_the_true_delta_is_only_bounded() -> None:
     found = dpassay.verify("Shuffled(Guaranteed(1), users=2000) is (0.01, 1e-6)-DP")
     shown = dict(report.details(found))
-    p, q = (float(text) for text in shown["P(S), Q(S)"].partition(":")[0].split(", "))
-    excess = float(shown["P(S), Q(S)"].rpartition(" = ")[2])
+    p, q = (float(text) for text in shown["P(S), Q(S)"].split(", "))
+    excess = float(shown["so"].partition(" > ")[0].rpartition(" = ")[2])
     assert excess == pytest.approx(p - math.exp(0.01) * q, rel=1e-8, abs=0)
     assert " to " in shown["true delta"].rpartition(": ")[2]  # times: both ends

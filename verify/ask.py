@@ -19,6 +19,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, expected, forgiving, suggestion
 from dpassay.accountant.numbers.exact import Number, exact, in_short
+from dpassay.verifier import report
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.needed_noise import needed_noise
 from dpassay.verifier.sentence import read_guarantee, read_sentence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dpassay.verifier.compare import Budget, Comparison
 
 Finding.adviser = staticmethod(needed_noise)  # which lies above the trusted kernel
+Finding.evidence = staticmethod(report.evidence)
 
 _ONE_CLAIM = (
     "Name one claim: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1, rho=0.5, or in words "

@@ -14,6 +14,8 @@ from dpassay.accountant.errors import InvalidInputError, one_line
 from dpassay.accountant.numbers import reading
 from dpassay.accountant.numbers.exact import exact, floats_in_short, in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.verifier.by_hand import by_hand
+from dpassay.verifier.needed_noise import TYPED
 from dpassay.verifier.remedy import remedy
 from dpassay.verifier.tables import Row, console, fitted, is_pretty
 from dpassay.verifier.tables import show as show_rows
@@ -45,6 +47,8 @@ VERDICTS = tuple(verdict.value for verdict in _WORST_FIRST)
 """The words of the verdicts, what a reader wants to know first."""
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
+PROGRAM = "Check it without dpassay: this prints P(S), Q(S) and the inequality."
+"""Stands above the lines of Python that check a refutation."""
 _FEW_DIGITS = 4
 """Digits below which a number is shown by both of its ends."""
 
@@ -102,6 +106,7 @@ def show(finding: Finding, stream: TextIO) -> None:
     """Print one finding: a panel on a terminal, plain text anywhere else."""
     if is_pretty(stream):
         console(stream).print(panel(finding), soft_wrap=False)
+        stream.write(program(finding))
     else:
         stream.write(fitted(plain(finding), stream) + "\n")
 
@@ -159,10 +164,14 @@ def details(finding: Finding) -> list[tuple[str, str]]:
     said, mechanism = finding.statement, str(witness.get("mechanism", ""))
     rows = [
         ("claim", finding.formal),
+        (
+            "remedy" if finding.verdict is Verdict.REFUTED else "correction",
+            remedy(finding) or finding.correction,
+        ),
         ("in words", "" if _bare(said[3:-1]) in _bare(finding.formal) else f"“{said}”"),
         ("note", finding.note),
         ("expected", finding.expected),
-        ("source", finding.source),
+        ("source", "" if finding.source in TYPED else finding.source),
         ("adjacency", finding.adjacency or ""),
         ("case", _case(witness.get("case", {}))),
         ("mechanism", "" if mechanism in finding.formal else mechanism),
@@ -173,16 +182,11 @@ def details(finding: Finding) -> list[tuple[str, str]]:
         rows.append(("claimed", finding.claimed["relation"]))
     rows += [(f"true {c.name}", _in_words(c, finding)) for c in comparisons(finding)]
     rows += [("because", finding.reason), *_event(finding)]
-    if not finding.verdict.is_false:
-        rows.append(("worst case", str(witness.get("worst_case", ""))))
     rows += [
+        ("worst case", str(witness.get("worst_case", ""))),
         ("cause", finding.cause),
         ("error", finding.error),
-        ("proof", _footer(finding)),
-        (
-            "remedy" if finding.verdict is Verdict.REFUTED else "correction",
-            remedy(finding) or finding.correction,
-        ),
+        ("rigour", _footer(finding)),
     ]
     return [(label, one_line(floats_in_short(text))) for label, text in rows if text]
 
@@ -190,8 +194,23 @@ def details(finding: Finding) -> list[tuple[str, str]]:
 def plain(finding: Finding) -> str:
     """Return a finding as plain text, a blank line at the end."""
     rows = [(finding.verdict.value, _name(finding)), *details(finding)]
+    if finding.source in TYPED:  # who types one claim gives it no name
+        rows[:2] = [(finding.verdict.value, rows[1][1])]
     width = max(len(label) for label, _ in rows)
-    return "".join(f"{label.ljust(width)}  {text}\n" for label, text in rows)
+    return "".join(f"{label.ljust(width)}  {text}\n" for label, text in rows) + program(finding)
+
+
+def evidence(finding: Finding) -> str:
+    """Return the event of a refutation and the program that checks it; empty without an event."""
+    return "".join(f"{label}: {text}\n" for label, text in _event(finding)) + program(finding)
+
+
+def program(finding: Finding) -> str:
+    """Return the lines of Python that check a refutation, to be copied; empty where none do."""
+    found = by_hand(finding)
+    if found is None or not found.program:
+        return ""
+    return "\n".join(["", PROGRAM, "", *found.program]) + "\n"
 
 
 def _name(finding: Finding) -> str:
@@ -221,7 +240,7 @@ def panel(finding: Finding) -> RenderableType:
     return Panel(
         Group(*parts),
         title=Text.assemble((f" {finding.verdict.value} ", f"bold reverse {style}")),
-        subtitle=Text(_name(finding), style="bright_black"),
+        subtitle=Text("" if finding.source in TYPED else _name(finding), style="bright_black"),
         title_align="left",
         subtitle_align="right",
         border_style=style,
@@ -262,27 +281,15 @@ def _as_said(value: Interval | str) -> str:
 
 def _event(finding: Finding) -> list[tuple[str, str]]:
     """Return the event of a refutation, with both of its probabilities."""
-    witness = finding.witness
-    if witness.get("fact") != "event":
+    found = by_hand(finding)
+    if found is None:
         return []
-    p, q = interval(witness["p"]), interval(witness["q"])
-    excess = ""
-    if "delta" in finding.true:
-        excess = f": P(S) - e^{witness['loss_above']} Q(S) = {event_excess(finding)}"
     return [
-        ("worst case", str(witness.get("worst_case", ""))),
-        ("event S", str(witness["description"])),
-        ("P(S), Q(S)", f"{p}, {q}{excess}"),
+        ("datasets", found.datasets),
+        ("event S", found.event),
+        ("P(S), Q(S)", f"{found.p}, {found.q}"),
+        ("so", found.inequality),
     ]
-
-
-def event_excess(finding: Finding) -> Interval:
-    """Return P(S) − e^ε Q(S) of the event: the true δ, where that is not only bounded."""
-    witness, true = finding.witness, interval(finding.true["delta"])
-    if true.digits >= _FEW_DIGITS:
-        return true
-    growth = enclose(lambda: exact(witness["loss_above"]).ball().exp())
-    return interval(witness["p"]) - growth * interval(witness["q"])
 
 
 def _bare(text: str) -> str:
@@ -295,11 +302,8 @@ def _case(case: Mapping[str, str]) -> str:
 
 
 def _footer(finding: Finding) -> str:
-    parts = [finding.rigour.value.lower(), finding.route]
-    if finding.cases > 1:
-        parts.append(f"{finding.cases} cases, the worst one shown")
-    parts.append(f"{finding.seconds:.2f} s")
-    return "; ".join(part for part in parts if part)
+    cases = f"; {finding.cases} cases, the worst one shown" if finding.cases > 1 else ""
+    return finding.rigour.value + cases
 
 
 def interval(value: Mapping[str, str]) -> Interval:

@@ -105,6 +105,8 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
     adviser: ClassVar[Callable[[Finding], str]] = staticmethod(lambda _: "")
     """Says with which noise a refuted claim is true: set by `dpassay.verifier.ask`, as no
     certificate may depend on what calibrates."""
+    evidence: ClassVar[Callable[[Finding], str]] = staticmethod(lambda _: "")
+    """Says how to check a refutation by hand: set there too."""
 
     @property
     def holds(self) -> bool:
@@ -135,14 +137,17 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
         return f"<Finding: {'; '.join(part for part in parts if part)}>"
 
     def __str__(self) -> str:
-        """Return the verdict, the claim, the reason, and what is true where the claim is not."""
+        """Return the verdict, the claim and the reason; how to check a refutation."""
         text = f"{self.verdict.value}: {one_line(floats_in_short(self.formal))}\n"
         text += one_line(self.reason)
         if self.verdict is not Verdict.REFUTED:
             return text
         noise, least = type(self).adviser(self), floats_in_short(self.true_from)
         remedy = "; ".join(part for part in (noise, least) if part)
-        return f"{text}\nIt {'' if noise else 'is '}{remedy}." if remedy else text
+        if remedy:
+            text += f"\nIt {'' if noise else 'is '}{remedy}."
+        evidence = type(self).evidence(self)
+        return f"{text}\n{evidence}" if evidence else text
 
     @property
     def true_from(self) -> str:

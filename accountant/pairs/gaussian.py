@@ -118,6 +118,6 @@ class GaussianPair(MirroredPair):
         """Describe the half-space {L > ε}."""
         cut = epsilon.ball() / self.mu() + self.mu() / 2
         return (
-            "the half-space of outcomes whose noise-whitened projection on the difference of "
-            f"the true answers exceeds {Interval.of_ball(cut, 12)} (mean 0 under Q, mu under P)"
+            "the release, scaled along the difference of the true answers to noise of standard "
+            f"deviation 1, exceeds {Interval.of_ball(cut, 12)} (mean 0 under Q, mu under P)"
         )

@@ -13,6 +13,7 @@ from dpassay.figures import event, tradeoff
 from dpassay.figures.pages import svg
 from dpassay.figures.pages.template import render
 from dpassay.verifier import report
+from dpassay.verifier.by_hand import by_hand
 from dpassay.verifier.needed_noise import TYPED
 from dpassay.verifier.remedy import remedy
 
@@ -74,14 +75,24 @@ def page(outcomes: Sequence[Outcome], command: Sequence[str]) -> str:
 def _entry(
     finding: Finding, certificate: dict[str, Any] | None, slug: str, *, drawn: bool
 ) -> dict[str, Any]:
-    told = ("claim", "in words", "remedy", "correction", "because", "event S", "P(S), Q(S)")
+    told = (
+        "claim",
+        "in words",
+        "remedy",
+        "correction",
+        "because",
+        "datasets",
+        "event S",
+        "P(S), Q(S)",
+        "so",
+    )
     return {
         "slug": slug,
         "finding": finding,
         "verdict": finding.verdict.value,
         "remedy": remedy(finding),
         "numbers": report.comparisons(finding),
-        "event": _event(finding),
+        "event": by_hand(finding),
         "pictures": _pictures(finding, slug) if drawn else [],
         "details": [
             row
@@ -90,21 +101,6 @@ def _entry(
         ],
         "certificate": certificate,
         "file": f"{svg.slug(finding.id)}.json",
-    }
-
-
-def _event(finding: Finding) -> dict[str, Any] | None:
-    """Return the event of a refutation with both of its probabilities."""
-    witness = finding.witness
-    if witness.get("fact") != "event":
-        return None
-    return {
-        "description": witness["description"],
-        "loss": witness["loss_above"],
-        "p": report.interval(witness["p"]),
-        "q": report.interval(witness["q"]),
-        "excess": report.event_excess(finding) if "delta" in finding.true else None,
-        "delta": finding.claimed.get("delta", "0"),
     }
 
 
@@ -120,15 +116,15 @@ def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
     drawn: list[tuple[str, str, Figure]] = []
     table = tradeoff.compute(mechanism, finding.claimed, adjacency=finding.adjacency, point=point)
     if table is not None:
-        drawn.append(
-            ("Trade-off", f"Errors of the best attack, and {_ALLOWED}", tradeoff.draw(table))
-        )
+        both = ("Trade-off", f"Errors of the best attack, and {_ALLOWED}", tradeoff.draw(table))
+        closer = []
         if tradeoff.excess(table):
-            caption = f"What an attack gains beyond ε = {table.epsilon:g}: it must stay below δ."
-            drawn.append(("Excess", caption, tradeoff.draw_excess(table)))
+            caption = f"What an attack gains beyond ε = {table.epsilon:g}, and {_ALLOWED}"
+            closer = [("Excess", caption, tradeoff.draw_excess(table))]
         elif table.epsilon is None:
             caption = f"True positives at few false positives, and {_ALLOWED}"
-            drawn.append(("Few false positives", caption, tradeoff.draw_near(table)))
+            closer = [("Few false positives", caption, tradeoff.draw_near(table))]
+        drawn = [*closer, both] if finding.refuted else [both, *closer]
     if is_event:
         laws = event.compute(witness["law"], witness["loss_above"])
         if laws is not None:

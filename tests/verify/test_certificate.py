@@ -31,7 +31,7 @@ def test_a_refutation_names_the_pair_the_event_and_both_probabilities() -> None:
     (event,) = data["facts"]
     assert event["fact"] == "event"
     assert event["law"]["law"] == "gaussian"
-    assert "half-space" in event["description"]
+    assert "the release, scaled" in event["description"]
     assert data["conclusion"] == "p - exp(epsilon)*q > delta"
     assert {"lower", "upper"} == set(event["p"]) == set(event["q"])
 

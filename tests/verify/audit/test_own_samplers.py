@@ -105,6 +105,7 @@ def test_every_mechanism_is_listed() -> None:
         "DiscreteGaussian",
         "DiscreteKaryTree",
         "DiscreteLaplace",
+        "DiscreteLaplaceThreshold",
         "ExponentialMechanism",  # is drawn by its selection itself
         "GaussianThreshold",
         "Guaranteed",

@@ -23,6 +23,7 @@ _ROOMS = ("accountant", "lp", "verifier", "figures", "integrations")
 _WHOLE = ("dpassay.accountant.ask", "dpassay.accountant.mechanisms", "dpassay.verifier.claims")
 """Modules of which all that they list is public here."""
 _PUBLIC = {
+    "accountant.account": "Account BudgetError Spend",
     "accountant.core.adjacency": "Adjacency Direction",
     "accountant.counting.best_counter": "BestCounter best_counter",
     "accountant.budget.calibrate": "Calibration EpsilonDelta Mu ProfileBelow Rho",

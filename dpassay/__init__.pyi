@@ -1,5 +1,8 @@
 """The names of `dpassay`, for type checkers; a test holds this list and the table together."""
 
+from dpassay.accountant.account import Account as Account
+from dpassay.accountant.account import BudgetError as BudgetError
+from dpassay.accountant.account import Spend as Spend
 from dpassay.accountant.ask import absolute_quantile as absolute_quantile
 from dpassay.accountant.ask import beta as beta
 from dpassay.accountant.ask import covariance as covariance

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from dpassay.accountant.account import Account
 from dpassay.accountant.ask import read_mechanism
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, forgiving
 from dpassay.accountant.summary import Profile
 from dpassay.accountant.training import Schemes, Training
-from dpassay.figures import profile, roc, schemes, style, tradeoff
+from dpassay.figures import account, profile, roc, schemes, style, tradeoff
 from dpassay.figures.comparison import draw
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.compare import Comparison
@@ -25,7 +26,15 @@ _MOST_MARKS = 3
 
 @forgiving
 def plot(
-    thing: Mechanism | str | Profile | Training | Schemes | Finding | Comparison | AuditResult,
+    thing: Mechanism
+    | str
+    | Account
+    | Profile
+    | Training
+    | Schemes
+    | Finding
+    | Comparison
+    | AuditResult,
     path: Path | str | None = None,
     *,
     adjacency: Adjacency | str | None = None,
@@ -36,10 +45,10 @@ def plot(
     ----------
     thing
         A mechanism or a `Profile`: δ against ε, from enclosures, with up to three points that were
-        asked. A `Training`: the same from estimates; `Schemes`: ε against epochs, by sampling. A
-        `Finding`: the errors of the best attack beside what the claim allows. A `Comparison`: its
-        candidates by the metric that ranks. An `AuditResult`: true against false positives, as seen
-        and as certified.
+        asked. An `Account`: its ε against the releases so far, from estimates. A `Training`: δ
+        against ε, from estimates; `Schemes`: ε against epochs, by sampling. A `Finding`: the errors
+        of the best attack beside what the claim allows. A `Comparison`: its candidates by the
+        metric that ranks. An `AuditResult`: true against false positives, as seen and as certified.
     path
         Where to save it as .png, .pdf or .svg; not saved unless given.
     adjacency
@@ -90,6 +99,11 @@ def _(thing: Profile, adjacency: Adjacency | None) -> Figure:
     ]
     marks = marks if len(marks) <= _MOST_MARKS else []
     return profile.draw(profile.compute(thing.mechanism, adjacency=thing.adjacency, marks=marks))
+
+
+@_drawn.register
+def _(thing: Account, adjacency: Adjacency | None) -> Figure:
+    return account.draw(account.compute(thing))
 
 
 @_drawn.register

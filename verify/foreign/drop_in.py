@@ -20,6 +20,7 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any, final
 
+from dpassay.accountant.account import Account
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import (
@@ -64,6 +65,7 @@ class OpacusAccountant:
     def __init__(self) -> None:
         """Begin with no steps."""
         self.history: list[tuple[float, float, int]] = []
+        self._account, self._spent = Account(adjacency=Adjacency.ADD_REMOVE), []
         self.shuffled_batch: int | None = None
         """Records in each batch, once the loader is known to shuffle; None before."""
         self._equal = (-1, 0)  # the size of the last batch, and how many in a row had it
@@ -84,6 +86,23 @@ class OpacusAccountant:
             entry = (noise_multiplier, sample_rate, self.history.pop()[2] + 1)
         self.history.append(entry)
 
+    @property
+    def account(self) -> Account:
+        """The steps so far as an account: what the history has gained since is spent."""
+        before, now = self._spent, list(self.history)
+        last = now[len(before) - 1] if 0 < len(before) <= len(now) else None
+        more = [*now[len(before) :]]
+        if before and last is not None:
+            more.insert(0, (*last[:2], last[2] - before[-1][2]))
+        grown = before[:-1] == now[: max(0, len(before) - 1)] and all(n >= 0 for *_, n in more[:1])
+        if not grown or (before and (last is None or last[:2] != before[-1][:2])):
+            self._account, more = Account(adjacency=Adjacency.ADD_REMOVE), now
+        for entry in more:
+            if entry[2]:
+                self._account.spend(opacus.mechanism_of([(*entry[:2], 1)]), entry[2])
+        self._spent = now
+        return self._account
+
     def get_epsilon(self, delta: float, **options: Any) -> float:
         """Return an ε that the steps so far have at δ.
 
@@ -97,10 +116,7 @@ class OpacusAccountant:
             return math.inf
         if self.shuffled_batch is not None:
             return self._epsilon_of_shuffles(delta, self.shuffled_batch)
-        found = profile.epsilon(
-            opacus.mechanism_of(self.history), delta, adjacency=Adjacency.ADD_REMOVE
-        )
-        return _upward(found)
+        return _upward(self.account.epsilon(delta))
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
         """Return what Opacus' optimiser calls after each step."""
@@ -193,7 +209,9 @@ class EventAccountant:
     def __init__(self, neighboring_relation: object = "ADD_OR_REMOVE_ONE") -> None:
         """Begin with nothing, for one of its relations, or the name of one."""
         self._given, self._relation = neighboring_relation, events.neighbours(neighboring_relation)
-        self._parts: list[Mechanism | TruncatedBatches] = []
+        self.account = Account(adjacency=self._relation.adjacency)
+        """All that was composed but batches that are cut."""
+        self._cut: list[TruncatedBatches] = []
         self._events: list[tuple[object, int]] = []
 
     @property
@@ -226,12 +244,12 @@ class EventAccountant:
         """Take an event, `count` times; raise what says why not where it cannot be taken."""
         times = whole("count", count)
         if self._is_truncated(event):
-            release: Mechanism | TruncatedBatches = events.truncated(event, times)
+            if times:
+                self._cut.append(events.truncated(event, times))
         else:
-            read = events.mechanism_of(event, self._relation.name)
-            release = read if times <= 1 else Composed(read, times)
-        if times and release != events.NOTHING:
-            self._parts.append(release)
+            release = events.mechanism_of(event, self._relation.name)
+            if times and release != events.NOTHING:
+                self.account.spend(release, times)
         self._events.append((event, times))
         return self
 
@@ -251,21 +269,26 @@ class EventAccountant:
     @property
     def mechanism(self) -> Mechanism:
         """All that was composed; for batches that are cut, a run without cuts that is no better."""
-        parts = [p.worst() if isinstance(p, TruncatedBatches) else p for p in self._parts]
+        known = self.account.mechanism
+        parts = [*([] if known is None else [known]), *(cut.worst() for cut in self._cut)]
         if len(parts) == 1:
             return parts[0]
         return Composed(tuple(parts)) if parts else events.NOTHING
 
     def get_epsilon(self, target_delta: float) -> float:
         """Return an ε that it has at δ."""
-        match self._parts:
-            case [TruncatedBatches() as only]:
-                return _upward(Interval.of_exact(Fraction(only.upper(exact(target_delta))[0])))
+        if len(self._cut) == 1 and not len(self.account):
+            upper = self._cut[0].upper(exact(target_delta))[0]
+            return _upward(Interval.of_exact(Fraction(upper)))
+        if not self._cut:
+            return _upward(self.account.epsilon(target_delta))
         found = profile.epsilon(self.mechanism, target_delta, adjacency=self._relation.adjacency)
         return _upward(found)
 
     def get_delta(self, target_epsilon: float) -> float:
         """Return a δ that it has at ε; of truncated batches that of `mechanism`."""
+        if not self._cut:
+            return min(1.0, _upward(self.account.delta(target_epsilon)))
         found = profile.delta(self.mechanism, target_epsilon, adjacency=self._relation.adjacency)
         return min(1.0, _upward(found))
 

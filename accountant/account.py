@@ -1,0 +1,818 @@
+"""A running account: releases are spent one by one, and refused before they exceed a budget.
+
+A *filter* is a rule that stops an analysis before a budget fixed in advance is exceeded; an
+*odometer* is a running bound of what was spent. What may be added up depends on who chooses the
+next release. Queries may always depend on what was released before. The mechanisms, their noise
+and their counts either do not (`adaptive=False`) or do too (`adaptive=True`).
+
+*Chosen without looking at outputs.* The product of the dominating pairs dominates all releases
+together (Zhu, Dong and Wang 2022, Theorem 10), and stopping early publishes less. So the account is
+exact, as filter and as odometer: a budget is kept when the profile, μ or ρ of the composition of
+all releases keeps it.
+
+*Chosen by earlier outputs.* To compose what happened to be chosen, and to stop at the budget, is
+no valid filter in general: there are choices by which it exceeds (ε, δ) or a trade-off function.
+Additive bounds are valid filters, whose limit is fixed in advance:
+
+| budget | what is added up | proved by |
+|---|---|---|
+| ε, δ = 0 | largest privacy losses | Rogers, Roth, Ullman and Vadhan 2016 |
+| ρ (zCDP) | the ρ of each release | Feldman and Zrnic 2021, at every order |
+| μ (Gaussian DP) | the μ² of each release | Smith and Thakurta 2022 |
+| (ε, δ), δ > 0 | Rényi divergences of one order | Feldman and Zrnic 2021 |
+
+The proof of the last one: let L_i be the loss of release i and d_i ≥ its D_a, both given what was
+released before. Then E_Q[e^{aL_i}] ≤ e^{(a − 1)d_i}, so the product of the e^{aL_i − (a − 1)d_i} is
+a supermartingale under Q. As the d_i add up to at most D whatever happens, E_Q[e^{aΣL_i}] ≤
+e^{(a − 1)D}: the divergence of all is at most D. Then
+δ(ε) ≤ e^{(a − 1)(D − ε)} (1 − 1/a)^{a − 1}/a (Canonne, Kamath and Steinke 2020, Proposition 12).
+The order is chosen by the budget alone, as for Gaussian noise. Of these sums only that of the
+largest losses is an odometer too: it bounds the loss on every path. Otherwise the guarantee of an
+adaptive account is that of its budget, at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import math
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeAlias, final
+
+from flint import arb
+
+from dpassay.accountant import ask, notation
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
+from dpassay.accountant.composition import invert
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import integer
+from dpassay.accountant.errors import (
+    DpassayError,
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+    expected,
+    one_line,
+    shortened,
+)
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import guarantees, profile
+from dpassay.accountant.questions.convert import convert
+from dpassay.accountant.questions.estimate import estimate_log_delta
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+Budget: TypeAlias = EpsilonDelta | Mu | Rho
+MOST_RELEASES = 10**12
+"""Most releases that `remaining` counts: what costs nothing would never end."""
+_ORDERS = (*range(2, 65), *(2**k for k in range(7, 21)))
+"""Orders of which the filter of an (ε, δ) budget takes one; whole ones are computed fastest."""
+_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (3, 6, 9, 12))
+"""Relative widths of δ by which a composition is told from its budget, the fastest first."""
+_FORMAT = "dpassay account 1"
+_SHOWN = 12
+"""Last releases that are printed: more hide the totals."""
+
+
+class BudgetError(DpassayError):
+    """A release would exceed the budget, or is not proved to keep it. Nothing was spent."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """An entry of an account."""
+
+    mechanism: Mechanism
+    count: int
+    name: str | None = None
+
+
+@final
+class Account(Drawable):
+    """A running account of releases from the same data.
+
+    Parameters
+    ----------
+    budget
+        `EpsilonDelta(1, "1e-5")`, `Mu(…)`, `Rho(…)` or a pair (ε, δ); or one of the next by name.
+        Without any nothing is refused.
+    epsilon, delta, mu, rho
+        The budget as numbers.
+    adjacency
+        The neighbouring relation, where the releases need one.
+    adaptive
+        Whether the mechanisms, their noise or counts may depend on earlier outputs. The module says
+        which theorem then holds; `theorem` says it of this account.
+    order
+        The order of the divergences that an adaptive account of an (ε, δ) budget adds up, an
+        integer ≥ 2; None takes the best one for Gaussian noise. Rare samples need a smaller one.
+    file
+        Where every entry is written before `spend` returns. A file that exists is continued, and
+        must have the same budget; `Account.load` takes the budget from the file. One process has it
+        open. An entry is on the disk before the release is made: a process that is killed between
+        the two has spent what it did not release, never the reverse.
+
+    Examples
+    --------
+    >>> account = Account(epsilon=1, delta="1e-5")
+    >>> entry = account.spend("Gaussian(20)", count=10)
+    >>> account.remaining("Gaussian(20)"), account.can_spend("Gaussian(1)")
+    (18, False)
+    """
+
+    def __init__(
+        self,
+        budget: Budget | Sequence[Number] | None = None,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        mu: Number | None = None,
+        rho: Number | None = None,
+        adjacency: Adjacency | str | None = None,
+        adaptive: bool = False,
+        order: int | None = None,
+        file: Path | str | None = None,
+    ) -> None:
+        """Open an account, with no releases or those of its file."""
+        if not isinstance(adaptive, bool):
+            raise expected("adaptive", adaptive, "to be True or False")
+        self._budget = _read_budget(budget, epsilon, delta, mu, rho)
+        self._adjacency = Adjacency.read(adjacency)
+        self._adaptive = adaptive
+        if adaptive and self._budget is None:
+            raise InvalidInputError(
+                "Expected a budget: for adaptively chosen noise only a filter with a limit that is "
+                'fixed in advance is valid. Write Account(epsilon=1, delta="1e-5", adaptive=True).'
+            )
+        if order is not None:
+            limited = isinstance(self._budget, EpsilonDelta) and self._budget.delta.sign > 0
+            if not (adaptive and limited):
+                raise expected("order", order, "with adaptive=True, epsilon and delta > 0 only")
+            order = integer("order", order, least=2)
+        self._order = order
+        self._sum = _Sum.of(self._budget, self._adjacency, order)
+        self._history: list[Spend] = []
+        self._counts: dict[Mechanism, int] = {}
+        self._names: dict[str, int] = {}
+        self._spent: Fraction | None = Fraction(0)
+        self._lock = threading.RLock()
+        self._file: _File | None = None
+        if file is not None:
+            self._file = _File(Path(file))
+            try:
+                for entry in self._file.read(self._header()):
+                    self._add(entry)
+            except BaseException:
+                self.close()
+                raise
+
+    @classmethod
+    def load(cls, file: Path | str) -> Account:
+        """Open the account of a file, to go on with it.
+
+        Raises InvalidInputError if there is none, if another process has it open, or if it is
+        damaged anywhere but in an entry at its end that was not written to its end.
+        """
+        head = _head_of(Path(file))
+        given = head["budget"]
+        return cls(
+            None if given is None else _BUDGETS[given["kind"]](*given["numbers"]),
+            adjacency=head["adjacency"],
+            adaptive=head["adaptive"],
+            order=head["order"],
+            file=file,
+        )
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget, None where nothing is refused."""
+        return self._budget
+
+    @property
+    def adjacency(self) -> Adjacency | None:
+        """The neighbouring relation."""
+        return self._adjacency
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the noise may be chosen by earlier outputs."""
+        return self._adaptive
+
+    @property
+    def history(self) -> tuple[Spend, ...]:
+        """All that was spent, in order."""
+        return tuple(self._history)
+
+    @property
+    def theorem(self) -> str:
+        """What the account rests on."""
+        if not self._adaptive:
+            return (
+                "The mechanisms, their noise and counts do not depend on outputs (queries may): "
+                "the product of dominating pairs dominates (Zhu, Dong and Wang 2022, Theorem 10)."
+            )
+        return f"The noise may depend on outputs: {self._sum.theorem}."
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The composition of all that was spent; None before the first."""
+        return self._with({}) if self._counts else None
+
+    def __len__(self) -> int:
+        """Return how many entries there are."""
+        return len(self._history)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether an entry has a name."""
+        return name in self._names
+
+    def __iter__(self) -> Iterator[Spend]:
+        """Go through the entries."""
+        return iter(self.history)
+
+    def spend(
+        self, mechanism: Mechanism | str, count: int = 1, *, name: str | None = None
+    ) -> Spend:
+        """Spend a release, `count` times; make it after this returns.
+
+        A name may be used once: after a crash `name in account` says whether that release was
+        spent.
+
+        Raises
+        ------
+        BudgetError
+            If the budget would be exceeded, or that it is kept is not proved.
+        InvalidInputError
+            If the name was used, or the account belongs to another process.
+        """
+        entry = Spend(ask.read_mechanism(mechanism), integer("count", count, least=1), name)
+        if name is not None and not isinstance(name, str):
+            raise expected("name", name, "to be a text")
+        with self._lock:
+            if name in self._names:
+                raise InvalidInputError(
+                    f"{name!r} was spent before, as entry {self._names[name]}. A second release "
+                    "costs again: give it another name."
+                )
+            if not self._keeps(entry.mechanism, entry.count):
+                raise BudgetError(
+                    f"{_times(entry)} would exceed the budget {self._budget}: nothing was spent, "
+                    "release nothing. remaining(mechanism) says how many are left."
+                )
+            if self._file is not None:
+                self._file.append(_body(entry))
+            self._add(entry)
+        return entry
+
+    def can_spend(self, mechanism: Mechanism | str, count: int = 1) -> bool:
+        """Whether `spend` would be proved to keep the budget; nothing is spent."""
+        release = ask.read_mechanism(mechanism)
+        with self._lock:
+            return self._keeps(release, integer("count", count, least=1))
+
+    def remaining(self, mechanism: Mechanism | str) -> int:
+        """Return how many more releases of a mechanism keep the budget, proved; 10^12 at most.
+
+        Raises NotApplicableError without a budget.
+        """
+        if self._budget is None:
+            raise NotApplicableError("Without a budget nothing is refused. Give Account a budget.")
+        release = ask.read_mechanism(mechanism)
+        with self._lock:
+            self._worst(release)
+            sure = self._by_sum(release)
+            if self._adaptive and not self._sum.is_exact:
+                return sure
+            return self._counted(release, sure)
+
+    def epsilon(self, delta: Number) -> Interval:
+        """Enclose ε(δ) of all that was spent.
+
+        Of an adaptive account it is what its budget guarantees, however it is used; with a budget
+        of largest losses, and δ = 0, it is their sum so far.
+        """
+        return self._answer("epsilon", delta)
+
+    def delta(self, epsilon: Number) -> Interval:
+        """Enclose δ(ε) of all that was spent; of an adaptive account as for `epsilon`."""
+        return self._answer("delta", epsilon)
+
+    def close(self) -> None:
+        """Give the file back; what is spent later is not written."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Account:
+        """Close the file at the end of a `with`."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the file, which one process has."""
+        return self.__dict__ | {"_lock": None, "_file": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take it up, without a file."""
+        self.__dict__ |= state
+        self._lock = threading.RLock()
+
+    def __str__(self) -> str:
+        """Return the budget, the theorem and the last entries."""
+        lines = [repr(self)[1:-1], self.theorem]
+        first = max(0, len(self._history) - _SHOWN)
+        lines += [f"  … {first} entries before"] * bool(first)
+        for index, entry in enumerate(self._history[first:], first):
+            named = "" if entry.name is None else f"  ({one_line(entry.name)})"
+            lines.append(f"  {index}  {_times(entry)}{named}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Return the budget and how much was spent, on one line."""
+        relation = f", {self._adjacency.value}" if self._adjacency else ""
+        limit = "no budget" if self._budget is None else f"budget {self._budget}"
+        adaptive = ", adaptive" if self._adaptive else ""
+        releases = sum(self._counts.values())
+        return f"<Account: {limit}{relation}{adaptive}; {releases} releases in {len(self)} entries>"
+
+    def _repr_html_(self) -> str:
+        """Return a table, for notebooks."""
+        from dpassay.accountant.core import notebook
+
+        rows = [["entry", "mechanism", "count", "name"]]
+        rows += [
+            [str(i), repr(e.mechanism), str(e.count), e.name or ""]
+            for i, e in enumerate(self._history)
+        ][-_SHOWN:]
+        return f"<p>{notebook.escape(repr(self)[1:-1])}</p>" + notebook.table(rows)
+
+    def _header(self) -> dict[str, Any]:
+        given = None
+        if self._budget is not None:
+            kind = type(self._budget).__name__
+            named = [getattr(self._budget, name) for name in _NUMBERS[kind]]
+            given = {"kind": kind, "numbers": [str(each) for each in named]}
+        relation = self._adjacency.value if self._adjacency else None
+        return {
+            "budget": given,
+            "adjacency": relation,
+            "adaptive": self._adaptive,
+            "order": self._order,
+        }
+
+    def _add(self, entry: Spend) -> None:
+        if entry.name is not None:
+            self._names[entry.name] = len(self._history)
+        self._history.append(entry)
+        self._counts[entry.mechanism] = self._counts.get(entry.mechanism, 0) + entry.count
+        cost = self._sum.of_one(entry.mechanism) if self._budget is not None else None
+        known = self._spent is not None and cost is not None
+        self._spent = self._spent + entry.count * cost if known else None  # type: ignore[operator]
+
+    def _with(self, more: Mapping[Mechanism, int]) -> Mechanism:
+        counts = dict(self._counts)
+        for mechanism, count in more.items():
+            counts[mechanism] = counts.get(mechanism, 0) + count
+        parts = [m if n == 1 else Composed(m, n) for m, n in counts.items()]
+        return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+
+    def _worst(self, release: Mechanism) -> None:
+        """Raise AdjacencyError where the relation does not fit, or is needed and not named."""
+        if release not in self._counts:
+            release.worst_case(self._adjacency)
+
+    def _keeps(self, release: Mechanism, count: int) -> bool:
+        """Whether the budget is proved to be kept with a release more."""
+        self._worst(release)
+        if self._budget is None:
+            return True
+        if self._by_sum(release) >= count:
+            return True
+        if self._adaptive and not self._sum.is_exact:
+            return False
+        return _holds(self._budget, self._with({release: count}), self._adjacency)
+
+    def _by_sum(self, release: Mechanism) -> int:
+        """Return how many more the sum allows."""
+        cost = self._sum.of_one(release)
+        if cost is None and self._adaptive and not self._sum.is_exact:
+            raise NotApplicableError(
+                f"{shortened(repr(release))} has no finite {self._sum.name}, which this adaptive "
+                "account adds up. Give a budget of another kind."
+            )
+        room = None if self._spent is None else self._sum.limit - self._spent
+        if cost is None or room is None or room < 0:
+            return 0
+        return min(MOST_RELEASES, math.floor(room / cost)) if cost else MOST_RELEASES
+
+    def _counted(self, release: Mechanism, sure: int) -> int:
+        """Return how many more the composition allows, at least as many as the sum does."""
+
+        def keeps(count: int) -> bool:
+            return count <= sure or self._keeps(release, count)
+
+        near = self._estimated(release, sure)
+        if near is not None and keeps(near):
+            low, step = near, 1
+        else:
+            low, step = sure, max(1, sure // 8)
+        high = None
+        while high is None and low < MOST_RELEASES:
+            tried = min(low + step, MOST_RELEASES)
+            low, high, step = (tried, None, 2 * step) if keeps(tried) else (low, tried, step)
+        while high is not None and high - low > 1:
+            tried = (low + high) // 2
+            low, high = (tried, high) if keeps(tried) else (low, tried)
+        return low
+
+    def _estimated(self, release: Mechanism, sure: int) -> int | None:
+        """Return the same by estimates in floats; None for budgets without."""
+        if not isinstance(self._budget, EpsilonDelta) or self._budget.delta.sign == 0:
+            return None
+        epsilon, limit = float(self._budget.epsilon), math.log(float(self._budget.delta))
+
+        def over(count: int) -> bool:
+            whole = self._with({release: count})
+            return float(estimate_log_delta(whole, epsilon, adjacency=self._adjacency)) > limit
+
+        low, high = sure, 2 * sure + 1
+        with contextlib.suppress(DpassayError, ArithmeticError):
+            while high < MOST_RELEASES and not over(high):
+                low, high = high, 2 * high
+            while high - low > 1:
+                tried = (low + high) // 2
+                low, high = (low, tried) if over(tried) else (tried, high)
+            return low
+        return None
+
+    def _answer(self, name: str, at: Number) -> Interval:
+        with self._lock:
+            if self._adaptive and not (
+                self._sum.is_exact and name == "epsilon" and exact(at, "delta").sign == 0
+            ):
+                asked = "delta" if name == "epsilon" else "epsilon"
+                found = convert(**self._sum.guarantee, **{asked: at})
+                return self._promised(found, at) if name == "epsilon" else found
+            whole = self.mechanism
+        if whole is None:
+            return Interval(Decimal(0), Decimal(0))
+        question = profile.epsilon if name == "epsilon" else profile.delta
+        return question(whole, at, adjacency=self._adjacency)
+
+    def _promised(self, found: Interval, delta: Number) -> Interval:
+        """Cut an ε at what the budget says itself, where it does."""
+        budget = self._budget
+        if not isinstance(budget, EpsilonDelta) or exact(delta, "delta") < budget.delta:
+            return found
+        with ctx.workprec(START_PRECISION):
+            most = Interval.of_ball(budget.epsilon.ball()).upper
+        return Interval(min(found.lower, most), min(found.upper, most))
+
+
+@final
+@dataclass(frozen=True)
+class _Sum:
+    """What is added up, release by release, and its limit: a sum within it keeps the budget."""
+
+    name: str
+    limit: Fraction
+    theorem: str
+    guarantee: Mapping[str, Any]
+    """The budget as `convert` takes it."""
+    adjacency: Adjacency | None
+    order: int | None = None
+    is_exact: bool = False
+    """Whether the composition keeps the budget only where the sum does."""
+
+    @staticmethod
+    def of(budget: Budget | None, adjacency: Adjacency | None, order: int | None) -> _Sum:
+        """Return it for a budget."""
+        if isinstance(budget, Rho):
+            theorem = "the ρ of zCDP add up (Feldman and Zrnic 2021)"
+            at_most = _below(budget.rho)
+            return _Sum("rho", at_most, theorem, {"zcdp": budget.rho}, adjacency)
+        if isinstance(budget, Mu):
+            theorem = "the μ² of Gaussian DP add up (Smith and Thakurta 2022)"
+            return _Sum("mu", budget.mu.square, theorem, {"mu": budget.mu}, adjacency)
+        if budget is None or budget.delta.sign == 0:
+            limit = exact(0) if budget is None else budget.epsilon
+            theorem = "largest losses add up (Rogers, Roth, Ullman and Vadhan 2016)"
+            given = {"pure": limit}
+            return _Sum("loss", _below(limit), theorem, given, adjacency, is_exact=True)
+        order, limit_of_order = _order_for(budget, _ORDERS if order is None else (order,))
+        if limit_of_order <= 0:
+            raise expected("order", order, f"to leave room at {budget}", "Give a larger one.")
+        return _Sum(
+            "divergence",
+            limit_of_order,
+            f"Rényi divergences of order {order} add up (Feldman and Zrnic 2021)",
+            {"renyi": (order, limit_of_order)},
+            adjacency,
+            order,
+        )
+
+    def of_one(self, release: Mechanism) -> Fraction | None:
+        """Return an upper bound of what one release adds; None where none is finite or known."""
+        return _cost(self.name, self.order, release, self.adjacency)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _cost(
+    name: str, order: int | None, release: Mechanism, adjacency: Adjacency | None
+) -> Fraction | None:
+    if isinstance(release, Composed):
+        parts = [(_cost(name, order, part, adjacency), n) for part, n in release.parts()]
+        known = [n * cost for cost, n in parts if cost is not None]
+        return sum(known, start=Fraction(0)) if len(known) == len(parts) else None
+    try:
+        if name == "rho":
+            known_rho = release.exact_rho(adjacency)
+            if known_rho is not None:
+                return _above(known_rho)
+            return _upper(guarantees.rho(release, adjacency=adjacency))
+        if name == "mu":
+            mu = release.exact_gaussian_mu(adjacency)
+            if mu is not None:
+                return mu.square
+            from dpassay.accountant.questions.gaussian_bounds import mu as least_mu
+
+            bound = _upper(least_mu(release, adjacency=adjacency))
+            return None if bound is None else bound**2
+        pairs = release.worst_case(adjacency).pairs(None)
+        with ctx.workprec(START_PRECISION):
+            if name == "loss":
+                return _upper_of([pair.max_loss() for pair in pairs])
+            return _upper_of([pair.renyi(arb(order)) for pair in pairs])
+    except (NotApplicableError, UndecidedError):
+        return None
+
+
+def _upper_of(balls: Sequence[arb]) -> Fraction | None:
+    if not all(ball.is_finite() for ball in balls):
+        return None
+    return max(Fraction(Interval.of_ball(ball).upper) for ball in balls)
+
+
+def _upper(found: Interval) -> Fraction | None:
+    return Fraction(found.upper) if found.upper.is_finite() else None
+
+
+def _below(value: ExactReal) -> Fraction:
+    if value.rational is not None:
+        return value.rational
+    with ctx.workprec(START_PRECISION):
+        return Fraction(Interval.of_ball(value.ball(), 30).lower)
+
+
+def _above(value: ExactReal) -> Fraction:
+    return -_below(-value)
+
+
+def _order_for(budget: EpsilonDelta, orders: Sequence[int]) -> tuple[int, Fraction]:
+    """Return the order with the most room for Gaussian noise, and the largest sum that keeps δ."""
+
+    def limit(order: int) -> arb:
+        a = arb(order)
+        log = budget.delta.ball().log() + a.log()
+        return budget.epsilon.ball() + log / (a - 1) - (1 - 1 / a).log()
+
+    with ctx.workprec(START_PRECISION):
+        order = max(orders, key=lambda a: float(limit(a).mid()) / a)
+        return order, Fraction(Interval.of_ball(limit(order), 30).lower)
+
+
+def _holds(budget: Target, whole: Mechanism, adjacency: Adjacency | None) -> bool:
+    """Whether a composition is proved to keep a budget, with as few digits as tell."""
+    if isinstance(budget, EpsilonDelta) and budget.delta.sign:
+        pairs, limit = whole.worst_case(adjacency).pairs(budget.direction), budget.delta.ball()
+        for width in _WIDTHS:
+            with contextlib.suppress(UndecidedError), ctx.workprec(START_PRECISION):
+                value = invert.hockey_stick(invert.to_width(pairs, width), budget.epsilon)
+                if value < limit or value > limit:
+                    return bool(value < limit)
+        if all(pair.usual_width <= _WIDTHS[-1] for pair in pairs):  # it may be met exactly
+            return budget.holds(whole, adjacency)
+        return False
+    try:
+        return budget.holds(whole, adjacency)
+    except UndecidedError:
+        return False
+
+
+def _times(entry: Spend) -> str:
+    times = f" × {entry.count}" if entry.count > 1 else ""
+    return f"{shortened(repr(entry.mechanism))}{times}"
+
+
+_BUDGETS: dict[str, type[Budget]] = {"EpsilonDelta": EpsilonDelta, "Mu": Mu, "Rho": Rho}
+_NUMBERS = {"EpsilonDelta": ("epsilon", "delta"), "Mu": ("mu",), "Rho": ("rho",)}
+
+
+def _read_budget(
+    budget: Budget | Sequence[Number] | None,
+    epsilon: Number | None,
+    delta: Number | None,
+    mu: Number | None,
+    rho: Number | None,
+) -> Budget | None:
+    named = [value for value in (epsilon, mu, rho) if value is not None]
+    if (budget is not None) + len(named) > 1 or (delta is not None and epsilon is None):
+        raise InvalidInputError(
+            "Expected one budget: epsilon (with delta, else 0), mu or rho. Write "
+            'Account(epsilon=1, delta="1e-5").'
+        )
+    if epsilon is not None:
+        budget = EpsilonDelta(epsilon, 0 if delta is None else delta)
+    elif mu is not None:
+        budget = Mu(mu)
+    elif rho is not None:
+        budget = Rho(rho)
+    elif isinstance(budget, Sequence) and not isinstance(budget, str) and len(budget) == 2:
+        budget = EpsilonDelta(*budget)
+    if budget is None:
+        return None
+    if not isinstance(budget, EpsilonDelta | Mu | Rho):
+        raise expected(
+            "budget",
+            budget,
+            "to be EpsilonDelta, Mu or Rho",
+            'Write Account(epsilon=1, delta="1e-5").',
+        )
+    if isinstance(budget, EpsilonDelta) and (budget.direction or budget.epsilon.sign < 0):
+        raise expected("budget", budget, "to be of both directions, with epsilon ≥ 0")
+    if objection := budget.objection():
+        raise InvalidInputError(objection)
+    return budget
+
+
+def _body(entry: Spend) -> dict[str, Any]:
+    """Return an entry as plain data; the text must be read back as the same mechanism."""
+    text = repr(entry.mechanism)
+    if notation.parse(text) != entry.mechanism:
+        raise InvalidInputError(
+            f"{shortened(text)} has no notation that is read back: it is not written to a file."
+        )
+    return {"mechanism": text, "count": entry.count, "name": entry.name}
+
+
+@final
+class _File:
+    """One line of JSON for the budget and for each entry, each with a checksum of all before.
+
+    A line is written and synced before the entry counts. A last line without its end is of a
+    process that died while writing: nothing was released for it, and it is cut off.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._owner = path, os.getpid()
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self._opened = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            _take(self._opened)
+        except OSError:
+            os.close(self._opened)
+            raise InvalidInputError(
+                f"{path} is open already. One process at a time spends from an account."
+            ) from None
+        self._check, self._size = "", 0
+
+    def read(self, header: dict[str, Any]) -> Iterator[Spend]:
+        """Yield the entries of the file; write the header of a new one."""
+        with open(self._path, "rb") as stream:
+            data = stream.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            os.ftruncate(self._opened, len(whole))
+        if not whole:
+            self.append({"format": _FORMAT, **header})
+            _sync_folder(self._path.parent)
+            return
+        first, *lines = whole.splitlines()
+        found = self._body(first, 1)
+        if {key: found.get(key) for key in header} != header or found.get("format") != _FORMAT:
+            raise InvalidInputError(
+                f"{self._path} is of another account ({one_line(found)}). Account.load(file) goes "
+                "on with it."
+            )
+        known: dict[str, Mechanism] = {}
+        for number, line in enumerate(lines, 2):
+            body = self._body(line, number)
+            try:
+                text, count, name = body["mechanism"], body["count"], body["name"]
+                if text not in known:
+                    known[text] = notation.parse(text)
+                entry = Spend(known[text], integer("count", count, least=1), name)
+            except (KeyError, TypeError, DpassayError) as error:
+                raise self._damaged(number) from error
+            if not isinstance(name, str | None):
+                raise self._damaged(number)
+            yield entry
+        self._size = len(whole)
+
+    def append(self, body: dict[str, Any]) -> None:
+        """Write a line, durably, or raise with the file as it was."""
+        if os.getpid() != self._owner:
+            raise InvalidInputError(
+                f"{self._path} belongs to process {self._owner}. One process at a time spends from "
+                "an account."
+            )
+        check = _checksum(self._check, body)
+        line = json.dumps({**body, "check": check}, ensure_ascii=False).encode() + b"\n"
+        try:
+            if os.write(self._opened, line) != len(line):
+                raise OSError(f"{self._path}: no space left for an entry")
+            os.fsync(self._opened)
+        except OSError:
+            os.ftruncate(self._opened, self._size)
+            raise
+        self._check, self._size = check, self._size + len(line)
+
+    def close(self) -> None:
+        """Close it, which gives the lock back."""
+        os.close(self._opened)
+
+    def _body(self, line: bytes, number: int) -> dict[str, Any]:
+        try:
+            body = json.loads(line)
+            check = body.pop("check")
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+            raise self._damaged(number) from error
+        self._check, before = check, self._check
+        if check != _checksum(before, body):
+            raise self._damaged(number)
+        return body  # type: ignore[no-any-return]
+
+    def _damaged(self, number: int) -> InvalidInputError:
+        return InvalidInputError(
+            f"{self._path} is damaged in line {number}: it is no entry that follows those before. "
+            "Restore the file; what it says is spent, and more may be."
+        )
+
+
+def _head_of(path: Path) -> dict[str, Any]:
+    """Return the first line of a file, of an account."""
+    try:
+        with path.open("rb") as stream:
+            body = json.loads(stream.readline())
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{path} is no file of an account: {one_line(error)}.") from error
+    given = body.get("budget") if isinstance(body, dict) else None
+    known = given is None or (
+        isinstance(given, dict)
+        and given.get("kind") in _BUDGETS
+        and isinstance(given.get("numbers"), list)
+        and len(given["numbers"]) == len(_NUMBERS[given["kind"]])
+    )
+    if not isinstance(body, dict) or body.get("format") != _FORMAT or not known:
+        raise InvalidInputError(f"{path} is no file of an account.")
+    return body
+
+
+def _checksum(before: str, body: dict[str, Any]) -> str:
+    text = before + json.dumps(body, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _take(opened: int) -> None:
+    """Lock an open file, or raise OSError; the system gives it back when the process ends."""
+    if sys.platform == "win32":
+        os.lseek(opened, 1 << 40, os.SEEK_SET)  # a byte far behind the entries
+        msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _sync_folder(folder: Path) -> None:
+    if sys.platform != "win32":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

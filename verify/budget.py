@@ -68,28 +68,33 @@ class _Watch:
         self._time = _processor_time(self._target)
         self._end, self._most = self._time() + seconds, _memory() + memory
         self._lock, self._over = threading.Lock(), threading.Event()
+        self._sent = False
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._lock:
             self._over.set()
-            _raise_in(self._target, None)  # what was sent and has not arrived
+        # What was sent and has not arrived is waited for: the interpreter does not forget a
+        # withdrawn exception, and under a profiler it would never go on.
+        with suppress(_Stop):
+            while self._sent and kind is not _Stop:
+                time.sleep(0)
 
     def _look(self) -> None:
         while not self._over.wait(_GLANCE):
             if self._time() > self._end or _memory() > self._most:
                 with self._lock:
                     if not self._over.is_set():
+                        self._sent = True
                         _raise_in(self._target, _Stop)
                 return
 
 
-def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
-    wanted = None if kind is None else ctypes.py_object(kind)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), wanted)
+def _raise_in(thread: int, kind: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
 
 
 def _processor_time(thread: int) -> Callable[[], float]:

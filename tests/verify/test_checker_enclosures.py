@@ -226,7 +226,7 @@ def test_the_checker_reads_a_name_once() -> None:
     assert not checker.check(_forged(let={"y": "2"})).problems
     for fields in ({"let": {"x": "2"}}, {"for_all": {"x": {"low": "0", "grid": ["1"]}}}):
         found = checker.check(_forged(**fields)).problems
-        assert found[0] == ("case", "cannot be checked: the name x is given twice")
+        assert found[0] == ("claim", "the name 'x' is given twice")
 
 
 def test_a_relation_names_neighbours_in_its_questions_alone() -> None:

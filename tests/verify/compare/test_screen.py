@@ -115,7 +115,9 @@ def test_a_training_run_names_the_noise_of_each_scheme(schemes: list[str]) -> No
     once = dpassay.calibrate("Gaussian", epsilon=2, delta="1e-5", count=2)
     assert noise["each"].found.mechanism == once.mechanism
     assert all(row.is_private for row in found.rows)
-    relations = {name: None if row.finding is None else row.finding.adjacency for name, row in noise.items()}
+    relations = {
+        name: None if row.finding is None else row.finding.adjacency for name, row in noise.items()
+    }
     assert relations.pop("batches", "replace-one") == "replace-one"
     assert relations.pop("random", "add-remove") == "add-remove"
     assert relations == {"Poisson": "add-remove", "each": "add-remove"}

@@ -49,7 +49,7 @@ def normal(parameter: str) -> Callable[[int], mpf]:
 
 
 def skellam(variance: str) -> Callable[[int], mpf]:
-    return lambda z: mpmath.besseli(z, exact(variance).mpf())
+    return lambda z: mpmath.besseli(abs(z), exact(variance).mpf())
 
 
 # The density on x ≥ 0 up to a factor, in units of the scale, and where it has a kink.

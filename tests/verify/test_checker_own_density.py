@@ -231,7 +231,7 @@ def test_masses_are_added_up(
     mass: str, sensitivity: int, f: Callable[[int], Any], epsilon: str
 ) -> None:
     noise = f"AdditiveNoise(mass={mass!r}, sensitivity={sensitivity})"
-    whole, c = sum(map(f, range(-200, 201))), mpmath.exp(mpmath.mpf(Fraction(epsilon)))
+    whole, c = sum(map(f, range(-200, 201))), mpmath.exp(float(Fraction(epsilon)))
     with ctx.workprec(256):
         laws = pairs(mechanism(noise))
         found = [ball(hockey_stick(law, Fraction(epsilon))) for law in laws]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from dpassay.accountant import notation
+from dpassay.accountant.aliases import translated
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, misused, no_mechanism
 from dpassay.accountant.numbers.exact import Number
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from dpassay.accountant.questions.gaussian_bounds import GaussianBounds
 
 Answer = TypeVar("Answer")
+One_co = TypeVar("One_co", covariant=True)
+"""The answer of a question that is never asked at several numbers at once."""
 _HOME = {
     "profile": ("delta", "delta_complement", "epsilon", "log_delta"),
     "tradeoff": ("beta", "power"),
@@ -62,19 +65,70 @@ _ELSEWHERE = {
 _WRITE = 'Write a mechanism such as Gaussian(standard_deviation="1.1"), or the same as text.'
 
 
-class Question(Protocol[Answer]):
-    """A question about a mechanism, at one number or at several."""
+class Question(Protocol[One_co]):
+    """A question about a mechanism."""
+
+    def __call__(self, mechanism: Mechanism | str, /, *at: Any, **options: Any) -> One_co: ...
+
+
+class AtEpsilon(Protocol[Answer]):
+    """A question at one epsilon, or at several: a list has a list of answers."""
 
     @overload
-    def __call__(self, mechanism: Mechanism | str, at: Number, /, **options: Any) -> Answer: ...
+    def __call__(self, mechanism: Mechanism | str, epsilon: Number, **options: Any) -> Answer: ...
 
     @overload
     def __call__(
-        self, mechanism: Mechanism | str, at: Sequence[Number] | NDArray[Any], /, **options: Any
+        self, mechanism: Mechanism | str, epsilon: Sequence[Number] | NDArray[Any], **options: Any
     ) -> list[Answer]: ...
 
+
+class AtDelta(Protocol[Answer]):
+    """A question at one delta, or at several: a list has a list of answers."""
+
     @overload
-    def __call__(self, mechanism: Mechanism | str, /, **options: Any) -> Answer: ...
+    def __call__(self, mechanism: Mechanism | str, delta: Number, **options: Any) -> Answer: ...
+
+    @overload
+    def __call__(
+        self, mechanism: Mechanism | str, delta: Sequence[Number] | NDArray[Any], **options: Any
+    ) -> list[Answer]: ...
+
+
+class AtAlpha(Protocol[Answer]):
+    """A question at one alpha, or at several: a list has a list of answers."""
+
+    @overload
+    def __call__(self, mechanism: Mechanism | str, alpha: Number, **options: Any) -> Answer: ...
+
+    @overload
+    def __call__(
+        self, mechanism: Mechanism | str, alpha: Sequence[Number] | NDArray[Any], **options: Any
+    ) -> list[Answer]: ...
+
+
+class AtOrder(Protocol[Answer]):
+    """A question at one order, or at several: a list has a list of answers."""
+
+    @overload
+    def __call__(self, mechanism: Mechanism | str, order: Number, **options: Any) -> Answer: ...
+
+    @overload
+    def __call__(
+        self, mechanism: Mechanism | str, order: Sequence[Number] | NDArray[Any], **options: Any
+    ) -> list[Answer]: ...
+
+
+class AtLoss(Protocol[Answer]):
+    """A question at one loss, or at several: a list has a list of answers."""
+
+    @overload
+    def __call__(self, mechanism: Mechanism | str, loss: Number, **options: Any) -> Answer: ...
+
+    @overload
+    def __call__(
+        self, mechanism: Mechanism | str, loss: Sequence[Number] | NDArray[Any], **options: Any
+    ) -> list[Answer]: ...
 
 
 def read_mechanism(value: object) -> Mechanism:
@@ -107,6 +161,7 @@ def question(ask: Callable[..., Answer]) -> Question[Answer]:
 
     @functools.wraps(ask)
     def asked(*positional: Any, **named: Any) -> Any:
+        named = translated(named, signature.parameters.keys(), len(positional))
         try:
             bound = signature.bind(*positional, **named)
         except TypeError as error:
@@ -126,17 +181,17 @@ def _plain(value: Any) -> Any:
 
 
 if TYPE_CHECKING:
-    delta: Question[Interval]
-    delta_complement: Question[Interval]
-    epsilon: Question[Interval]
-    log_delta: Question[Interval]
-    beta: Question[Interval]
-    power: Question[Interval]
-    loss_cdf: Question[Interval]
-    loss_survival: Question[Interval]
+    delta: AtEpsilon[Interval]
+    delta_complement: AtEpsilon[Interval]
+    epsilon: AtDelta[Interval]
+    log_delta: AtEpsilon[Interval]
+    beta: AtAlpha[Interval]
+    power: AtAlpha[Interval]
+    loss_cdf: AtLoss[Interval]
+    loss_survival: AtLoss[Interval]
     gaussian_bounds: Question[GaussianBounds]
     mu: Question[Interval]
-    renyi: Question[Interval]
+    renyi: AtOrder[Interval]
     rho: Question[Interval]
     total_variation: Question[Interval]
     absolute_quantile: Question[Interval]

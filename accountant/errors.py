@@ -13,6 +13,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 
+from dpassay.accountant.aliases import NAMES, translated
+
 _MOST_NAMES = 40
 """Names that a message lists: more hide the right one."""
 
@@ -236,12 +238,7 @@ _OTHER_WORDS = {
     "ptr": ("ProposeTestRelease",),
     "dpftrl": ("MatrixMechanism",),
     "dp_ftrl": ("MatrixMechanism",),
-    "get_noise_multiplier": ("dpsgd_noise",),
-    "compute_dp_sgd_privacy": ("dpsgd",),
     "privacyengine": ("dpsgd",),
-    "rdpaccountant": ("dpsgd",),
-    "prvaccountant": ("dpsgd",),
-    "pldaccountant": ("dpsgd",),
     "dpsgd": ("PoissonSubsampled",),
     "dp-sgd": ("dpsgd", "PoissonSubsampled"),
     "dp_sgd": ("dpsgd", "PoissonSubsampled"),
@@ -269,7 +266,6 @@ _OTHER_WORDS = {
     "adjacency": ("neighbours",),
     "neighboring_relation": ("neighbours", "adjacency"),
     "opacus": ("dpsgd",),
-    "get_privacy_spent": ("epsilon",),
     "privacy_loss": ("loss_cdf",),
 }
 """What others call an argument, a value or a mechanism, with the names that it may have here."""
@@ -350,6 +346,8 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
         if name in known:
             number = _OTHER_NUMBERS.get((unknown.lower(), name))
             return f"Did you mean {name!r}{f', {number}' if number else ''}?"
+    if (name := NAMES.get(unknown.lower().replace("_", ""), "")) in known:
+        return f"Did you mean {name!r}?"
     beside, why = _OTHERWISE.get(unknown.lower(), ("", ""))
     if beside in known:
         return why
@@ -422,11 +420,11 @@ def forgiving(function: Callable[Parameters, Answer]) -> Callable[Parameters, An
 
     @functools.wraps(function)
     def called(*positional: Parameters.args, **named: Parameters.kwargs) -> Answer:
+        own = translated(named, signature.parameters.keys(), len(positional))
         try:
-            signature.bind(*positional, **named)
+            bound = signature.bind(*positional, **own)
         except TypeError as error:
-            problem = str(error)
-            raise misused(function.__name__, signature, named, problem, _ELSEWHERE) from None
-        return function(*positional, **named)
+            raise misused(function.__name__, signature, own, str(error), _ELSEWHERE) from None
+        return function(*bound.args, **bound.kwargs)
 
     return called

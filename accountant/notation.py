@@ -17,6 +17,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpassay.accountant.aliases import ALIASES
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.density.text import FUNCTIONS
 from dpassay.accountant.errors import InvalidInputError, suggestion
@@ -117,7 +118,11 @@ def build(name: str, arguments: Mapping[str, Any], positional: Sequence[Any] = (
     """Build the named mechanism from already parsed arguments; the class checks their names."""
     if name not in _KNOWN:
         raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, _KNOWN)}")
-    return _KNOWN[name](*positional, **arguments)
+    kind = _KNOWN[name]
+    if (others := ALIASES.keys() & arguments.keys()) - {*argument_names(name)}:
+        problem = kind._misfit(len(positional), sorted(others - {*argument_names(name)}))  # type: ignore[attr-defined]
+        raise InvalidInputError(problem)  # data name each argument in one way
+    return kind(*positional, **arguments)
 
 
 def argument_names(name: str) -> list[str]:

@@ -17,6 +17,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from dpassay.accountant.core.asking import Askable
 from dpassay.accountant.core.drawing import Drawable
 
 _ROOMS = ("accountant", "lp", "verifier", "figures", "integrations")
@@ -124,6 +125,7 @@ def _draw(*arguments: Any, **options: Any) -> Any:
 
 
 Drawable.drawer = _draw
+Askable.asker = __getattr__
 
 
 def _write_page(*arguments: Any) -> None:

@@ -74,7 +74,7 @@ def claims_about(
     words = [*together, {"order": order, "renyi": renyi}]
     given = [{name: value for name, value in each.items() if value is not None} for each in words]
     return [
-        guarantee(each, mechanism=repr(mechanism), adjacency=near, source=source)
+        guarantee(each, mechanism=str(mechanism), adjacency=near, source=source)
         for each in given
         if each
     ]

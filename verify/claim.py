@@ -74,7 +74,7 @@ class Claim(
         for name in _texts(type(self)):
             value = getattr(self, name)
             if not isinstance(value, str):
-                text = repr(value) if isinstance(value, Mechanism) else str(exact(value, name))
+                text = str(value) if isinstance(value, Mechanism) else str(exact(value, name))
                 msgspec.structs.force_setattr(self, name, text)
         if self.proof and not isinstance(self.proof.get("method"), str):
             raise InvalidInputError('Expected proof to have a method, such as method = "sweep".')

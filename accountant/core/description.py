@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeVar, dataclass_transform
 
+from dpassay.accountant.aliases import ALIASES, translated
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, suggestion
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, as_floats
 
 Kind = TypeVar("Kind")
 _BUDGETS = ("epsilon", "eps", "delta", "rho")
@@ -22,7 +23,12 @@ class Described(ABCMeta):
     """The class of a description: a call with wrong arguments is answered with the right ones."""
 
     def __call__(cls, *positional: Any, **named: Any) -> Any:
-        """Make the description; raise InvalidInputError where an argument is unknown or missing."""
+        """Make the description; raise InvalidInputError where an argument is unknown or missing.
+
+        What other libraries call an argument is read too (`dpassay.accountant.aliases`).
+        """
+        if not ALIASES.keys().isdisjoint(named):
+            named = translated(named, list(inspect.signature(cls).parameters), len(positional))
         try:
             return super().__call__(*positional, **named)
         except TypeError:
@@ -74,7 +80,11 @@ class Description(metaclass=Described):
     """A frozen dataclass whose fields are the arguments of its notation."""
 
     def __repr__(self) -> str:
-        """Return the notation, which reads back as an equal object."""
+        """Return the notation, which reads back as an equal object; floats are float(…)."""
+        return as_floats(str(self))
+
+    def __str__(self) -> str:
+        """Return the notation with all digits of every number, as certificates have it."""
         shown = []
         for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
@@ -103,4 +113,4 @@ def notation(value: object) -> str:
         return repr(value.value)
     if isinstance(value, Fraction):
         return repr(ExactReal.of_rational(value))
-    return repr(value)
+    return str(value) if isinstance(value, Description) else repr(value)

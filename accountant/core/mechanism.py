@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.asking import Askable
 from dpassay.accountant.core.description import Description
 from dpassay.accountant.core.drawing import Drawable
 from dpassay.accountant.core.inverse_noise import InverseNoise
@@ -22,15 +23,8 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.release.lattice import LatticeSampler
 from dpassay.accountant.release.lattice_noise import InvertedNoise
 
-_ASK = {
-    name: f" Ask dpassay.{name}(mechanism, …)."
-    for name in ("epsilon", "delta", "beta", "renyi", "profile", "verify", "calibrate", "audit")
-}
-_ASK["compose"] = " Write Composed(mechanism, count)."
-"""What to write for a method that other libraries have."""
 
-
-class Mechanism(Drawable, Description, ABC):
+class Mechanism(Askable, Drawable, Description, ABC):
     """A randomised algorithm with a known law: frozen data that functions compute on.
 
     A concrete mechanism is a final frozen dataclass whose fields are the arguments of the
@@ -48,12 +42,6 @@ class Mechanism(Drawable, Description, ABC):
     example: ClassVar[str] = ""
     """One mechanism of this class in the notation, which its page and the table of capabilities
     show."""
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """Say how to ask what is a function here, and a method elsewhere."""
-            raise AttributeError(f"{type(self).__name__} has no {name!r}.{_ASK.get(name, '')}")
 
     no_variance: ClassVar[str] = ""
     """Why an output has no variance, and what to ask, where it has none."""

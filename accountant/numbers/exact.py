@@ -23,6 +23,7 @@ _RATIO = re.compile(r"\s*N\s*(?:/\s*N\s*)?".replace("N", _LONG_DECIMAL.pattern))
 _FLOAT = re.compile(r"\s*float\((.*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
+_WRAPPED = re.compile(r"(?<!\w)float\((-?[0-9.]+(?:e[+-]?[0-9]+)?)\)")
 _POWER_OF_TEN = re.compile(r"(?:([0-9.]+)[·×*])?10(?:\^|\*\*)\{?(-?[0-9]+)\}?")
 _LOGARITHM = re.compile(
     r"(?:(?P<times>N)\s*[*·×]?\s*)?(?:ln|log)\s*(?:\((?P<of>N)\)|(?P<of_bare>N))"
@@ -167,10 +168,21 @@ Number: TypeAlias = ExactReal | Fraction | Decimal | str | int | float
 
 
 def floats_in_short(text: str) -> str:
-    """Write long decimals that are floats as such.
+    """Write floats as Python does, for people: data keep all of their digits.
 
     >>> floats_in_short(f"It is ({exact(0.1)}, {exact('0.00001')})-DP.")
-    'It is (float(0.1), 1e-5)-DP.'
+    'It is (0.1, 1e-5)-DP.'
+    """
+    return _WRAPPED.sub(r"\1", as_floats(text))
+
+
+def as_floats(text: str) -> str:
+    """Write the long decimals that are floats as float(…): short, and the same number.
+
+    >>> as_floats("Gaussian(standard_deviation='0.1000000000000000055511151231257827')")
+    "Gaussian(standard_deviation='0.1000000000000000055511151231257827')"
+    >>> as_floats(f"Gaussian({exact(0.1)!r})")
+    'Gaussian(float(0.1))'
     """
 
     def short(found: re.Match[str]) -> str:

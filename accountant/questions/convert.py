@@ -87,7 +87,7 @@ def convert(
     alpha: Number | None = None,
     tpr_at_fpr: Number | None = None,
     order: Number | None = None,
-    rho: bool = False,
+    rho: bool | Number = False,
     to_mu: bool = False,
 ) -> Interval:
     """Enclose the best statement that follows from one guarantee, whatever mechanism has it.
@@ -98,7 +98,8 @@ def convert(
         What is given, one of: μ-GDP; ε-DP; (ε, δ)-DP; (order, divergence); ρ-zCDP.
     epsilon, delta, alpha, tpr_at_fpr, order, rho, to_mu
         What is asked, one of: δ at this ε; ε at this δ; β at this α; the largest power at this
-        false positive rate; the Rényi divergence of this order; the least ρ; the least μ.
+        false positive rate; the Rényi divergence of this order; the least ρ (rho=True; a number
+        is given, as zcdp); the least μ.
 
     Raises
     ------
@@ -112,6 +113,8 @@ def convert(
     >>> print(convert(mu=1, epsilon=1))
     0.126936737507
     """
+    if not isinstance(rho, bool) and zcdp is None:
+        zcdp, rho = rho, False
     given = {"mu": mu, "pure": pure, "approximate": approximate, "renyi": renyi, "zcdp": zcdp}
     asked = {
         "epsilon": epsilon,

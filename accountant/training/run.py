@@ -84,6 +84,10 @@ class Training(Drawable):
             f"{self.neighbours}, {self.sampling} sampling, {self.steps} steps>"
         )
 
+    def __float__(self) -> float:
+        """Return ε as a float, as `float(epsilon)` does."""
+        return float(self.epsilon)
+
     def _repr_html_(self) -> str:
         """Return the answer with its assumptions, for notebooks."""
         from html import escape
@@ -101,7 +105,7 @@ class Training(Drawable):
             "assumptions": list(self.assumptions),
             "steps": self.steps,
             "ends": self.ends,
-            "mechanism": repr(self.mechanism),
+            "mechanism": str(self.mechanism),
         }
 
 

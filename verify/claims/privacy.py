@@ -69,7 +69,7 @@ class PrivacyClaim(Claim, frozen=True, kw_only=True):
     def witness(self, scope: Scope, fact: Mapping[str, Any], **more: str) -> dict[str, Any]:
         """Return the mechanism, why its pairs are worst, and a fact without its name."""
         shown = {key: value for key, value in fact.items() if key != "name"}
-        worst = {"mechanism": repr(self.built(scope)), "worst_case": self.worst(scope).reason}
+        worst = {"mechanism": str(self.built(scope)), "worst_case": self.worst(scope).reason}
         return {**worst, **more, **shown}
 
 

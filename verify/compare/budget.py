@@ -98,7 +98,7 @@ class Budget:
             {part: getattr(self.target, part) for part in names},
             id=name,
             source="comparison",
-            mechanism=repr(whole),
+            mechanism=str(whole),
             adjacency=(adjacency or self.adjacency).value,
         )
 

@@ -63,7 +63,7 @@ def named(mechanism: Mechanism, workload: Workload, budget: Budget) -> Candidate
     if isinstance(workload, PrefixSums) and mechanism.dimension > 1:
         layout = Layout.STREAM
     return Candidate(
-        repr(mechanism),
+        str(mechanism),
         "as given",
         partial(fixed, mechanism, layout=layout, copies=copies),
         as_published=True,

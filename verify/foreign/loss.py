@@ -141,7 +141,7 @@ def claims(
                 id=f"at-{float(epsilon):g}",
                 source=type(distribution).__name__,
                 statement=f"({epsilon}, {said})-DP, by the distribution.",
-                mechanism=repr(mechanism),
+                mechanism=str(mechanism),
                 adjacency=adjacency,
             )
         )

@@ -98,7 +98,7 @@ def claim(
             return Pending(needs="proof", reason=str(error), **shared)
     if isinstance(mechanism, (DiscreteLaplaceThreshold, GaussianThreshold, LaplaceThreshold)):
         shared["adjacency"] = Adjacency.ADD_REMOVE.value  # of users, each of whom holds some keys
-    return guarantee(said, mechanism=repr(mechanism), **shared)
+    return guarantee(said, mechanism=str(mechanism), **shared)
 
 
 def _said(measurement: object, d_in: object, delta: object) -> dict[str, str]:

@@ -29,7 +29,7 @@ def known(mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None
     relation = Adjacency.read(adjacency)
     near = None if relation is None else relation.value
     findings = [
-        verify(guarantee(words, mechanism=repr(mechanism), adjacency=near, source="audit"))
+        verify(guarantee(words, mechanism=str(mechanism), adjacency=near, source="audit"))
         for words in listed
     ]
     refuted = [finding for finding in findings if finding.verdict is Verdict.REFUTED]

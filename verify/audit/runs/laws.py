@@ -28,7 +28,7 @@ class MechanismTarget:
     @property
     def name(self) -> str:
         """Its notation."""
-        return repr(self.mechanism)
+        return str(self.mechanism)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Draw `size` releases of the true answer `dataset`."""

@@ -189,7 +189,7 @@ def _up(upper: Callable[[float], Any]) -> Callable[[float], float]:
 
 def _of_mechanism(mechanism: Mechanism, adjacency: Adjacency | str | None) -> Guarantee:
     profile = _profile_of(mechanism, adjacency)
-    return Guarantee("mechanism", f"the profile of {mechanism!r}", (), profile, repr(mechanism))
+    return Guarantee("mechanism", f"the profile of {mechanism!r}", (), profile, str(mechanism))
 
 
 def _profile_of(

@@ -172,7 +172,7 @@ def test_a_delta_above_that_of_zero_has_an_epsilon_below_zero(
 ) -> None:
     """1 − δ = e^ε (1 − H′(−ε)), H′ the profile of the reversed pair by an integral in mpmath."""
     mechanism = Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), 2)
-    found = profile.epsilon(mechanism, delta, adjacency="add-remove", relative_width=COARSE)
+    found = profile.signed_epsilon(mechanism, delta, adjacency="add-remove", relative_width=COARSE)
     assert found.upper < 0
     assert found.relative_width is not None
     assert found.relative_width <= COARSE

@@ -117,7 +117,9 @@ class Holomorphic:
                         large, small = small, large
                     value = large + (1 + (small - large).exp()).log(analytic=analytic)
                 case "sigmoid":
-                    value = 1 / (1 + (-values[parts[0]]).exp())
+                    a = values[parts[0]]
+                    rising = a.exp() if a.real.mid() < 0 else (-a).exp()  # small far from 0
+                    value = (rising if a.real.mid() < 0 else 1) / (1 + rising)
                 case _:
                     raise ValueError(op)
             values.append(value)

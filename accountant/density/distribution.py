@@ -19,7 +19,7 @@ from dpassay.accountant.density.law import law
 from dpassay.accountant.density.pieces import jump, resolved
 from dpassay.accountant.density.sweep import Break
 from dpassay.accountant.density.text import LONGEST, read
-from dpassay.accountant.density.tree import Node, derivative, num
+from dpassay.accountant.density.tree import ONE, Node, add, derivative, exp, negative, num, power
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
@@ -74,7 +74,7 @@ def _at(parts: list[_Part], x: Fraction) -> arb:
 
 
 def written(a: Node) -> str:
-    """Return a tree that was read, or its derivative, as a formula that is read as that tree."""
+    """Return a tree that was read, or its derivative, as a formula of the same function."""
     match a.op:
         case "num":
             text = str(a.number)
@@ -92,6 +92,8 @@ def written(a: Node) -> str:
         case "exp" | "log":
             inner = written(a.parts[0])
             return f"{a.op}{inner if inner.startswith('(') and _closes(inner) else f'({inner})'}"
+        case "sigmoid":
+            return written(power(add(ONE, exp(negative(a.parts[0]))), Fraction(-1)))
         case "if" | "join":
             u, yes, no = map(written, a.parts)
             return f"({yes} if {u} > 0 else {no})"

@@ -32,6 +32,7 @@ from dpassay.accountant.density.tree import (
     negative,
     num,
     power,
+    sigmoid,
 )
 from dpassay.accountant.errors import InvalidInputError, expected, suggestion
 from dpassay.accountant.numbers.exact import exact
@@ -177,7 +178,7 @@ class _Reader:
                 return mul(num(Fraction(1, 2)), add(grows, falls))
             case "sinh":
                 return mul(num(Fraction(1, 2)), less(grows, falls))
-        return less(ONE, mul(num(2), power(add(ONE, mul(grows, grows)), Fraction(-1))))
+        return less(ONE, mul(num(2), sigmoid(mul(num(-2), a))))  # tanh
 
     def _point(self, node: ast.expr) -> tuple[Fraction, Fraction]:
         if isinstance(node, ast.Tuple) and len(node.elts) == 2:

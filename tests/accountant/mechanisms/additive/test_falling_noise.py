@@ -227,10 +227,7 @@ def _ripple(r: Any) -> Any:
     [
         ("exp(-min(2*r, r + 1))", lambda r: np.minimum(2 * r, r + 1), "1", "1"),  # touch from 1 on
         ("exp(-max(r, r**2 - 1))", lambda r: np.maximum(r, r * r - 1), "1", "1"),  # up to 0.618
-        pytest.param(  # but near 3
-            "exp(-r - 9/100*tanh(20*(r - 3)))", lambda r: r + _ripple(r), "1/10", "3/20",
-            marks=pytest.mark.slow,
-        ),
+        ("exp(-r - 9/100*tanh(20*(r - 3)))", lambda r: r + _ripple(r), "1/10", "3/20"),
     ],
 )  # fmt: skip
 def test_balls_may_lie_in_each_other_for_a_while(

@@ -1,8 +1,8 @@
 """The one notation for mechanisms: parse it; `repr` prints it.
 
 `Name(argument=value, …)`, nested. Numbers are ints and decimals, read exactly as written, or
-strings: rationals "256/60000", decimals "1e-300", roots "sqrt(2)"; float(0.1) is the binary number
-nearest to 0.1, as reports print the floats of Python; lists stand in brackets. As in
+strings: rationals "256/60000", decimals "1e-300", formulas "sqrt(2)", "log(3)"; float(0.1) is the
+binary number nearest to 0.1, as reports print the floats of Python; lists stand in brackets. As in
 Python the first arguments may stand without their names: `Composed(Gaussian(1.1), count=3)`.
 The text is parsed, never evaluated: anything but this grammar is refused.
 """
@@ -147,7 +147,7 @@ def _value(node: ast.expr, source: str) -> object:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant() | ast.UnaryOp() as read]):
             return f"float({_value(read, source)})"
         case ast.Call(func=ast.Name(id="ln" | "log"), args=[ast.Constant()]):
-            return _segment(node, source)  # a number that is refused with what to write
+            return _segment(node, source)  # as people write ε
         case ast.Call():
             return _build(node, source)
         case ast.List(elts=entries):
@@ -194,9 +194,8 @@ def _refused(node: ast.expr, source: str) -> InvalidInputError:
     written = _segment(node, source)
     return InvalidInputError(
         f"Expected a number, a string, a list or a mechanism, not {written!r}. {meant(written)}"
-        "The notation is never evaluated: words, densities and roots are text in quotes, such as "
-        '"sqrt(2)"; a ratio of two numbers, such as 256/60000, needs none; other formulas stand '
-        "in a claim file."
+        "The notation is never evaluated: words, densities and formulas are text in quotes, such "
+        'as "sqrt(2)" or "log(3)"; a ratio of two numbers, such as 256/60000, needs none.'
     )
 
 

@@ -91,17 +91,17 @@ def vertices(space: Space) -> list[Vertex]:
     dimension = space.dimension
     if isinstance(space, FiniteSet):
         return [
-            Vertex(square, tuple(ratios))
+            Vertex(unit.square, tuple(ratios))
             for index, vector in enumerate(space.vectors)
             if any(entry.sign for entry in vector)
-            for square, ratios in [common_root(f"vectors[{index}]", vector)]
+            for unit, ratios in [common_root(f"vectors[{index}]", vector)]
         ]
     if isinstance(space, Box):
         _require_few(1 << (dimension - 1))
-        square, ratios = common_root("bounds", space.bounds)
+        unit, ratios = common_root("bounds", space.bounds)
         signs = itertools.product((1, -1), repeat=dimension - 1)
         return [
-            Vertex(square, tuple(s * r for s, r in zip((1, *sign), ratios, strict=True)))
+            Vertex(unit.square, tuple(s * r for s, r in zip((1, *sign), ratios, strict=True)))
             for sign in signs
         ]
     if isinstance(space, SparseBox):

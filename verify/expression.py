@@ -20,13 +20,13 @@ from typing import TypeAlias, final
 from flint import arb
 
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.accountant.errors import InvalidInputError, UndecidedError, suggestion
 from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.notation import build
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, computed
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier.budget import MOST_BITS
-from dpassay.verifier.functions import FUNCTIONS
+from dpassay.verifier.functions import FUNCTIONS, QUESTIONS
 from dpassay.verifier.rules import LONGEST
 from dpassay.verifier.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
@@ -90,7 +90,8 @@ class Expression:
 
     def exact(self, variables: Environment) -> ExactReal:
         """Evaluate to an exact number, or raise InvalidInputError."""
-        return to_exact(self.value(variables), self.text)
+        value = _exactly(self.tree(), self.value(variables), variables, self.text.strip())
+        return to_exact(value, self.text)
 
     def mechanism(self, variables: Environment) -> Mechanism:
         """Evaluate to a mechanism, or raise InvalidInputError."""
@@ -210,9 +211,10 @@ def _call(name: str, node: ast.Call, variables: Environment, source: str) -> Val
     if name in _ROUNDINGS and ctx.prec < _ROUNDING_PRECISION:
         with ctx.workprec(_ROUNDING_PRECISION):
             return _call(name, node, variables, source)
-    positional = [_evaluate(argument, variables, source) for argument in node.args]
+    to_value = _evaluate if name in FUNCTIONS and name not in QUESTIONS else _exact_argument
+    positional = [to_value(argument, variables, source) for argument in node.args]
     named = {
-        keyword.arg: _evaluate(keyword.value, variables, source)
+        keyword.arg: to_value(keyword.value, variables, source)
         for keyword in node.keywords
         if keyword.arg is not None
     }
@@ -226,6 +228,23 @@ def _call(name: str, node: ast.Call, variables: Environment, source: str) -> Val
         {key: _argument(value, f"{name}.{key}") for key, value in named.items()},
         [_argument(value, f"{name}[{index}]") for index, value in enumerate(positional)],
     )
+
+
+def _exact_argument(node: ast.expr, variables: Environment, source: str) -> Value:
+    """Evaluate what has to be exact, where it is."""
+    if isinstance(node, ast.List):
+        return [_exact_argument(entry, variables, source) for entry in node.elts]
+    return _exactly(node, _evaluate(node, variables, source), variables, source)
+
+
+def _exactly(node: ast.expr, value: Value, variables: Environment, source: str) -> Value:
+    """Return the number whose ball is given exactly, where it is a formula of exact numbers."""
+    if not isinstance(value, arb):
+        return value
+    try:
+        return computed(node, source, variables)
+    except (SyntaxError, ArithmeticError, UndecidedError):
+        return value
 
 
 def _argument(value: Value, name: str) -> object:
@@ -288,11 +307,12 @@ def _arithmetic(op: ast.operator, left: RealValue, right: RealValue, source: str
     irrational = isinstance(left, ExactReal) or isinstance(right, ExactReal)
     if irrational and not isinstance(left, arb) and not isinstance(right, arb):
         one, other = to_exact(left, source), to_exact(right, source)
-        short = not _long(one.signed_square, other.signed_square)
-        if isinstance(op, ast.Mult) and short:
-            return number(one * other, source)
-        if isinstance(op, ast.Div) and short:
-            return number(one / other, source)
+        a, b = one.signed_square, other.signed_square
+        if a is not None and b is not None and not _long(a, b):
+            if isinstance(op, ast.Mult):
+                return number(one * other, source)
+            if isinstance(op, ast.Div):
+                return number(one / other, source)
     x, y = to_ball(left, source), to_ball(right, source)
     match op:
         case ast.Add():

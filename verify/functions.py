@@ -170,7 +170,7 @@ def _question(name: str) -> Function:
         relation = Adjacency.read(adjacency if isinstance(adjacency, str) else None)
         at = [to_exact(argument) for argument in arguments]
         known = _EXACT[name](mechanism, relation) if name in _EXACT and not at else None
-        return number(known) if known is not None else _QUESTIONS[name](mechanism, relation, *at)
+        return number(known) if known is not None else QUESTIONS[name](mechanism, relation, *at)
 
     return ask
 
@@ -207,7 +207,7 @@ def _asked_of(module: str, question: str, width: Fraction = RELATIVE_WIDTH) -> C
     return ask
 
 
-_QUESTIONS: dict[str, Callable[..., arb]] = {
+QUESTIONS: dict[str, Callable[..., arb]] = {
     "delta": lambda m, a, eps: invert.hockey_stick(_pairs(m, a), eps),
     "epsilon": lambda m, a, d: profile.epsilon(m, d, adjacency=a, **_FINE).ball(),
     "beta": _asked_of("tradeoff", "beta"),
@@ -340,7 +340,7 @@ FUNCTIONS: dict[str, Function] = {
     "optimal_count_true_delta": _optimal_count("true-delta"),
     "count_noise_weight": _count_noise(lambda noise, j: noise.weight(j)),
     "count_noise_mass": _count_noise(lambda noise, z: noise.mass(z)),
-    **{name: _question(name) for name in _QUESTIONS},
+    **{name: _question(name) for name in QUESTIONS},
 }
 """Name → function of values. Add a function here, and its mpmath twin in
 `dpassay.verifier.checker`."""

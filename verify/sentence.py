@@ -76,7 +76,7 @@ def read_guarantee(text: str) -> dict[str, str] | None:
     >>> read_guarantee("0.1-zcdp")
     {'rho': '0.1'}
     """
-    text, near = " ".join(text.split()).rstrip(".? "), {}
+    text, near = re.sub(r"\bln(?= ?\()", "log", " ".join(text.split())).rstrip(".? "), {}
     if relation := _NEIGHBOURS.search(text):
         text = text[: relation.start()]
         near = {"adjacency": re.sub(r"[-_/ ]+", "-", relation["relation"])}

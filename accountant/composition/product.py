@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -57,14 +59,16 @@ def ends(value: arb) -> tuple[ExactReal, ExactReal]:
 
 
 def exact_sum(values: Sequence[ExactReal]) -> ExactReal | None:
-    """Return the sum where the numbers that are not 0 have rational ratios, else None.
+    """Return the sum, None where its terms are too many.
 
-    Square roots of rationals that are pairwise incommensurable are linearly independent over the
-    rationals, so that a sum of two of them is never the root of a rational: None is final.
+    Of roots without rational ratios it is None too: those are linearly independent over the
+    rationals, so that the sum is no root of a rational, and balls decide every comparison with one.
     """
     terms = [value for value in values if value.sign]
     if not terms:
         return ExactReal.of_rational(0)
+    if any(term.formula for term in terms):
+        return formula_sum(terms)
     ratios = [(term / terms[0]).rational for term in terms]
     total = Fraction(0)
     for ratio in ratios:
@@ -72,6 +76,14 @@ def exact_sum(values: Sequence[ExactReal]) -> ExactReal | None:
             return None
         total += ratio
     return ExactReal.of_rational(total) * terms[0]
+
+
+def formula_sum(terms: Sequence[ExactReal]) -> ExactReal | None:
+    """Return the sum of any numbers, None where its terms are too many."""
+    try:
+        return functools.reduce(operator.add, terms)
+    except ArithmeticError:
+        return None
 
 
 T = TypeVar("T")
@@ -336,8 +348,8 @@ class Product(Pair):
             largest = self.engine.largest(pair)
             if largest is None:
                 return None
-            terms.append(ExactReal.of_rational(count) * largest)
-        return exact_sum(terms)
+            terms.append(largest.times(count))
+        return exact_sum(terms) or formula_sum(terms)
 
     def infinity_mass(self) -> arb:
         """Return 1 − Π (1 − m_i)^{k_i}, where m_i is the mass at infinity of factor i."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from flint import arb
@@ -249,7 +250,7 @@ class Mechanism(Askable, Drawable, Description, ABC):
     def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the exact ρ of zCDP where it is known as an exact number (μ²/2), else None."""
         mu = self.exact_gaussian_mu(adjacency)
-        return None if mu is None else ExactReal.of_rational(mu.square / 2)
+        return None if mu is None else mu.squared.times(Fraction(1, 2))
 
 
 @functools.lru_cache(maxsize=32)

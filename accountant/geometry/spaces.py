@@ -48,9 +48,9 @@ class Norm:
     ball: Callable[[], arb]
 
     @staticmethod
-    def of_square(square: Fraction) -> Norm:
+    def of_square(square: ExactReal) -> Norm:
         """Return the root of an exact square."""
-        norm = ExactReal.of_root(square)
+        norm = square.root()
         return Norm(norm, norm.ball)
 
 
@@ -92,7 +92,7 @@ class L2Ball(Space):
             raise outside_range("a vector of the ball")
         least = covariance.exact_least_eigenvalue()
         if least is not None:
-            return Norm.of_square(self.radius.square / least)
+            return Norm.of_square(self.radius.squared.times(1 / least))
         return Norm(None, lambda: self.radius.ball() / covariance.least_eigenvalue().sqrt())
 
 
@@ -118,7 +118,7 @@ class Box(Space):
         active = [j for j, bound in enumerate(self.bounds) if bound.sign]
         if covariance.independent is not None:
             return Norm.of_square(_independent_sum(covariance.independent, self.bounds))
-        square, ratios = common_root("bounds", self.bounds)
+        unit, ratios = common_root("bounds", self.bounds)
         if covariance.axes is not None and 0 not in covariance.axes:
             along, across = covariance.axes
             total = sum(ratios, Fraction(0))
@@ -127,13 +127,13 @@ class Box(Space):
             if along <= across or len(set(ratios)) == 1:
                 mean = total**2 / covariance.dimension
                 rest = sum((ratio**2 for ratio in ratios), Fraction(0)) - mean
-                return Norm.of_square(square * (mean / along + rest / across))
+                return Norm.of_square(unit.squared.times(mean / along + rest / across))
         inner = covariance.precision(active)
         scaled = tuple(
             tuple(entry * ratios[i] * ratios[j] for j, entry in zip(active, row, strict=True))
             for i, row in zip(active, inner, strict=True)
         )
-        return Norm.of_square(square * largest_value(scaled, len(active), signed=True))
+        return Norm.of_square(unit.squared.times(largest_value(scaled, len(active), signed=True)))
 
 
 @declared
@@ -163,16 +163,17 @@ class SparseBox(Space):
 
     def largest_norm(self, covariance: Covariance) -> Norm:
         """Return the norm of the worst vertex."""
-        return Norm.of_square(self.bound.square * self._largest_square(covariance))
+        return Norm.of_square(self.bound.squared.times(self._largest_square(covariance)))
 
     def _largest_square(self, covariance: Covariance) -> Fraction:
         k = self.sparsity
         if covariance.axes is not None and 0 not in covariance.axes:
             return self._exchangeable_square(*covariance.axes)
         if covariance.independent is not None:
-            unit = ExactReal.of_rational(1)
             smallest = sorted(covariance.independent)[:k]
-            return _independent_sum(smallest, [unit] * k)
+            if not smallest[0]:
+                raise outside_range("a change of a coordinate of variance 0")
+            return sum((1 / variance for variance in smallest), Fraction(0))
         form = covariance.precision(range(self.dimension))
         return largest_value(form, k, signed=self.signed)
 
@@ -212,11 +213,11 @@ class FiniteSet(Space):
         for index, vector in enumerate(self.vectors):
             if not any(entry.sign for entry in vector):
                 continue
-            square, ratios = common_root(f"vectors[{index}]", vector)
+            unit, ratios = common_root(f"vectors[{index}]", vector)
             norm = covariance.squared_norm(ratios)
             if norm is None:
                 raise outside_range(f"vectors[{index}]")
-            squares.append(square * norm)
+            squares.append(unit.squared.times(norm))
         return Norm.of_square(max(squares))
 
 
@@ -264,8 +265,8 @@ class DisjointGroups(Space):
         return [Matrix(inverse(covariance.precision(span))) for span in spans]
 
 
-def common_root(name: str, entries: Sequence[ExactReal]) -> tuple[Fraction, list[Fraction]]:
-    """Write entries as √s·r_i with rational r_i; return s and the r_i.
+def common_root(name: str, entries: Sequence[ExactReal]) -> tuple[ExactReal, list[Fraction]]:
+    """Write entries as u·r_i with rational r_i; return u and the r_i.
 
     Raises
     ------
@@ -286,15 +287,15 @@ def common_root(name: str, entries: Sequence[ExactReal]) -> tuple[Fraction, list
                 "Norms with correlated noise are exact for entries of rational ratios.",
             )
         ratios.append(ratio)
-    return unit.square, ratios
+    return unit, ratios
 
 
-def _independent_sum(variances: Sequence[Fraction], bounds: Sequence[ExactReal]) -> Fraction:
+def _independent_sum(variances: Sequence[Fraction], bounds: Sequence[ExactReal]) -> ExactReal:
     """Return Σ bound²/variance over the coordinates that change."""
-    total = Fraction(0)
+    total = ExactReal.of_rational(0)
     for index, (variance, bound) in enumerate(zip(variances, bounds, strict=True)):
         if bound.sign and not variance:
             raise outside_range(f"a change of coordinate {index}, of variance 0,")
         if bound.sign:
-            total += bound.square / variance
+            total += bound.squared.times(1 / variance)
     return total

@@ -1,4 +1,4 @@
-"""Exact real numbers as arguments: rationals and square roots of rationals."""
+"""Exact real numbers as arguments: rationals, their roots, and formulas with exp and log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import numbers
 import operator
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -15,12 +16,15 @@ from typing import Any, TypeAlias, final
 
 from flint import arb, fmpq, fmpz
 
-from dpassay.accountant.errors import UndecidedError, expected
+from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.numbers import formula
+from dpassay.accountant.numbers.formula import Formula, Quotient
+from dpassay.accountant.numbers.precision import ctx
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RATIO = re.compile(r"\s*N\s*(?:/\s*N\s*)?".replace("N", _LONG_DECIMAL.pattern))
-_FLOAT = re.compile(r"\s*float\((.*)\)\s*")
+_FLOAT = re.compile(r"\s*float\(([^()]*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
 _WRAPPED = re.compile(r"(?<!\w)float\((-?[0-9.]+(?:e[+-]?[0-9]+)?)\)")
@@ -37,39 +41,57 @@ _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 """Exponents and minus signs as papers print them, in ASCII."""
 _MAX_LENGTH = 20_000
 """Characters of one number: longer ones take seconds to read."""
-_FORMULA = re.compile(r"(?:[0-9.\s()+*/-]|[eE](?=[+-]?[0-9])|sqrt(?=\s*\())+")
+_FORMULA = re.compile(
+    r"(?:[0-9.\s(),+*/-]|[eE](?=[+-]?[0-9])|pi|(?:exp|float|ln|log|sqrt)(?=\s*\())+"
+)
 """What a formula is made of."""
 _LONGEST_FORMULA = 1000
 """Characters of a formula."""
 _MOST_BITS = 400_000
 """Of the numerator and denominator of a number that is computed: 10^±99999 is one."""
-_NO_ROOT = "to be a rational number or a square root of one, times a rational"
 _TOO_LONG = "to have fewer digits"
+_FLOAT_BITS = 128
+"""At which formulas are rounded to floats, and first compared."""
+_FAR = 1 << 20
+"""Powers of 2 beyond those of floats."""
+_SPARE_BITS = 32
+"""Beyond those of mpmath, lest rounding shows."""
+_LARGEST_EXPONENT = 10**400
+"""Of e: the ball of a larger power is long."""
 _SHOWN_DIGITS = 40
 """Digits up to which a decimal is written out; others are fractions or powers of ten."""
 _FEW_DIGITS = 4
 """Digits up to which a decimal with as many zeros after the point has an exponent."""
-_REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000" or "sqrt(2)".'
+_REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000", "sqrt(2)" or "log(3)".'
 
 
 @final
 @functools.total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ExactReal:
-    """The number sign(signed_square)·√|signed_square| or the rational itself, without rounding.
+    """A real number, without rounding.
 
-    Exactly one of the two forms is stored: a rational number keeps `rational`; an irrational
-    square root keeps `signed_square` (the square, with the sign of the number) and
-    `rational=None`. These numbers are closed under products and quotients; sums are formed on
-    balls, at the precision of the question, never here.
+    A rational number keeps `rational`; the root of one, sign(s)·√|s|, keeps `signed_square` s;
+    any other keeps its `formula` alone. Sums, products, quotients, powers, exp and log of these
+    numbers are such numbers.
     """
 
     rational: Fraction | None
-    signed_square: Fraction
+    signed_square: Fraction | None
+    formula: Formula | None = None
 
     def __hash__(self) -> int:
         """Hash the terms of the square, which tell equal numbers: faster than fractions hash."""
+        if self.signed_square is None:
+            return hash(self.formula)
         return hash(self.signed_square.as_integer_ratio())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ExactReal):
+            return NotImplemented
+        if self.formula is None and other.formula is None:
+            return self.signed_square == other.signed_square
+        return not self._side(other)
 
     @staticmethod
     def of_rational(value: Fraction | int) -> ExactReal:
@@ -88,20 +110,63 @@ class ExactReal:
             )
         return ExactReal(None, signed_square)
 
+    @staticmethod
+    def of_quotient(value: Quotient, text: str = "") -> ExactReal:
+        """Return the number in its simplest form; `text` is how it was written.
+
+        Raises UndecidedError where no digits tell whether it is 0.
+        """
+        value = formula.simpler(value)
+        if (rational := formula.as_fraction(value)) is not None:
+            return ExactReal.of_rational(rational)
+        found = Formula(text or formula.text_of(value), *value)
+        if not found.sign:
+            return ExactReal.of_rational(0)
+        if (square := formula.as_square(value)) is not None:
+            return ExactReal.of_root(square * found.sign)
+        return ExactReal(None, None, found)
+
+    def quotient(self) -> Quotient:
+        """Return the number as the quotient of two sums."""
+        if self.formula is not None:
+            return self.formula.quotient
+        if self.rational is not None:
+            return formula.of_fraction(self.rational)
+        return formula.of_root(self._signed_square)
+
+    @property
+    def _signed_square(self) -> Fraction:
+        if self.signed_square is None:
+            raise InvalidInputError(
+                f"Expected a number whose square is rational, not {self}: here the square is taken "
+                'exactly. Write a number such as "0.7" or "sqrt(1/2)" on the safe side of it.'
+            )
+        return self.signed_square
+
     @property
     def square(self) -> Fraction:
-        """The exact square."""
-        return abs(self.signed_square)
+        """The exact square; InvalidInputError where it is not rational."""
+        return abs(self._signed_square)
+
+    @property
+    def squared(self) -> ExactReal:
+        """The square, whether rational or not."""
+        return self * self
 
     @property
     def sign(self) -> int:
         """−1, 0 or 1."""
+        if self.signed_square is None:
+            assert self.formula is not None
+            return self.formula.sign
         return (self.signed_square > 0) - (self.signed_square < 0)
 
     def ball(self) -> arb:
         """Return a ball that contains the number, at flint's current precision."""
         if self.rational is not None:
             return arb(fmpq(self.rational.numerator, self.rational.denominator))
+        if self.formula is not None:
+            return self.formula.ball()
         root = arb(fmpq(self.square.numerator, self.square.denominator)).sqrt()
         return root if self.sign >= 0 else -root
 
@@ -111,6 +176,9 @@ class ExactReal:
 
         if self.rational is not None:
             return mpmath.mpf(self.rational.numerator) / self.rational.denominator
+        if self.formula is not None:
+            with ctx.workprec(mpmath.mp.prec + _SPARE_BITS):
+                return mpmath.mpf(self.ball().mid().str(mpmath.mp.dps + 8, radius=False))
         square = mpmath.mpf(self.square.numerator) / self.square.denominator
         return self.sign * mpmath.sqrt(square)
 
@@ -122,6 +190,9 @@ class ExactReal:
         try:
             if self.rational is not None:
                 return float(self.rational)
+            if self.formula is not None:
+                with ctx.workprec(_FLOAT_BITS):
+                    return _of_mantissa(*self.ball().mid().man_exp())
             return self.sign * math.sqrt(self.square)
         except OverflowError:
             raise UndecidedError(
@@ -133,26 +204,101 @@ class ExactReal:
         """Return the largest integer ≤ the number."""
         if self.rational is not None:
             return math.floor(self.rational)
+        if self.formula is not None:
+            return self.formula.floor()
         root = math.isqrt(self.square.numerator // self.square.denominator)
         return root if self.sign > 0 else -root - 1  # an irrational number is no integer
 
     def __lt__(self, other: ExactReal) -> bool:
         if not isinstance(other, ExactReal):  # an enclosure compares itself with exact numbers
             return NotImplemented
+        if self.signed_square is None or other.signed_square is None:
+            return self._side(other) < 0
         return self.signed_square < other.signed_square
 
+    def _side(self, other: ExactReal) -> int:
+        """Return the sign of self − other, on balls where they decide."""
+        with ctx.workprec(_FLOAT_BITS):
+            less = self.ball() - other.ball()
+        if less > 0 or less < 0:
+            return 1 if less > 0 else -1
+        return (self - other).sign
+
     def __neg__(self) -> ExactReal:
+        if self.signed_square is None:
+            return ExactReal.of_rational(-1) * self
         rational = None if self.rational is None else -self.rational
         return ExactReal(rational, -self.signed_square)
 
+    def __add__(self, other: ExactReal) -> ExactReal:
+        if self.rational is not None and other.rational is not None:
+            return ExactReal.of_rational(self.rational + other.rational)
+        return ExactReal.of_quotient(formula.add(self.quotient(), other.quotient()))
+
+    def __sub__(self, other: ExactReal) -> ExactReal:
+        return self + -other
+
     def __mul__(self, other: ExactReal) -> ExactReal:
+        if self.signed_square is None or other.signed_square is None:
+            return ExactReal.of_quotient(formula.times(self.quotient(), other.quotient()))
         return ExactReal.of_root(self.signed_square * other.signed_square)
 
+    def times(self, factor: Fraction | int) -> ExactReal:
+        """Return the product with a rational number."""
+        return ExactReal.of_rational(factor) * self
+
     def __truediv__(self, other: ExactReal) -> ExactReal:
+        if self.signed_square is None or other.signed_square is None:
+            inverse = formula.inverse(other.quotient())
+            return ExactReal.of_quotient(formula.times(self.quotient(), inverse))
         return ExactReal.of_root(self.signed_square / other.signed_square)
+
+    def power(self, exponent: ExactReal) -> ExactReal:
+        """Return a power: of a number ≥ 0, or with an integer exponent.
+
+        Raises ArithmeticError where it is not defined, or too long.
+        """
+        whole = exponent.rational
+        if self.sign == 0 and exponent.sign < 0:
+            raise ZeroDivisionError
+        if self.sign == 0 or exponent.sign == 0:
+            return ExactReal.of_rational(exponent.sign == 0)
+        if whole is not None and whole.denominator == 1 and self.signed_square is not None:
+            n = whole.numerator
+            if _bits(self.signed_square) * abs(n) > _MOST_BITS:
+                raise ArithmeticError(_TOO_LONG)
+            sign = -1 if self.sign < 0 and n % 2 else 1
+            return ExactReal.of_root(sign * self.square**n)
+        if self.sign < 0 and (whole is None or whole.denominator > 1):
+            raise ArithmeticError("to be the root of a number ≥ 0")
+        if whole is not None and whole.denominator == 2 and self.rational is not None:
+            return self.power(exponent * ExactReal.of_rational(2)).root()
+        if whole is not None:
+            return ExactReal.of_quotient(formula.power(self.quotient(), whole))
+        return (self.log() * exponent).exp()
+
+    def root(self) -> ExactReal:
+        """Return √self of a number ≥ 0."""
+        if self.rational is not None and self.rational >= 0:
+            return ExactReal.of_root(self.rational)
+        return self.power(ExactReal.of_rational(Fraction(1, 2)))
+
+    def exp(self) -> ExactReal:
+        """Return e^self; ArithmeticError where it is too long, or beyond e^±10^4000."""
+        if abs(self.ball()) > _LARGEST_EXPONENT:
+            raise ArithmeticError("to be nearer to 1")
+        return ExactReal.of_quotient(formula.exp(self.quotient()))
+
+    def log(self) -> ExactReal:
+        """Return ln(self) of a number > 0."""
+        if self.sign <= 0:
+            raise ArithmeticError("to be the logarithm of a number > 0")
+        return ExactReal.of_quotient(formula.log(self.quotient()))
 
     def __str__(self) -> str:
         """Return the notation that reads back as the same number."""
+        if self.formula is not None:
+            return self.formula.text
         if self.rational is None:
             return f"{'-' * (self.sign < 0)}sqrt({_rational_text(self.square)})"
         return _rational_text(self.rational)
@@ -247,10 +393,10 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
     ----------
     value
         int, Fraction, Decimal, float (the binary number that it is), a number of numpy, or a
-        string: an integer, a decimal ("0.1", "1e-300"), a formula of them that is a rational number
-        or the root of one ("256/60000", "sqrt(2)/10", "2**0.5", "1/sqrt(1/1.44 + 0.01)"), which is
-        parsed and computed exactly, or "float(0.1)", the binary number nearest to one, as reports
-        print the floats of Python.
+        string: an integer, a decimal ("0.1", "1e-300"), a formula of them with + - * / **, sqrt,
+        exp, log and pi ("256/60000", "1/sqrt(1/1.44 + 0.01)", "log(3)", "2**0.5"), which is parsed
+        and computed exactly, or "float(0.1)", the binary number nearest to one, as reports print
+        the floats of Python.
     argument
         The name used in the error.
 
@@ -298,25 +444,29 @@ def _read(text: str, argument: str) -> ExactReal:
 
 
 def _formula(text: str, argument: str) -> ExactReal | None:
-    """Read a formula of numbers and roots; None where the text is none, and is to be refused."""
+    """Read a formula; None where the text is none, and is to be refused."""
+    text = re.sub(r"\bln(?=\s*\()", "log", " ".join(text.split()))
     if len(text) > _LONGEST_FORMULA or not _FORMULA.fullmatch(text):
         return None
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        return _computed(tree, text.strip())
+        found = computed(ast.parse(text, mode="eval").body, text, {})
     except (SyntaxError, RecursionError, MemoryError):
         return None
     except ZeroDivisionError:
         raise expected(argument, text, "to have no denominator 0", _REMEDY) from None
     except ArithmeticError as error:
         raise expected(argument, text, str(error), _REMEDY) from None
+    except UndecidedError as error:
+        raise expected(argument, text, "to have a simpler form", str(error)) from None
+    if found.formula is None:
+        return found
+    return ExactReal(None, None, Formula(text, *found.formula.quotient))
 
 
-def _computed(node: ast.expr, text: str) -> ExactReal:
-    """Compute a formula without rounding.
+def computed(node: ast.expr, text: str, variables: Mapping[str, object]) -> ExactReal:
+    """Compute a formula of numbers, and of variables that are exact numbers, without rounding.
 
-    Raises ArithmeticError for what is no rational number and no root of one, or is too long;
-    SyntaxError for what is no formula.
+    Raises ArithmeticError for what is no number or too long; SyntaxError for what is no formula.
     """
     match node:
         case ast.Constant(value=int() | float()):
@@ -324,66 +474,55 @@ def _computed(node: ast.expr, text: str) -> ExactReal:
             if not _DECIMAL.fullmatch(written):
                 raise SyntaxError
             return _bounded(ExactReal.of_rational(Fraction(Decimal(written))))
+        case ast.Name(id=name) if isinstance(variables.get(name), (Fraction, ExactReal)):
+            return exact(variables[name])  # type: ignore[arg-type]  # it is a number
+        case ast.Name(id="pi") | ast.Call(func=ast.Name(id="pi"), args=[], keywords=[]):
+            return ExactReal.of_quotient(formula.PI)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_computed(operand, text)
+            return -computed(operand, text, variables)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _computed(operand, text)
-        case ast.Call(func=ast.Name(id="sqrt"), args=[radicand], keywords=[]):
-            return _power(_computed(radicand, text), Fraction(1, 2))
-        case ast.BinOp(left=left, op=op, right=right):
-            one, other = _computed(left, text), _computed(right, text)
-            return _bounded(_combined(op, one, other))
+            return computed(operand, text, variables)
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant() as of], keywords=[]):
+            return exact(float(computed(of, text, variables)))
+        case ast.Call(func=ast.Name(id="log"), args=[of, base], keywords=[]):
+            return computed(of, text, variables).log() / computed(base, text, variables).log()
+        case ast.Call(func=ast.Name(id=name), args=[of], keywords=[]) if name in _FUNCTIONS:
+            return _bounded(_FUNCTIONS[name](computed(of, text, variables)))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            one, other = (computed(side, text, variables) for side in (left, right))
+            return _bounded(_OPERATIONS[type(op)](one, other))
     raise SyntaxError
 
 
-def _combined(op: ast.operator, one: ExactReal, other: ExactReal) -> ExactReal:
-    match op:
-        case ast.Add():
-            return _sum(one, other)
-        case ast.Sub():
-            return _sum(one, -other)
-        case ast.Mult():
-            return one * other
-        case ast.Div():
-            return one / other
-        case ast.Pow() if other.rational is not None:
-            return _power(one, other.rational)
-    raise SyntaxError
-
-
-def _sum(one: ExactReal, other: ExactReal) -> ExactReal:
-    """Add two numbers whose sum is a rational or a root of one: rationals, or multiples."""
-    if one.sign == 0 or other.sign == 0:
-        return other if one.sign == 0 else one
-    ratio = (one / other).rational
-    if ratio is None:
-        raise ArithmeticError(_NO_ROOT)
-    return other * ExactReal.of_rational(1 + ratio)
-
-
-def _power(base: ExactReal, exponent: Fraction) -> ExactReal:
-    """Return a power whose exponent is a multiple of 1/2."""
-    if exponent.denominator > 2 or (exponent.denominator == 2 and base.rational is None):
-        raise ArithmeticError(_NO_ROOT)
-    if exponent.denominator == 2 and base.sign < 0:
-        raise ArithmeticError("to be the root of a number ≥ 0")
-    square = base.signed_square if exponent.denominator == 1 else base.rational
-    assert square is not None
-    whole = exponent.numerator
-    if whole and _bits(square) * abs(whole) > _MOST_BITS:
-        raise ArithmeticError(_TOO_LONG)
-    sign = -1 if square < 0 and whole % 2 else 1
-    return _bounded(ExactReal.of_root(sign * abs(square) ** whole))
+_FUNCTIONS: dict[str, Callable[[ExactReal], ExactReal]] = {
+    "sqrt": ExactReal.root,
+    "exp": ExactReal.exp,
+    "log": ExactReal.log,
+}
+_OPERATIONS: dict[type[ast.operator], Callable[[ExactReal, ExactReal], ExactReal]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: ExactReal.power,
+}
 
 
 def _bounded(value: ExactReal) -> ExactReal:
-    if _bits(value.signed_square) > 2 * _MOST_BITS:
+    if value.signed_square is not None and _bits(value.signed_square) > 2 * _MOST_BITS:
         raise ArithmeticError(_TOO_LONG)
     return value
 
 
 def _bits(value: Fraction) -> int:
     return max(value.numerator.bit_length(), value.denominator.bit_length())
+
+
+def _of_mantissa(mantissa: fmpz, exponent: fmpz) -> float:
+    """Return mantissa·2^exponent; OverflowError where it is too large."""
+    more = max(0, int(mantissa).bit_length() - _FLOAT_BITS)
+    place = min(max(int(exponent) + more, -_FAR), _FAR)
+    return math.ldexp(int(mantissa) >> more, place)
 
 
 def _nearest_float(value: Fraction) -> float:

@@ -61,8 +61,9 @@ class FiniteLaws(ABC):
 
         What decides ln(p/q) > ε where balls cannot: at equality. The default is complete for
         rational masses: 0 where p = q, and nowhere else, since e^ε is transcendental for every
-        algebraic ε ≠ 0 (Lindemann), so that a sufficient precision decides. Entries of outcomes
-        with p = 0 or q = 0 are ignored.
+        algebraic ε ≠ 0 (Lindemann), so that a sufficient precision decides; where ε is the
+        logarithm of a rational number, p/q is compared with that. Entries of outcomes with p = 0
+        or q = 0 are ignored.
         """
         exact = self.rational_masses(index)
         if exact is None:
@@ -101,6 +102,8 @@ class _Outcome:
     p: arb
     q: arb
     loss: ExactReal | None
+    ratio: Fraction | None
+    """p/q, where both are rational and not 0."""
 
     def log_ratio(self) -> arb:
         """Return L = ln(p/q), ±∞ where one of the masses is the exact ball 0."""
@@ -119,7 +122,10 @@ class _Outcome:
         threshold, log_ratio = epsilon.ball(), self.log_ratio()
         if log_ratio > threshold:
             return True
-        return False if log_ratio <= threshold else None
+        if log_ratio <= threshold:
+            return False
+        limit = None if self.ratio is None else _rational_exp(epsilon)
+        return None if limit is None or self.ratio is None else self.ratio > limit
 
     def excess(self, epsilon: ExactReal) -> arb:
         """Return (p − e^ε q)⁺."""
@@ -166,10 +172,15 @@ class FinitePair(Pair):
         p, q = self.source.masses(self.index)
         losses = self.source.exact_losses(self.index)
         labels = self.source.outcomes(self.index)
+        exact = self.source.rational_masses(self.index)
+        ratios: list[Fraction | None] = [None] * len(p)
+        if exact is not None:
+            above, below = exact[::-1] if self.flipped else exact
+            ratios = [x / y if x and y else None for x, y in zip(above, below, strict=True)]
         if self.flipped:
             p, q = q, p
             losses = [None if loss is None else -loss for loss in losses]
-        rows = zip(labels, p, q, losses, strict=True)
+        rows = zip(labels, p, q, losses, ratios, strict=True)
         return [_Outcome(*row) for row in rows if not (row[1].is_zero() and row[2].is_zero())]
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -292,6 +303,12 @@ class FinitePair(Pair):
         shown = ", ".join(runs[:_SHOWN])
         more = f" and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
         return f"the outcomes {{{shown}{more}}}" if chosen else "the empty event"
+
+
+@functools.lru_cache(maxsize=64)
+def _rational_exp(value: ExactReal) -> Fraction | None:
+    """Return e^value where it is known to be rational: it is not where the value is algebraic."""
+    return None if value.formula is None else value.exp().rational
 
 
 def _largest_loss(outcomes: Iterable[_Outcome]) -> arb:

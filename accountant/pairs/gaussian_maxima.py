@@ -41,7 +41,7 @@ from flint import arb
 from dpassay.accountant.core.pair import MirroredPair, Tails
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import START_PRECISION, ball
+from dpassay.accountant.numbers.interval import START_PRECISION
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.finite import largest_divergence
 from dpassay.accountant.pairs.gaussian import gaussian_tails, normal_cdf
@@ -306,7 +306,7 @@ class GaussianMaximaPair(MirroredPair):
 
     def closed_rho(self) -> arb:
         """Return a ball from `limiting_rho` up to `rho_bound`, which are one number for k ≤ 3."""
-        return ball(self.limiting_rho * self.distance.square).union(self.rho_bound())
+        return self.distance.squared.times(self.limiting_rho).ball().union(self.rho_bound())
 
     @property
     def is_gaussian(self) -> bool:
@@ -334,7 +334,7 @@ class GaussianMaximaPair(MirroredPair):
 
     def rho_bound(self) -> arb:
         """Return that of the vector of noisy scores."""
-        return ball(self.joint_rho * self.distance.square)
+        return self.distance.squared.times(self.joint_rho).ball()
 
     def least_mu(self) -> arb:
         """Return a ball from what rare events and H(0) need up to the vector of noisy scores.
@@ -342,7 +342,7 @@ class GaussianMaximaPair(MirroredPair):
         μ-GDP implies ρ = μ²/2, and H(0) ≤ 2Φ(μ/2) − 1 = erf(μ/√8).
         """
         rare, all_scores = (
-            (2 * ball(rho * self.distance.square)).sqrt()
+            self.distance.squared.times(2 * rho).root().ball()
             for rho in (self.limiting_rho, self.joint_rho)
         )
         if self.limiting_rho == self.joint_rho:

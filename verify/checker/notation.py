@@ -5,6 +5,7 @@ A domain reads a value, or says what it should be.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -12,7 +13,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, final
 
-from dpassay.verifier.checker.reals import sqrt
+from dpassay.verifier.checker.kernel.expressions import Apply, Name, Node, Number, ProofError, parse
+from dpassay.verifier.checker.reals import PI, exp, log, power, sqrt
 
 
 @final
@@ -43,6 +45,15 @@ _ROOT = re.compile(r"(-?)sqrt\((.*)\)")
 _MOST_CHARACTERS: Final = 20_000
 _MOST_ENTRIES: Final = 100_000
 _RELATIONS = ("add-remove", "replace-one")
+_FUNCTIONS = {"exp": exp, "log": log, "sqrt": sqrt}
+_OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "**": power,
+    **_FUNCTIONS,
+}
 
 
 def number(value: Any) -> Any:
@@ -67,14 +78,39 @@ def _written(text: str) -> Any:
         return nearest_float(_written(binary[1].strip()))
     found = _ROOT.fullmatch(text)
     square = found[2].strip() if found else text
-    if len(text) > _MOST_CHARACTERS or not _RATIO.fullmatch(square):
+    if len(text) > _MOST_CHARACTERS:
         raise ValueError("a number")
+    if not _RATIO.fullmatch(square):
+        return _formula(text)
     above, _, below = square.partition("/")
     value, divisor = Fraction(Decimal(above.strip())), Fraction(Decimal(below.strip() or "1"))
     if divisor == 0 or (found and value < 0):
         raise ValueError("a number")
     value /= divisor
     return value if not found else -sqrt(value) if found[1] else sqrt(value)
+
+
+def _formula(text: str) -> Any:
+    """Read a formula without variables."""
+    try:
+        return _value(parse(text) if text.isascii() else None)
+    except (ProofError, ArithmeticError):
+        raise ValueError("a number") from None
+
+
+def _value(node: Node | None) -> Any:
+    match node:
+        case Number(value=value):
+            return value
+        case Name(name="pi"):
+            return PI
+        case Apply(name=name, arguments=parts, named=()) if name in _OPERATIONS:
+            if len(parts) == (1 if name in _FUNCTIONS else 2):
+                return _OPERATIONS[name](*map(_value, parts))
+            if name == "log" and len(parts) == 2:
+                of, base = map(_value, parts)
+                return log(of) / log(base)
+    raise ValueError("a number")
 
 
 def positive(value: Any) -> Any:

@@ -240,11 +240,8 @@ def _reach(groups: Groups) -> int:
 def in_units(epsilon: ExactReal, unit: ExactReal) -> tuple[int, bool]:
     """Return ⌊ε/unit⌋, and whether nothing was rounded."""
     ratio = epsilon / unit
-    if ratio.rational is not None:
-        floor = math.floor(ratio.rational)
-        return floor, ratio.rational == floor
-    root = math.isqrt(ratio.square.numerator // ratio.square.denominator)
-    return (root if ratio.sign > 0 else -root - 1), False
+    floor = math.floor(ratio)
+    return floor, ratio.rational == floor
 
 
 @lru_cache(maxsize=8)

@@ -129,7 +129,7 @@ class LinearCounter(StreamNoise, ABC):
     @property
     def unit_variance(self) -> ExactReal:
         """The variance of one noise variable: exact, rational for every rational ε² or μ²."""
-        return ExactReal.of_rational((2 if self.epsilon is not None else 1) * self.scale.square)
+        return self.scale.squared.times(2 if self.epsilon is not None else 1)
 
     @property
     def spread(self) -> float:

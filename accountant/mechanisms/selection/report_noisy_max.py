@@ -217,7 +217,7 @@ class ReportNoisyMax(Choice):
         if self.noise != "Gaussian" or self.candidates > _KNOWN:
             return None
         pair = GaussianMaximaPair(self.candidates, self.distance)
-        return ExactReal.of_rational(pair.joint_rho * self.distance.square)
+        return self.distance.squared.times(pair.joint_rho)
 
 
 def _is_integer(value: ExactReal) -> bool:

@@ -60,7 +60,7 @@ class CorrelatedGaussian(SharedNoise):
         """C², exactly."""
         if self.c is None:
             return ExactReal.of_root(Fraction(self.dimension))
-        return ExactReal.of_rational(self.c.square)
+        return self.c.squared
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
@@ -115,7 +115,7 @@ class CorrelatedGaussian(SharedNoise):
     def _worst_ones(self) -> int:
         """Return the j in 0..d that maximises j(B − j): the largest with 2j − 1 ≤ B."""
         square = self.c_squared
-        floor = math.isqrt(math.floor(square.square))  # C² > 0 and ⌊√q⌋ = ⌊√⌊q⌋⌋
+        floor = math.floor(square)
         return min(self.dimension, (self.dimension + 1 + floor) // 2)
 
     def worst_shift(self) -> Any:

@@ -60,7 +60,7 @@ class KnownSizeGaussian(SharedNoise):
             return ExactReal.of_rational(2) * self.mu
         if self.size_mu is None:
             return self.mu
-        return ExactReal.of_root(self.mu.square + self.size_mu.square)
+        return (self.mu.squared + self.size_mu.squared).root()
 
     def parts(self) -> tuple[arb, arb]:
         """Return 1/(4μ₀²), or 0 for a public ñ, and d/(4μ²)."""

@@ -61,7 +61,7 @@ class RankOneGaussian(SymmetricDensity):
     @property
     def ratio(self) -> ExactReal:
         """κ = Δ/√σ_*, exactly."""
-        return ExactReal.of_root(self.l2_sensitivity.square / self.sigma_star)
+        return self.l2_sensitivity / ExactReal.of_root(self.sigma_star)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return two rank-one Gaussian laws at distance Δ."""

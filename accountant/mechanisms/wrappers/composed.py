@@ -161,13 +161,13 @@ class Composed(Mechanism):
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same as an exact number, where those of the parts are."""
-        total = ExactReal.of_rational(0).square
+        total = ExactReal.of_rational(0)
         for part, count in self.parts():
             mu = part.exact_gaussian_mu(adjacency)
             if mu is None:
                 return None
-            total += count * mu.square
-        return ExactReal.of_root(total)
+            total += mu.squared.times(count)
+        return total.root()
 
     @property
     def dimension(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -11,23 +11,17 @@ from typing import TypeAlias
 from flint import arb
 
 from dpassay.accountant.core.validate import probabilities
-from dpassay.accountant.density.constants import (
-    ClosedForm,
-    Known,
-    ball_of,
-    closed,
-    log_ratio,
-    total,
-)
-from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers import formula
 from dpassay.accountant.numbers.exact import ExactReal, exact
-from dpassay.accountant.numbers.interval import enclose, sign
+from dpassay.accountant.numbers.interval import ball, enclose
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.enclosed_tables import Ends, Masses, hull, masses, over
 from dpassay.accountant.pairs.finite import FiniteLaws
 
-Entry: TypeAlias = Known
+Entry: TypeAlias = Fraction | ExactReal
+"""A rational number, or one that is not."""
 _BITS = 256
 """Of masses in tables that are no smaller: compositions ask for the δ of floats."""
 
@@ -40,7 +34,7 @@ def law(name: str, value: object) -> tuple[Entry, ...]:
     if all(isinstance(entry, Fraction) for entry in known):
         return probabilities(name, known)
     try:
-        whole = total(known)
+        whole = _total(known)
     except ArithmeticError:
         raise InvalidInputError(
             f"Expected {name} of sum 1, which takes too many terms to see. Write the entries over "
@@ -48,14 +42,36 @@ def law(name: str, value: object) -> tuple[Entry, ...]:
         ) from None
     if whole != 1:
         raise InvalidInputError(
-            f"Expected {name} of sum 1, not {enclose(lambda: ball_of(whole))}. Divide by the sum."
+            f"Expected {name} of sum 1, not {enclose(lambda: _ball(whole))}. Divide by the sum."
         )
     return known
 
 
+def _total(values: Sequence[Entry]) -> Entry:
+    """Return the sum; ArithmeticError where it has too many terms."""
+    parts: dict[object, formula.Quotient] = {}
+    for value in values:  # those of one denominator first
+        quotient = _quotient(value)
+        key = frozenset(quotient[1].items())
+        parts[key] = formula.add(parts[key], quotient) if key in parts else quotient
+    return _known(ExactReal.of_quotient(functools.reduce(formula.add, parts.values()), "a sum"))
+
+
+def _quotient(value: Entry) -> formula.Quotient:
+    return formula.of_fraction(value) if isinstance(value, Fraction) else value.quotient()
+
+
+def _known(value: ExactReal) -> Entry:
+    return value if value.rational is None else value.rational
+
+
+def _ball(value: Entry) -> arb:
+    return ball(value) if isinstance(value, Fraction) else value.ball()
+
+
 def balls(entries: Sequence[Entry]) -> list[arb]:
     """Return balls that contain the entries."""
-    return [ball_of(entry) for entry in entries]
+    return [_ball(entry) for entry in entries]
 
 
 class TableLaws(FiniteLaws):
@@ -87,33 +103,27 @@ class TableLaws(FiniteLaws):
         """Return ln(p/q) where it is an exact number: of no other outcome is it an exact ε."""
         if self.rational_masses(index) is not None:
             return super().exact_losses(index)
-        return list(map(log_ratio, *self.rows(index)))
+        return list(map(_log_ratio, *self.rows(index)))
 
 
 def _entry(name: str, value: object) -> Entry:
-    number = _number(name, value)
-    side = sign(lambda: ball_of(number))
-    if side is None:
-        raise UndecidedError(f"Whether {name}={number} is ≥ 0 takes more digits than there are.")
-    if side < 0:
-        shown = ExactReal.of_rational(number) if isinstance(number, Fraction) else number.text
-        raise expected(name, shown, "≥ 0")
-    return number
+    number = exact(value, name)  # type: ignore[arg-type]  # exact refuses what is no number
+    if number.sign < 0:
+        raise expected(name, number, "≥ 0")
+    return _known(number)
 
 
-def _number(name: str, value: object) -> Known:
-    if isinstance(value, ClosedForm):
-        return value
+@functools.lru_cache(maxsize=4096)
+def _log_ratio(p: Entry, q: Entry) -> ExactReal | None:
+    """Return ln(p/q) of two numbers ≥ 0 where it is algebraic; else, or if too long, None."""
+    if p == 0 or q == 0:
+        return None
     try:
-        number = exact(value, name)  # type: ignore[arg-type]  # exact refuses what is no number
-    except InvalidInputError:
-        text = value if isinstance(value, str) else ""
-        with contextlib.suppress(InvalidInputError):
-            return closed(text, name)
-        if "exp(" in text or "sqrt(" in text:
-            closed(text, name)  # says what a formula is
-        raise
-    return closed(str(number), name) if number.rational is None else number.rational
+        ratio = formula.times(_quotient(p), formula.inverse(_quotient(q)))
+        exponent = formula.algebraic_log(ratio)
+    except ArithmeticError:
+        return None
+    return None if exponent is None else ExactReal.of_quotient(exponent)
 
 
 def _around(value: arb) -> Ends:

@@ -12,7 +12,6 @@ from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.validate import Read
-from dpassay.accountant.density.constants import Known
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms.wrappers.entries import Entry, TableLaws, balls, law
 from dpassay.accountant.pairs.finite import FinitePair
@@ -41,8 +40,8 @@ class Tabulated(Mechanism, TableLaws):
         "Ask for delta, epsilon or the trade-off function."
     )
 
-    p: Read[tuple[Known, ...], Any] = Read(law)
-    q: Read[tuple[Known, ...], Any] = Read(law)
+    p: Read[tuple[Entry, ...], Any] = Read(law)
+    q: Read[tuple[Entry, ...], Any] = Read(law)
 
     def __post_init__(self) -> None:
         if len(self.p) != len(self.q):

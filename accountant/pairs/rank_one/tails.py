@@ -52,7 +52,7 @@ class Arguments(NamedTuple):
     @property
     def reach(self) -> Fraction:
         """An upper bound on (ε − κ²/2)⁺/(M − 1): the worst event shrinks as e^{−reach}."""
-        excess = math.floor(self.epsilon) + 1 - self.ratio.square / 2
+        excess = math.floor(self.epsilon) + 1 - Fraction(math.floor(self.ratio.squared)) / 2
         return max(excess, Fraction(0)) / (self.dimension - 1)
 
 
@@ -106,7 +106,8 @@ def _accurate(question: Question, arguments: Arguments, precision: int) -> arb:
     """
     if arguments.reach > _LARGEST_REACH:
         most_reach = _LARGEST_REACH * (arguments.dimension - 1)
-        nearer = arguments.at(ExactReal.of_rational(arguments.ratio.square / 2 + most_reach - 1))
+        whole = Fraction(math.floor(arguments.ratio.squared))
+        nearer = arguments.at(ExactReal.of_rational(whole / 2 + most_reach - 1))
         most = _raised(question, nearer, _BOUND_PRECISION)
         return arb(0).union(most if most is not None else arb(1))
     found = _raised(question, arguments, precision)

@@ -122,13 +122,13 @@ def _exact(pair: Pair) -> ExactReal | None:
         return mixture.exact_limit(pair)
     if not isinstance(pair, Product) or not pair.is_product:
         return None
-    total = Fraction(0)
+    total = ExactReal.of_rational(0)
     for part, count in pair.factors:
         own = _exact(part)
         if own is None:
             return None
-        total += count * own.square
-    return ExactReal.of_root(total)
+        total += own.squared.times(count)
+    return total.root()
 
 
 def _of_pair(pair: Pair, width: Fraction) -> arb:

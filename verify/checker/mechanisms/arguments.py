@@ -111,7 +111,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
         "decays": Argument(each(rational)),
     },
     "Channel": {
-        "matrix": Argument(each(each(entries.entry))),
+        "matrix": Argument(each(each(not_negative))),
         "neighbours": Argument(optional(each(each(integer(0)))), None),
     },
     "Composed": {
@@ -250,7 +250,7 @@ TABLE: Mapping[str, Mapping[str, Argument]] = {
     "NormalizedSquareRoot": {"steps": _COUNT, **_COUNTER},
     "SquareRootFactorization": {"steps": _COUNT, **_COUNTER},
     "Staircase": {"epsilon": _SOME, "gamma": Argument(probability), "sensitivity": _ONE},
-    "Tabulated": dict.fromkeys(("p", "q"), Argument(each(entries.entry))),
+    "Tabulated": dict.fromkeys(("p", "q"), Argument(each(not_negative))),
     "TopSelections": {
         "epsilon": _SOME,
         "selected": _COUNT,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dpassay.accountant import notation
 from dpassay.accountant.core.adjacency import Direction
-from dpassay.accountant.density.constants import ball_of, closed
 from dpassay.accountant.mechanisms import Channel, Composed, RandomizedResponse, Tabulated
+from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.verifier.cli import main
@@ -104,7 +104,7 @@ def test_a_file_of_formulas(tmp_path: Path) -> None:
     ],
 )
 def test_equal_numbers_are_found_to_be_equal(text: str, value: int) -> None:
-    assert closed(text, "p") == value
+    assert exact(text).rational == value
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 9)), min_size=1, max_size=5))
@@ -112,7 +112,7 @@ def test_a_formula_has_the_value_that_mpmath_has(terms: list[tuple[int, int]]) -
     text = "+".join(f"({a})*sqrt({b})*exp({a}/{b})" for a, b in terms)
     with mpmath.workdps(30):
         near = mpmath.fsum(a * mpmath.sqrt(b) * mpmath.exp(mpmath.mpf(a) / b) for a, b in terms)
-        found = mpmath.mpf(ball_of(closed(f"{text}+1", "p")).mid().str(40, radius=False))
+        found = mpmath.mpf(exact(f"{text}+1").ball().mid().str(40, radius=False))
         assert abs(found - 1 - near) < 1e-12 * (1 + abs(near))
 
 

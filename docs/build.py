@@ -23,7 +23,15 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-_MORE = "<!-- more -->"
+_BELOW = {
+    "findings": ["field", "verdicts", "figures", "findings/*"],
+    "training": ["matrix"],
+    "audits": ["audits-floating-point"],
+    "contributing": ["releasing"],
+}
+"""Pages below another one, which the sidebar shows when that is open."""
+_REST = "rigour"
+"""The page above all that the index does not name."""
 _CHAPTERS = {
     "dpassay.accountant.questions": "Questions about a mechanism",
     "dpassay.accountant.summary": "Questions about a mechanism",
@@ -81,14 +89,13 @@ def prepare(source: Path, *, plots: bool = True, figures: Path | None = None) ->
     for name, text in reference().items():
         (source / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
     pages.write(source, figures)
-    index = source / "index.md"
-    text = index.read_text("utf-8")
-    others = sorted(
-        page.stem
-        for page in source.glob("*.md")
-        if page.stem != "index" and not re.search(rf"^{re.escape(page.stem)}$", text, re.M)
-    )
-    index.write_text(text.replace(_MORE, "\n".join(others)), encoding="utf-8")
+    named = (source / "index.md").read_text("utf-8").split()
+    below = {parent: list(pages) for parent, pages in _BELOW.items()}
+    kept = {*named, *(page for pages in below.values() for page in pages), "index"}
+    below[_REST] = sorted(page.stem for page in source.glob("*.md") if page.stem not in kept)
+    for parent, listed in below.items():
+        with (source / f"{parent}.md").open("a", encoding="utf-8") as page:
+            page.write("\n```{toctree}\n:hidden:\n:glob:\n\n" + "\n".join(listed) + "\n```\n")
     outside(source)
 
 
@@ -106,10 +113,10 @@ def outside(source: Path) -> None:
 def gallery() -> str:
     """Return the page of the examples: what each is about, its code, and what it prints."""
     parts = [
-        "# Examples\n\nEach is a program in `docs/examples/`; what it prints is from the run that "
+        "# Examples\n\nEach is a program in `examples/`; what it prints is from the run that "
         "made this page."
     ]
-    for path in sorted((DOCS / "examples").glob("*.py")):
+    for path in sorted((ROOT / "examples").glob("*.py")):
         code = path.read_text("utf-8")
         title, _, rest = (ast.get_docstring(ast.parse(code)) or path.stem).partition("\n")
         body = code.split('"""', 2)[2].strip()

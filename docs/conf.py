@@ -27,6 +27,7 @@ html_theme = "furo"
 html_title = "dpassay"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
 html_copy_source = False
 html_show_sphinx = False
 nitpicky = True

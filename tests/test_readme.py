@@ -25,7 +25,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 
 
-LONG = ("accountant.md", "composition.md")
+LONG = ("lp.md",)
 """Pages whose examples take several seconds."""
 
 
@@ -116,7 +116,7 @@ def test_the_tables_of_verdicts_are_those_of_a_run(
 
 def test_every_file_that_is_named_exists() -> None:
     """Files of other libraries are left out: the ledger of the field, and rows that name one."""
-    folders = ("accountant", "lp", "verify", "figures", "tests", "benchmarks", "docs")
+    folders = ("accountant", "lp", "verify", "figures", "tests", "benchmarks", "docs", "examples")
     paths = [*ROOT.glob("*.py"), *(p for name in folders for p in (ROOT / name).rglob("*.py"))]
     files = [path.as_posix() for path in paths]
     for page in PAGES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import io
+import json
 import re
 import runpy
 import shlex
@@ -33,13 +34,12 @@ GUIDES = [
     "training",
     "matrix",
     "adjacency",
-    "groups",
     "releases",
     "selection",
     "compare",
     "interoperation",
 ]
-EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 def module(name: str) -> ModuleType:
@@ -133,6 +133,17 @@ def test_examples_run(path: Path) -> None:
     with redirect_stdout(out):
         runpy.run_path(str(path), run_name="__main__")
     assert out.getvalue().strip()
+
+
+def test_the_notebook_has_the_cells_of_the_tutorial() -> None:
+    made = module("make_notebook")
+    stored = json.loads(made.NOTEBOOK.read_text("utf-8"))["cells"]
+    page = made.cells(made.PAGE.read_text("utf-8"))
+    assert [cell["cell_type"] for cell in stored] == [kind for kind, _ in page]
+    shown = [cell["source"].replace(made.SITE, "](") for cell in stored]
+    assert shown == [source.replace("](../docs/", "](") for _, source in page]
+    printed = "".join(out["text"] for cell in stored for out in cell.get("outputs", []))
+    assert "REFUTED" in printed
 
 
 def test_the_budget_file_of_the_guide_is_read(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_the_optimum_is_narrow_where_floats_stay_far_from_it(
 @pytest.mark.parametrize("ratio", ["1", "21/20", "3/2", "2", "3", "54"])
 @pytest.mark.parametrize("delta", ["0.3", "0.03", "1e-4"])
 def test_unit_sensitivity_has_a_formula(ratio: str, delta: str) -> None:
-    """The trimmed geometric law of docs/integer_noise.md, from P(Z ≥ 1), P(Z ≥ 2), …"""
+    """The trimmed geometric law of docs/lp.md, from P(Z ≥ 1), P(Z ≥ 2), …"""
     tails = [(1 - Fraction(delta)) / (1 + Fraction(ratio))]
     while tails[-1] > Fraction(delta):
         tails.append((tails[-1] - Fraction(delta)) / Fraction(ratio))

@@ -1,4 +1,3 @@
-# ruff: noqa: T201
 """Where floating point has no number left.
 
 The tail keeps its digits at any size: there is no 1 - x where x is near 1.

@@ -1,4 +1,3 @@
-# ruff: noqa: T201
 """A year of releases.
 
 A noisy count every week and one randomised response, composed exactly: no bound is added up.

@@ -1,4 +1,3 @@
-# ruff: noqa: T201
 """Calibrate noise, then verify it.
 
 The least noise for a budget, rounded towards more, and the verdicts just above and just below it.

@@ -1,4 +1,3 @@
-# ruff: noqa: T201
 """Training, audited: one run with 1000 canaries, and 200 runs with one.
 
 Logistic regression by 60 steps of DP-SGD in numpy with all gradients, clipped to 1, and noise of
@@ -9,7 +8,7 @@ import time
 
 import numpy as np
 
-from dpassay.verifier.audit import audit_one_run, audit_scores
+from dpassay import audit_one_run, audit_scores
 
 CANARIES, FEATURES, STEPS, SIGMA = 1000, 200, 60, 8
 

@@ -31,9 +31,6 @@ _SLACK = 1e-10
 SPARED = 0.01
 """The part of the significance that the nuisance parameter's interval may cost."""
 
-_LEAST_LEVEL = 1e-280
-"""What a test spares at a smaller level is close to where doubles underflow."""
-
 
 class Design(Enum):
     """How two counts arise."""
@@ -42,6 +39,11 @@ class Design(Enum):
     """Independent binomials: runs on one dataset and runs on the other, in one event."""
     GUESSES = "guesses"
     """Right and wrong guesses among runs on datasets that fair coins chose."""
+
+
+LEAST_P_VALUE = {Design.SIDES: 1e-12, Design.GUESSES: 1e-280}
+"""The least p-value that is told. Sums for two sides end some seven standard deviations out, and
+what is beyond is bounded by 1e-13; tails of guesses end where doubles underflow."""
 
 
 @final
@@ -114,9 +116,16 @@ def nested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -
     found = p_value(counts, epsilon, delta, spared=SPARED * level)
     if found > level or (counts.design is Design.GUESSES and delta == 0):
         return found
-    t = max(_LEAST_LEVEL, (found - SPARED * level) / (1 - SPARED))
-    value = p_value(counts, epsilon, delta, spared=SPARED * t)
-    return min(level, t if value <= t else value * (1 + 2 * SPARED))
+    least, t = LEAST_P_VALUE[counts.design], level
+    while t > least:
+        smaller = max(least, (found - SPARED * t) / (1 - SPARED))
+        found = p_value(counts, epsilon, delta, spared=SPARED * smaller)
+        if found > smaller:
+            return min(t, found * (1 + 2 * SPARED))
+        if smaller > t / 2:
+            return smaller
+        t = smaller
+    return t
 
 
 def _sides(counts: Counts) -> sides.Quadruple:

@@ -105,7 +105,7 @@ class Row:
 @final
 @dataclass(frozen=True)
 class Count:
-    """How many entries of the output are NaN, or infinite."""
+    """How many entries of the output are NaN, infinite, or negative zeros."""
 
     of: str
     discrete: bool = True
@@ -117,12 +117,19 @@ class Count:
 
     def __call__(self, outputs: Matrix) -> Values:
         """Count in each row."""
-        hit = np.isnan(outputs) if self.of == "nan" else np.isinf(outputs)
-        return np.asarray(hit.sum(axis=1), dtype=np.float64)
+        return np.asarray(_ODD[self.of](outputs).sum(axis=1), dtype=np.float64)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         return {"feature": "count", "of": self.of}
+
+
+_ODD: dict[str, Callable[[Matrix], NDArray[np.bool_]]] = {
+    "nan": np.isnan,
+    "infinite": np.isinf,
+    "-0.0": lambda outputs: (outputs == 0) & np.signbit(outputs),
+}
+"""Numbers that an order of values does not tell from others."""
 
 
 @final
@@ -155,8 +162,8 @@ def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
         first, second = (side[:_ROWS_LOOKED_AT] for side in (first, second))
     both = np.concatenate([first, second])
     if np.issubdtype(both.dtype, np.floating):
-        for of, hit in (("nan", np.isnan(both)), ("infinite", np.isinf(both))):
-            if hit.any():
+        for of, is_odd in _ODD.items():
+            if is_odd(both).any():
                 yield Count(of)
     looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
     if width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:

@@ -8,16 +8,21 @@ row
     length, code₁, …, code_w, value₁, …, value_w
 
 where an entry that is a number has code 0 and its value, any other entry the code of its text and
-value 0, and a missing entry code −1. The row is a function of the single output, so that an event
-on rows is an event on outputs; `Alphabet` remembers which text a code stands for.
+value 0, and a missing entry code −1. A number that is no double (a long integer, a fraction, a
+decimal) is three entries, the nearest double, what is left, and its text. The row is a function of
+the single output, so that an event on rows is an event on outputs; `Alphabet` remembers which text
+a code stands for.
 """
 
 from __future__ import annotations
 
+import math
 import numbers
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -30,6 +35,10 @@ Sides: TypeAlias = tuple[Matrix, Matrix]
 
 _WIDEST = 64
 """Entries of a mixed output that are kept; its length counts them all."""
+_EXACT = 2**53
+"""Integers up to here are doubles."""
+_EXPONENTS = 300
+"""Powers of ten of decimals that are read as numbers: beyond, doubles end."""
 _MOST_NAMES = 10_000
 """Texts that are remembered for reports; further ones appear by their number."""
 
@@ -68,7 +77,7 @@ class Alphabet:
         codes, values = [-1.0] * width, [0.0] * width
         for index, entry in enumerate(entries[:width]):
             if isinstance(entry, numbers.Real) and not isinstance(entry, bool):
-                codes[index], values[index] = 0.0, _real(entry)
+                codes[index], values[index] = 0.0, float(entry)
             else:
                 codes[index] = float(self._code(entry))
         return [float(len(entries)), *codes, *values]
@@ -113,6 +122,16 @@ def numeric(outputs: Any) -> Matrix | None:
         array = np.stack([array.real, array.imag], axis=-1)
     if array.dtype.kind not in "iuf" or array.ndim == 0:
         return None
+    if (
+        array.dtype.kind in "iu"
+        and array.size
+        and not -_EXACT <= array.min() <= array.max() <= _EXACT
+    ):
+        return None
+    if array.dtype.itemsize > 8:  # more digits than a double has
+        near = array.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            array = np.stack([near, (array - near).astype(np.float64)], axis=-1)
     return array.reshape(len(array), -1) if array.size else array.reshape(len(array), 0)
 
 
@@ -139,14 +158,24 @@ def _entries(output: Any) -> Sequence[Any]:
         return [entry for item in output.items() for part in item for entry in _entries(part)]
     if isinstance(output, complex):
         return [output.real, output.imag]
+    if isinstance(output, (int, Fraction, Decimal)) and not isinstance(output, bool):
+        return _exact_entries(output)
     return [output]
 
 
-def _real(entry: Any) -> float:
+def _exact_entries(number: int | Fraction | Decimal) -> Sequence[Any]:
+    """Return a number as a double where it is one, else with what is left of it and as text."""
+    if isinstance(number, Decimal):
+        if not number.is_finite():
+            return [str(number)] if number.is_nan() else [float(number)]
+        if number and not -_EXPONENTS < number.adjusted() < _EXPONENTS:
+            return [math.copysign(math.inf if number.adjusted() > 0 else 0.0, number), str(number)]
     try:
-        return float(entry)
+        near = float(number)
     except OverflowError:
-        return float("inf") if entry > 0 else float("-inf")
+        return [math.inf if number > 0 else -math.inf, str(number)]
+    rest = Fraction(number) - Fraction(near)
+    return [near, float(rest), str(number)] if rest else [near]
 
 
 def stacked(blocks: Iterable[Matrix]) -> Matrix:

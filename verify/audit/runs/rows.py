@@ -28,8 +28,8 @@ _LISTED = "Of an output that is one of a list of such numbers, give its index th
 """What to do with rows that repeat as they should."""
 _NEAR = 1e-3
 """Part of a spacing by which numbers may miss its multiples: others do so by chance."""
-_COLUMNS = 64
-"""Columns in which an order is looked for."""
+_COLUMNS, _MOST_ENTRIES = 16, 200_000
+"""Columns in which an order is looked for, and entries of all of them."""
 SCORES = ("included", "excluded")
 """What the sides are called that are scores of a canary."""
 _PLAIN: tuple[tuple[Any, str], ...] = (
@@ -75,7 +75,10 @@ def matrices(
         )
     for rows, name in zip(found, names, strict=True):
         _require_independent(rows, name)
-    shared, of = _copies(np.concatenate([np.unique(side, axis=0) for side in found]))
+    digests = [np.unique(_digests(side), return_index=True) for side in found]
+    common, places, _ = np.intersect1d(digests[0][0], digests[1][0], return_indices=True)
+    of = len(digests[0][0]) + len(digests[1][0]) - len(common)
+    shared = _long(one, digests[0][1][places])
     if shared > max(_MOST_COPIES, _SHARE_OF_COPIES * of):
         raise InvalidInputError(
             f"{shared} rows of {names[0]} are rows of {names[1]} too, though no law repeats such "
@@ -176,11 +179,14 @@ def _require_unpaired(first: Matrix, second: Matrix, names: tuple[str, str]) -> 
 
 def _dependence(before: Matrix, after: Matrix) -> float:
     """Return a bound of the chance that independent rows go together as much as these."""
-    worst = 1.0
-    for x, y in zip(before.T[:_COLUMNS], after.T[:_COLUMNS], strict=False):
+    worst, width = 1.0, before.shape[1]
+    columns = np.unique(np.linspace(0, width - 1, min(_COLUMNS, width)).astype(int))
+    rows = _MOST_ENTRIES // len(columns) if width else 0
+    for column in columns if width else ():
+        x, y = before[:rows, column], after[:rows, column]
         if all(np.isfinite(column).all() and (column != column[0]).any() for column in (x, y)):
             worst = min(worst, _together(x, y))
-    return float(worst * min(_COLUMNS, before.shape[1]))
+    return float(worst * max(1, len(columns)))
 
 
 def _together(x: NDArray[Any], y: NDArray[Any]) -> float:
@@ -206,14 +212,31 @@ def _above(column: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _copies(rows: Matrix) -> tuple[int, int]:
     """Count the rows with long mantissas that occur more than once, and all different rows."""
-    different, counts = np.unique(rows, axis=0, return_counts=True)
-    if not np.issubdtype(rows.dtype, np.floating):
-        return 0, len(different)
-    fractions = np.frexp(np.where(np.isfinite(different), different, 0.0))[0] * 2.0**_LONG
+    different, places, counts = np.unique(_digests(rows), return_index=True, return_counts=True)
+    return _long(rows, places[counts > 1]), len(different)
+
+
+def _digests(rows: Matrix) -> NDArray[np.uint64]:
+    """Return a number for each row: different rows have the same with probability 2⁻⁶⁴ or so."""
+    plain = np.ascontiguousarray(rows, dtype=np.float64).view(np.uint64)
+    weights = np.random.default_rng(0).integers(1 << 64, size=rows.shape[1], dtype=np.uint64) | 1
+    mixed = (plain ^ (plain >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
+    found: NDArray[np.uint64] = ((mixed ^ (mixed >> np.uint64(32))) * weights).sum(
+        axis=1, dtype=np.uint64
+    )
+    return found
+
+
+def _long(rows: Matrix, places: NDArray[np.intp]) -> int:
+    """Count the listed rows with a mantissa that no law repeats by chance."""
+    if not len(places) or not np.issubdtype(rows.dtype, np.floating):
+        return 0
+    listed = rows[places]
+    fractions = np.frexp(np.where(np.isfinite(listed), listed, 0.0))[0] * 2.0**_LONG
     long = fractions != np.floor(fractions)
-    if (long.any(axis=1) & (counts > 1)).any():
-        long &= ~np.array([_rounded(column) for column in different.T])
-    return int((long.any(axis=1) & (counts > 1)).sum()), len(different)
+    if long.any():
+        long &= ~np.array([_rounded(column) for column in rows.T])
+    return int(long.any(axis=1).sum())
 
 
 def _rounded(column: NDArray[Any]) -> bool:

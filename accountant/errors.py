@@ -376,6 +376,10 @@ _USAGE = {
     "calibrate": 'calibrate("Gaussian", epsilon=1, delta="1e-5")',
     "dpsgd": "dpsgd(noise_multiplier, batch_size, dataset_size, epochs=…, delta=…)",
     "dpsgd_noise": "dpsgd_noise(epsilon, batch_size, dataset_size, epochs=…, delta=…)",
+    "audit": "audit(mechanism, epsilon=1, pair=(dataset, neighbour))",
+    "audit_until_refuted": "audit_until_refuted(mechanism, epsilon=1, pair=(dataset, neighbour))",
+    "assert_private": "assert_private(mechanism, epsilon=1, pair=(dataset, neighbour))",
+    "audit_samples": "audit_samples(first, second, epsilon=1)",
     "training_schemes": "training_schemes(batch_size, dataset_size, epochs=…, delta=…, "
     "noise_multiplier=…)",
 }

@@ -12,13 +12,11 @@ from scipy import special, stats
 
 from benchmarks.audit_pairs import Case, cases
 from dpassay.verifier.audit import AuditResult, audit
-from dpassay.verifier.audit.learning import boosted, features, vectors
 from dpassay.verifier.audit.runs.target import PerBlock
 from dpassay.verifier.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
 from dpassay.verifier.audit.statistics.guarantee import Point
 from dpassay.verifier.audit.statistics.promise import sides
 
-VALUES = (features.plain, vectors.geometry, boosted.trees)
 """The value channel: the bits of numpy's float noise are another matter."""
 LEVEL = 0.05
 GOAL = 1.15
@@ -161,7 +159,7 @@ def _row(case: Case, n: int, repeats: int, rng: np.random.Generator) -> dict[str
             pairs=[(0, 1)],
             samples=n,
             seed=seed,
-            proposers=VALUES,
+            bits=False,
         )
         for seed in range(count)
     ]

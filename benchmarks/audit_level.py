@@ -20,7 +20,6 @@ from benchmarks.audit_pairs import Sampler
 from dpassay.accountant import notation
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit import audit
-from dpassay.verifier.audit.learning import features
 from dpassay.verifier.audit.runs.target import PerBlock
 from dpassay.verifier.audit.statistics.exact_test import Counts, Design, p_value
 from dpassay.verifier.audit.statistics.guarantee import guarantee
@@ -69,7 +68,7 @@ def _level_chunk(name: str, start: int) -> list[float]:
             claim,
             samples=RUNS_OF_LEVEL,
             seed=seed,
-            proposers=(features.plain,),
+            bits=False,
             pairs=None if own else [(0, 1)],
         ).p_value
         for seed in range(start, start + CHUNK)

@@ -168,7 +168,7 @@ def main(runs: int, only: list[str], path: Path | None) -> None:
             "verdict": "**refuted**" if result.refuted else "not refuted",
             "p": f"{result.p_value:.1e}",
             "bound": f"ε({at:.3g}) ≥ {bound:.3g}, δ({float(result.point.epsilon):.3g}) "
-            f"≥ {result.delta:.3g}",
+            f"≥ {result.delta(float(result.point.epsilon)):.3g}",
             "seconds": round(time.process_time() - started, 1),
         }
         rows.append(row)

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.audit_bounds import LEVEL, VALUES, cell
+from benchmarks.audit_bounds import LEVEL, cell
 from benchmarks.audit_pairs import SIGMA
 from dpassay.accountant import notation
 from dpassay.verifier.audit import audit, audit_until_refuted
-from dpassay.verifier.audit.learning import features
 from dpassay.verifier.audit.runs.target import PerBlock
 from dpassay.verifier.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
 
@@ -38,7 +37,7 @@ def anytime() -> list[dict[str, Any]]:
                     samples=20_000,
                     seed=seed,
                     significance=significance,
-                    proposers=(features.plain,),
+                    bits=False,
                 ).samples
                 for seed in range(21)
             ]
@@ -80,7 +79,7 @@ def speed() -> list[dict[str, Any]]:
             pairs=[(0, 1)],
             samples=10**6,
             seed=1,
-            proposers=(features.plain,),
+            bits=False,
         )
         curve = result.curve()
         for eps in np.linspace(0, 2, 50):
@@ -121,7 +120,7 @@ def _vectors() -> tuple[float, float]:
         pairs=[(0, 1)],
         samples=10**6,
         seed=1,
-        proposers=VALUES,
+        bits=False,
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return time.process_time() - started, peak * 1024 / 1e9
@@ -145,13 +144,13 @@ def rank_one() -> list[dict[str, Any]]:
         samples=8_000,
         significance=1e-6,
         seed=1,
-        proposers=VALUES,
+        bits=False,
     )
     row = {
         "verdict": result.outcome.value,
         "samples a side": 8_000,
         "p": result.p_value,
-        "delta at least": result.delta,
+        "delta at least": result.delta(float(result.point.epsilon)),
         "event": result.rule.feature.name,
         "seconds": time.process_time() - started,
     }

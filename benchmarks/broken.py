@@ -53,7 +53,13 @@ def ours(case: zoo.Case, runs: int, seed: int) -> bool:
     """Audit with the package's defaults."""
     try:
         return audit(
-            case, case.claim, pairs=case.pairs[:1], samples=runs, significance=LEVEL, seed=seed
+            case,
+            case.claim,
+            pairs=case.pairs[:1],
+            samples=runs,
+            significance=LEVEL,
+            seed=seed,
+            bits=True,
         ).refuted
     except DpassayError:  # too few runs to refute anything
         return False
@@ -123,7 +129,7 @@ def best_test(case: zoo.Case) -> Rule:
     """Return the rule that knows its event."""
     claim = guarantee(case.claim)
     first, second = outputs(case, 2 * KNOWN, 7)
-    rule = choose(first[:KNOWN], second[:KNOWN], claim, runs=20_000, significance=LEVEL)
+    rule = choose(first[:KNOWN], second[:KNOWN], claim, runs=20_000, significance=LEVEL).values
     counts = [rule.histogram(side[KNOWN:]) for side in (first, second)]
     shares = [np.asarray(count, dtype=float) / count.sum() for count in counts]
     epsilon, delta = float(rule.point.epsilon), float(rule.point.delta)

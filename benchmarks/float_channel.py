@@ -127,6 +127,7 @@ def table(subjects: Sequence[Subject], most: int) -> list[dict[str, Any]]:
                 significance=LEVEL,
                 seed=20_24,
                 adjacency="add-remove",
+                bits=True,
             )
             row |= {
                 "runs": runs,

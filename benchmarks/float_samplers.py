@@ -187,7 +187,7 @@ def found(
     """Count the audits that refute the claim."""
     return sum(
         audit(
-            release, claim, pairs=pairs, samples=runs, significance=LEVEL, seed=seed
+            release, claim, pairs=pairs, samples=runs, significance=LEVEL, seed=seed, bits=True
         ).refuted
         for seed in range(seeds)
     )  # fmt: skip

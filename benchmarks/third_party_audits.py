@@ -184,7 +184,7 @@ def audited(peer: Peer, runs: int) -> dict[str, Any]:
 
     claim, pairs = CASES[peer.case]
     started = time.perf_counter()
-    result = audit(peer, claim, pairs=pairs, samples=runs, significance=LEVEL, seed=1)
+    result = audit(peer, claim, pairs=pairs, samples=runs, significance=LEVEL, seed=1, bits=True)
     row = {
         "case": peer.case,
         "claim": result.guarantee.description,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from matplotlib.figure import Figure
 
@@ -14,11 +15,14 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, forgiving
 from dpassay.accountant.summary import Profile
 from dpassay.accountant.training import Schemes, Training
-from dpassay.figures import account, profile, roc, schemes, style, tradeoff
+from dpassay.figures import account, audit, profile, schemes, style, tradeoff
 from dpassay.figures.comparison import draw
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.compare import Comparison
 from dpassay.verifier.verdict import Finding
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_MARKS = 3
 """Points that can be read beside each other."""
@@ -38,6 +42,7 @@ def plot(
     path: Path | str | None = None,
     *,
     adjacency: Adjacency | str | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Draw a mechanism, as an object or as text, or what `dpassay` has answered.
 
@@ -48,11 +53,14 @@ def plot(
         asked. An `Account`: its ε against the releases so far, from estimates. A `Training`: δ
         against ε, from estimates; `Schemes`: ε against epochs, by sampling. A `Finding`: the errors
         of the best attack beside what the claim allows. A `Comparison`: its candidates by the
-        metric that ranks. An `AuditResult`: true against false positives, as seen and as certified.
+        metric that ranks. An `AuditResult`: the histogram of both datasets, and the trade-off
+        function, estimated, certified, exact and claimed.
     path
         Where to save it as .png, .pdf or .svg; not saved unless given.
     adjacency
         The neighbouring relation of a mechanism whose guarantee depends on it.
+    ax
+        Axes of matplotlib into which the trade-off function of an `AuditResult` is drawn.
 
     Raises
     ------
@@ -66,7 +74,13 @@ def plot(
     >>> plot("Gaussian(2)").axes[0].get_ylabel()
     'δ(ε) (probability)'
     """
-    figure = _drawn(thing, Adjacency.read(adjacency))
+    if ax is None:
+        figure = _drawn(thing, Adjacency.read(adjacency))
+    elif isinstance(thing, AuditResult):
+        audit.into(audit.compute(thing), ax)
+        figure = cast(Figure, ax.get_figure(root=True))
+    else:
+        raise InvalidInputError("Expected ax for an AuditResult alone. Leave ax out.")
     if path is not None:
         style.save(figure, Path(path))
     return figure
@@ -141,4 +155,4 @@ def _(thing: Comparison, adjacency: Adjacency | None) -> Figure:
 
 @_drawn.register
 def _(thing: AuditResult, adjacency: Adjacency | None) -> Figure:
-    return roc.draw(roc.compute(thing))
+    return audit.draw(audit.compute(thing))

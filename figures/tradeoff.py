@@ -73,7 +73,7 @@ def compute(
     small = sorted({*(least ** (1 - step) for step in steps[:-1]), *corners})
     small = [alpha for alpha in small if least <= alpha < 1]
     try:
-        true = _powers(mechanism, [*even, *small], adjacency)
+        true = powers(mechanism, [*even, *small], adjacency)
     except DpassayError:
         return None
     inside, near = true[: len(even)], true[len(even) :]
@@ -90,7 +90,7 @@ def compute(
     )
 
 
-def _powers(mechanism: Mechanism, alphas: list[float], adjacency: str | None) -> list[float]:
+def powers(mechanism: Mechanism, alphas: list[float], adjacency: str | None) -> list[float]:
     """Estimate the power of the best test, or enclose it where there is no estimate."""
     try:
         found = np.asarray(estimate_power(mechanism, alphas, adjacency=adjacency))
@@ -116,7 +116,7 @@ def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | Non
 
         noise = Gaussian(standard_deviation=1, l2_sensitivity=claimed["mu"])
         return (
-            lambda alpha: alpha if alpha in (0, 1) else _powers(noise, [alpha], None)[0],
+            lambda alpha: alpha if alpha in (0, 1) else powers(noise, [alpha], None)[0],
             f"{float(claimed['mu']):.4g}-GDP",
         )
     return None, ""

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,9 +25,13 @@ from dpassay.verifier.sentence import read_guarantee, read_sentence
 from dpassay.verifier.verdict import Finding
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from dpassay.accountant.budget.calibrate import Calibration
     from dpassay.accountant.budget.target import Target
     from dpassay.accountant.geometry.workload import Workload
+    from dpassay.verifier.audit import AuditResult, SequentialResult
+    from dpassay.verifier.audit.statistics.guarantee import Claim as AuditClaim
     from dpassay.verifier.checker import Checked
     from dpassay.verifier.compare import Budget, Comparison
 
@@ -361,75 +364,299 @@ def read_claim(text: str) -> Any:
     return found
 
 
-_RUNS = {"pairs", "samples", "executor", "checkpoint", "device", "errors_are_outputs"}
-"""Arguments of `audit` that ask for runs, also of a mechanism that is known exactly."""
+def _given_claim(
+    claim: AuditClaim | str | None, words: dict[str, Any], adjacency: Adjacency | str | None
+) -> tuple[Any, Any]:
+    """Return the one claim of an audit and its neighbours; no claim where none is named.
 
-
-def _in_words(name: str) -> Callable[..., Any]:
-    """Return an audit that takes its claim in words too, and a mechanism as text."""
-
-    def asked(
-        *given: Any,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        mu: Number | None = None,
-        rho: Number | None = None,
-        **options: Any,
-    ) -> Any:
-        import dpassay.verifier.audit
-        from dpassay.verifier.audit.runs.target import named
-
-        words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
-        if given and isinstance(given[0], str):
-            about, said = read_sentence(given[0])
-            given, words = (named(about), *given[1:]), said_once(said, words)
-        claim = {key: value for key, value in words.items() if value is not None}
-        if len(claim.keys() - {"delta", "renyi", "adjacency"}) > 1 or (
-            "delta" in claim and "epsilon" not in claim
-        ):
-            raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
-        if claim:
-            options["claim"] = claim
-        audited = getattr(dpassay.verifier.audit, name)
-        signature = inspect.signature(audited)
-        if "pair" in options and "pairs" in signature.parameters:  # as --pair on the command line
-            options["pairs"] = [*options.get("pairs", ()), options.pop("pair")]
-        try:
-            bound = signature.bind(*given, **options)
-        except TypeError as error:
-            what = f"{name}(): {error}."
-            if unknown := [word for word in options if word not in signature.parameters]:
-                hint = suggestion(unknown[0], [*signature.parameters, *words])
-                what = f"{name}() has no argument {unknown[0]!r}. {hint}"
-            raise InvalidInputError(f"{what}{'' if claim else f' {_ONE_CLAIM}'}") from None
-        found = bound.arguments["claim"]
-        found = read_claim(found) if isinstance(found, str) else found
-        if "adjacency" in signature.parameters:
-            relation = bound.arguments.get("adjacency")
-            found, bound.arguments["adjacency"] = apart(found, relation)
-        bound.arguments["claim"] = found
-        if name == "audit" and not _RUNS & bound.arguments.keys():
-            from dpassay.verifier.audit.kinds.known import known
-
-            mechanism, relation = (bound.arguments.get(key) for key in ("mechanism", "adjacency"))
-            if (finding := known(mechanism, found, relation)) is not None:
-                return finding
-        return audited(*bound.args, **bound.kwargs)
-
-    asked.__name__ = asked.__qualname__ = name
-    asked.__doc__ = (
-        f"Call `dpassay.verifier.audit.{name}`; its claim may be named by `epsilon` and `delta`, "
-        "`mu` or `rho`, and a mechanism may be text."
-    )
-    if name == "audit":
-        asked.__doc__ += (
-            " What is known exactly of a mechanism of this package is answered as `verify` does, "
-            "unless an argument such as `samples` or `pairs` asks for runs."
+    δ alone claims nothing: it says where ε is bounded.
+    """
+    given = {key: value for key, value in words.items() if value is not None}
+    if set(given) == {"delta"}:
+        given = {}
+    if len(given.keys() - {"delta", "renyi", "adjacency"}) > 1 or (
+        "delta" in given and "epsilon" not in given
+    ):
+        raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
+    if given and claim is not None:
+        raise InvalidInputError(
+            f"Expected one claim: leave claim={claim!r} or {next(iter(given))} out."
         )
-    return asked
+    if isinstance(claim, str):
+        claim = read_claim(claim)
+    return apart(given or claim, adjacency)
 
 
-audit = _in_words("audit")
-audit_until_refuted = _in_words("audit_until_refuted")
-audit_samples = _in_words("audit_samples")
-assert_private = _in_words("assert_private")
+def _target_in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Read a mechanism or package.module:callable that is text, with what a sentence claims."""
+    from dpassay.verifier.audit.runs.target import named
+
+    if not isinstance(mechanism, str):
+        return mechanism, words
+    about, said = read_sentence(mechanism)
+    return named(about), said_once(said, words)
+
+
+def _pairs(
+    pairs: Iterable[tuple[Any, Any]] | None, pair: tuple[Any, Any] | None
+) -> Iterable[tuple[Any, Any]] | None:
+    return pairs if pair is None else [*(pairs or ()), pair]
+
+
+@forgiving
+def audit(
+    mechanism: Any,
+    claim: AuditClaim | str | None = None,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    pair: tuple[Any, Any] | None = None,
+    pairs: Iterable[tuple[Any, Any]] | None = None,
+    samples: int | None = None,
+    significance: float = 0.05,
+    bits: bool | None = None,
+    seed: int | None = None,
+    adjacency: Adjacency | str | None = None,
+    executor: Executor | None = None,
+    checkpoint: Path | str | None = None,
+    timeout: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    errors_are_outputs: bool = False,
+) -> AuditResult | Finding:
+    """Run a mechanism on two neighbouring datasets: test a claim, or estimate ε and δ(ε).
+
+    What is known exactly of a claim about a mechanism of this package is answered as `verify` does,
+    unless an argument such as `samples` or `pairs` asks for runs.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism of this package, as an object or as text; a callable such as
+        `mechanism(dataset, rng)` or `mechanism(dataset, size, rng)`, or "package.module:callable";
+        an object with `sample(dataset, size, rng)`; a measurement of OpenDP, a mechanism of
+        diffprivlib, a `dpassay.verifier.audit.Command`.
+    claim
+        ε, (ε, δ), {"mu": μ}, a profile δ(·), a mechanism whose profile is claimed, or text such as
+        "(1, 1e-5)-DP". Without a claim the result is an estimate.
+    epsilon, delta, mu, rho
+        The claim in words instead; `delta` alone says where an estimate bounds ε best.
+    pair, pairs
+        Neighbouring datasets: one pair, or several of which the most promising one is tested; by
+        default the worst pair of a mechanism of this package.
+    samples
+        Runs a side, training included; 100 000 unless given.
+    significance
+        The largest probability with which a private mechanism is accused, of all bounds together.
+    bits
+        Whether the last bits of floats are looked at: by default yes, with a verdict of their own;
+        False leaves them out; True makes them part of the claim.
+    seed
+        Of everything that is drawn; None draws one and reports it.
+    adjacency
+        The neighbouring relation of a mechanism whose guarantee depends on it.
+    executor, checkpoint, timeout, progress, errors_are_outputs
+        As for `dpassay.verifier.audit.audit`.
+
+    Raises
+    ------
+    InvalidInputError
+        If an argument is out of range, or there are too few samples to refute anything.
+    MechanismError
+        If the mechanism raises, hangs or returns no output per run.
+
+    Examples
+    --------
+    >>> found = audit("DiscreteLaplace(scale=2)", samples=2000, seed=1)
+    >>> found.epsilon < 0.5
+    True
+    >>> audit("Laplace(1)", epsilon="0.9").verdict.value
+    'REFUTED'
+    """
+    from dpassay.verifier.audit.kinds import auditor
+    from dpassay.verifier.audit.kinds.known import known
+
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    about, words = _target_in_words(mechanism, words)
+    found, relation = _given_claim(claim, words, adjacency)
+    runs_wanted = (pair, pairs, samples, executor, checkpoint, errors_are_outputs or None)
+    if found is not None and all(each is None for each in runs_wanted):
+        finding = known(about, found, relation)
+        if finding is not None:
+            return finding
+    return auditor.audit(
+        about,
+        found,
+        pairs=_pairs(pairs, pair),
+        samples=100_000 if samples is None else samples,
+        significance=significance,
+        delta=0 if delta is None or found is not None else delta,
+        bits=bits,
+        seed=seed,
+        adjacency=relation,
+        executor=executor,
+        checkpoint=checkpoint,
+        timeout=timeout,
+        progress=progress,
+        errors_are_outputs=errors_are_outputs,
+    )
+
+
+@forgiving
+def audit_until_refuted(
+    mechanism: Any,
+    claim: AuditClaim | str | None = None,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    pair: tuple[Any, Any] | None = None,
+    pairs: Iterable[tuple[Any, Any]] | None = None,
+    samples: int = 1_000_000,
+    significance: float = 0.05,
+    bits: bool = False,
+    seed: int | None = None,
+    adjacency: Adjacency | str | None = None,
+    timeout: float | None = None,
+    progress: Callable[[int, float], None] | None = None,
+    checkpoint: Path | str | None = None,
+    errors_are_outputs: bool = False,
+) -> SequentialResult:
+    """Draw runs until a claim is refuted, at most `samples` a side; look at any time.
+
+    Arguments as for `audit`. With `bits` the last bits of floats are part of the claim; without,
+    the values of outputs alone are looked at. `progress` is told the pairs of runs and the
+    evidence so far.
+    """
+    from dpassay.verifier.audit.kinds import sequential
+
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    about, words = _target_in_words(mechanism, words)
+    found, relation = _given_claim(claim, words, adjacency)
+    return sequential.audit_until_refuted(
+        about,
+        _required(found),
+        pairs=_pairs(pairs, pair),
+        samples=samples,
+        significance=significance,
+        bits=bits,
+        seed=seed,
+        adjacency=relation,
+        timeout=timeout,
+        progress=progress,
+        checkpoint=checkpoint,
+        errors_are_outputs=errors_are_outputs,
+    )
+
+
+@forgiving
+def audit_samples(
+    first: Any,
+    second: Any,
+    claim: AuditClaim | str | None = None,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    significance: float = 0.05,
+    bits: bool | None = None,
+    seed: int | None = None,
+    adjacency: Adjacency | str | None = None,
+    names: tuple[str, str] = ("first", "second"),
+) -> AuditResult:
+    """Test a claim, or estimate ε and δ(ε), on outputs of runs that are there already.
+
+    Parameters
+    ----------
+    first, second
+        The outputs of independent runs on either dataset, one run a row: arrays whose first axis
+        counts the runs, or lists of outputs of any kind. Their numbers may differ.
+    seed
+        Of the lots that decide which rows choose the event; None draws one and reports it.
+    names
+        What the two sides are called in the report.
+
+    Other arguments as for `audit`.
+
+    Raises
+    ------
+    InvalidInputError
+        For too few rows, rows of another kind or shape on the other side, rows that are all the
+        same, copies, or rows that depend on their order.
+    """
+    from dpassay.verifier.audit.kinds import samples
+
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    found, relation = _given_claim(claim, words, adjacency)
+    return samples.audit_samples(
+        first,
+        second,
+        found,
+        significance=significance,
+        delta=0 if delta is None or found is not None else delta,
+        bits=bits,
+        seed=seed,
+        adjacency=relation,
+        names=names,
+    )
+
+
+@forgiving
+def assert_private(
+    mechanism: Any,
+    claim: AuditClaim | str | None = None,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    pair: tuple[Any, Any] | None = None,
+    pairs: Iterable[tuple[Any, Any]] | None = None,
+    alpha: float = 1e-6,
+    seconds: float = 20.0,
+    seed: int = 0,
+    samples: int | None = None,
+    adjacency: Adjacency | str | None = None,
+    bits: bool | None = None,
+) -> AuditResult | Finding:
+    """Raise PrivacyError if a claim is refuted; return the finding or the audit otherwise.
+
+    A claim about a mechanism of this package is decided exactly, without any run, wherever
+    `verify` decides it; runs are drawn besides where `pairs` or `samples` ask for them.
+
+    Parameters
+    ----------
+    mechanism, claim, epsilon, delta, mu, rho, pair, pairs, samples, adjacency, bits
+        As for `audit`.
+    alpha
+        The largest probability with which a private mechanism fails the test.
+    seconds
+        What it may take, roughly: the number of runs is fixed from the speed of a few runs.
+    seed
+        The same runs every time, so that a test does not flicker; change it for fresh ones.
+    """
+    from dpassay.verifier.audit.kinds import assertion
+
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    about, words = _target_in_words(mechanism, words)
+    found, relation = _given_claim(claim, words, adjacency)
+    return assertion.assert_private(
+        about,
+        _required(found),
+        pairs=_pairs(pairs, pair),
+        alpha=alpha,
+        seconds=seconds,
+        seed=seed,
+        samples=samples,
+        adjacency=relation,
+        bits=bits,
+    )
+
+
+def _required(claim: Any) -> Any:
+    if claim is None:
+        raise InvalidInputError(f"Expected a claim. {_ONE_CLAIM}")
+    return claim

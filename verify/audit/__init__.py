@@ -8,7 +8,7 @@ test them at an exact level. `kinds` has the audits, one kind a file; `runs` wha
 from dpassay.verifier.audit.kinds.assertion import PrivacyError, assert_private
 from dpassay.verifier.audit.kinds.auditor import audit
 from dpassay.verifier.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
-from dpassay.verifier.audit.kinds.result import AuditResult, Curve, Outcome
+from dpassay.verifier.audit.kinds.result import AuditResult, Outcome
 from dpassay.verifier.audit.kinds.samples import audit_samples, audit_scores
 from dpassay.verifier.audit.kinds.sequential import SequentialResult, audit_until_refuted
 from dpassay.verifier.audit.learning.features import Feature, Proposer
@@ -21,6 +21,7 @@ from dpassay.verifier.audit.runs.target import (
     Target,
     target,
 )
+from dpassay.verifier.audit.statistics.curve import Curve
 from dpassay.verifier.audit.statistics.exact_test import (
     Counts,
     Design,

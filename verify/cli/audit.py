@@ -16,6 +16,7 @@ from dpassay.verifier.cli.shell import (
     ExitCode,
     add_adjacency,
     add_output_options,
+    checked_path,
     decimal,
     note,
     say,
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from dpassay.verifier.audit import AuditResult, SequentialResult
 
 _DESCRIPTION = """\
-Run a mechanism on two neighbouring datasets and test a claim about it, exactly at the confidence
-that is asked for. TARGET is a mechanism, such as "Laplace(scale=1)", or package.module:callable
-for a function mechanism(dataset, rng), or (with --command) a command that prints one output on a
-line and in which {dataset}, {size} and {seed} are filled in.
+Run a mechanism on two neighbouring datasets. Without a claim: bounds and estimates of epsilon and
+of delta(epsilon), with the histogram of both sides. With a claim: an exact test at the confidence
+that is asked for; the values of outputs decide, and the last bits of floats have a verdict of their
+own. TARGET is a mechanism, such as "Laplace(scale=1)", or package.module:callable for a function
+mechanism(dataset, rng), or (with --command) a command that prints one output on a line and in which
+{dataset}, {size} and {seed} are filled in.
 """
 _EPILOG = """\
 The claim: 1 (or epsilon=1), 1,1e-5 (or epsilon=1,delta=1e-5), mu=0.5, rho=0.1, order=8,renyi=0.5
@@ -39,6 +42,8 @@ or a mechanism whose whole profile is claimed. Datasets are Python literals: 0, 
 A refutation at confidence 0.95 is a hint. To confirm it: --confidence 0.999999 and another seed.
 
 examples:
+  dpassay audit "Laplace(scale=1)" --plot laplace.png
+  dpassay audit mypackage.release:mean --pair "[0.1]" "[0.1, 0.9]" --delta 1e-5
   dpassay audit "Laplace(scale=1)" --claim 0.9 --seed 7
   dpassay audit "Gaussian(standard_deviation=2)" --claim mu=0.4 --until-refuted
   dpassay audit mypackage.release:noisy_count --claim 1 --search count --samples 1000000
@@ -54,9 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("target", metavar="TARGET", help="what is audited")
     parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
         **OF_MECHANISMS,
-        **dict.fromkeys(("--epsilon", "--eps", "--delta"), "Write the claim as --claim 1,1e-5"),
+        **dict.fromkeys(("--epsilon", "--eps"), "Write the claim as --claim 1,1e-5"),
     }
-    add("--claim", metavar="CLAIM", help="what is claimed of it")
+    add("--claim", metavar="CLAIM", help="what is claimed of it; without one, an estimate")
+    add("--delta", type=decimal, metavar="D", help="without a claim: where epsilon is bounded (0)")
     add(
         "--pair",
         nargs=2,
@@ -83,6 +89,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="C",
         help="of a refutation (0.95)",
     )
+    bits = parser.add_mutually_exclusive_group()
+    bits.add_argument(
+        "--no-bits", dest="bits", action="store_false", default=None, help="leave last bits out"
+    )
+    bits.add_argument(
+        "--bits", action="store_true", default=None, help="last bits are part of the claim"
+    )
+    add("--plot", type=Path, metavar="FILE", help="draw it (.png, .pdf or .svg)")
+    add("--html", type=Path, metavar="FILE", help="write it as a page")
     add("--seed", type=int, metavar="S", help="of everything that is drawn")
     add("--workers", type=int, metavar="W", help="processes (default: all cores)")
     add("--timeout", type=decimal, metavar="SECONDS", help="for one block of runs")
@@ -100,6 +115,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit and print."""
+    from dpassay.accountant.core.drawing import Drawable
     from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier import seal
     from dpassay.verifier.ask import apart, read_claim
@@ -112,16 +128,40 @@ def run(options: argparse.Namespace) -> int:
             raise InvalidInputError("TARGET states its own claim; leave --claim out.")
         claim = said or claim
     claim, options.adjacency = apart(claim, options.adjacency)
-    if claim is None:
+    if claim is None and options.until_refuted:
         raise InvalidInputError("Expected a claim: --claim 1, --claim 1,1e-5 or --claim mu=0.5.")
+    if claim is not None and options.delta is not None:
+        raise InvalidInputError("A claim has its own delta. Write --claim 1,1e-5.")
+    if options.until_refuted and (options.plot or options.html):
+        raise InvalidInputError("--plot and --html draw an audit of a fixed number of runs.")
+    picture = checked_path(options.plot, Drawable.drawer)
     result = _audited(options, _mechanism(options), claim, _pairs(options))
     if options.certificate is not None:
-        seal.write(options.certificate, [result.certificate(_recipe(options))])
+        seal.write(options.certificate, [result.certificate(_recipe(options, claim))])
     if options.json:
         say_json(result.to_json())
     elif not options.quiet:
         say(str(result))
+    if picture is not None:
+        result.plot(picture)  # type: ignore[union-attr]  # no sequential one: see above
+        note(f"wrote {picture}")
+    if options.html is not None:
+        options.html.write_text(page(result), "utf-8")
+        note(f"wrote {options.html}")
     return ExitCode.REFUTED if result.refuted else ExitCode.DONE
+
+
+def page(result: Any) -> str:
+    """Return an audit as a page of HTML that needs no other file, its picture within it."""
+    import io
+
+    figure, drawn = result.plot(), io.StringIO()
+    figure.savefig(drawn, format="svg")
+    picture = drawn.getvalue()
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>dpassay audit</title>'
+        f"</head><body>{result._repr_html_()}{picture[picture.index('<svg') :]}</body></html>\n"
+    )
 
 
 def _audited(
@@ -137,6 +177,10 @@ def _audited(
     }
     for name in ("seed", "adjacency", "timeout", "checkpoint", "errors_are_outputs"):
         arguments[name] = getattr(options, name)
+    if not options.until_refuted:
+        arguments |= {"bits": options.bits, "delta": options.delta or 0}
+    elif options.bits:
+        arguments["bits"] = True
     line = Line(sys.stderr, silent=options.quiet)
     if pairs is not None and len(pairs) > 1 and not options.quiet:
         note(f"trying {len(pairs)} pairs of datasets; --samples 1e4 is a first look")
@@ -177,9 +221,10 @@ def _mechanism(options: argparse.Namespace) -> Any:
     return Printing(options.target, options.timeout) if options.command else named(options.target)
 
 
-def _recipe(options: argparse.Namespace) -> dict[str, Any] | None:
-    """Return what `dpassay check --replay` needs; None for a command, or where errors count."""
-    if options.command or options.errors_are_outputs:
+def _recipe(options: argparse.Namespace, claim: Any) -> dict[str, Any] | None:
+    """Return what `dpassay check --replay` needs; None for what it does not draw again."""
+    unusual = options.bits is not None or claim is None
+    if options.command or options.errors_are_outputs or unusual:
         return None
     return {
         "target": options.target,
@@ -251,4 +296,11 @@ def _begin(parent: int) -> None:
         sys.modules["torch"].seed()
 
 
-COMMAND = Command("audit", "run a mechanism against a claim", _DESCRIPTION, _EPILOG, configure, run)
+COMMAND = Command(
+    "audit",
+    "run a mechanism: estimate epsilon, or test a claim",
+    _DESCRIPTION,
+    _EPILOG,
+    configure,
+    run,
+)

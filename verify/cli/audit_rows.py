@@ -21,13 +21,16 @@ from dpassay.verifier.cli.shell import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpassay.verifier.audit import AuditResult
+
 _FILES = """
 Files are .npy, .npz with one array, .csv and .txt with one run a line and no header, or .parquet
 where pyarrow is installed."""
 _CLAIM = "1, 1,1e-5, mu=0.5, rho=0.1, order=8,renyi=0.5, or a mechanism whose profile is claimed"
 _SAMPLES = f"""\
-Test a claim about a mechanism on outputs of independent runs on two neighbouring datasets. A part
-of the rows, chosen by lot, proposes an event; the others test it, once.
+Bound epsilon and delta(epsilon) of a mechanism by outputs of independent runs on two neighbouring
+datasets, or test a claim. A part of the rows, chosen by lot, proposes an event; the others test it,
+once.
 {_FILES}
 """
 _SCORES = f"""\
@@ -56,27 +59,35 @@ def _configure(parser: argparse.ArgumentParser, *files: str) -> None:
     add_output_options(parser, quiet="print nothing; the exit code says it")
 
 
-def _add_bounds(parser: argparse.ArgumentParser) -> None:
+def _add_bounds(parser: argparse.ArgumentParser, delta: float = 1e-5) -> None:
     """Add what an audit takes that bounds epsilon without a claim, too."""
     add = parser.add_argument
     add("--claim", metavar="CLAIM", help=_CLAIM)
-    add("--delta", type=decimal, default=1e-5, metavar="D", help="where epsilon is bounded")
+    where = f"where epsilon is bounded ({delta:g})"
+    add("--delta", type=decimal, default=delta, metavar="D", help=where)
     add("--certificate", type=Path, metavar="FILE", help="write the evidence")
 
 
 def configure_samples(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `audit-samples`."""
     _configure(parser, "FIRST", "SECOND")
-    parser.add_argument("--claim", required=True, metavar="CLAIM", help=_CLAIM)
-    parser.add_argument("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    _add_bounds(parser, delta=0.0)
+    parser.add_argument(
+        "--no-bits", dest="bits", action="store_false", default=None, help="leave last bits out"
+    )
+    _add_plot(parser)
+
+
+def _add_plot(parser: argparse.ArgumentParser) -> None:
+    help_ = "draw both sides and the trade-off function (.png, .pdf or .svg)"
+    parser.add_argument("--plot", type=Path, metavar="FILE", help=help_)
 
 
 def configure_scores(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `audit-scores`."""
     _configure(parser, "IN", "OUT")
     _add_bounds(parser)
-    help_ = "draw true against false positives (.png, .pdf or .svg)"
-    parser.add_argument("--plot", type=Path, metavar="FILE", help=help_)
+    _add_plot(parser)
 
 
 def configure_one_run(parser: argparse.ArgumentParser) -> None:
@@ -102,17 +113,21 @@ def configure_one_run(parser: argparse.ArgumentParser) -> None:
 
 def run_samples(options: argparse.Namespace) -> int:
     """Audit rows and print."""
+    from dpassay.accountant.core.drawing import Drawable
     from dpassay.verifier.audit import audit_samples
 
+    path = checked_path(options.plot, Drawable.drawer)
     result = audit_samples(
         _read(options.first),
         _read(options.second),
         _claim(options),
         significance=significance(options.confidence),
+        delta=options.delta,
+        bits=options.bits,
         seed=options.seed,
         names=(options.first.name, options.second.name),
     )
-    return _told(result, options)
+    return _drawn(result, options, path)
 
 
 def run_scores(options: argparse.Namespace) -> int:
@@ -129,7 +144,12 @@ def run_scores(options: argparse.Namespace) -> int:
         significance=significance(options.confidence),
         seed=options.seed,
     )
-    code = _told(result, options, claimed=options.claim is not None)
+    return _drawn(result, options, path)
+
+
+def _drawn(result: AuditResult, options: argparse.Namespace, path: Path | None) -> int:
+    """Print a result, draw it where a path is given, and return the exit code."""
+    code = _told(result, options)
     if path is not None:
         result.plot(path)
         note(f"wrote {path}")
@@ -169,11 +189,8 @@ def _claim(options: argparse.Namespace) -> Any:
     return None if options.claim is None else read_claim(options.claim)
 
 
-def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> int:
-    """Print a result and return the exit code: 1 where what was claimed is refuted.
-
-    Without a claim there is no verdict to print.
-    """
+def _told(result: Any, options: argparse.Namespace) -> int:
+    """Print a result and return the exit code: 1 where what was claimed is refuted."""
     if getattr(options, "certificate", None) is not None:
         from dpassay.verifier import seal
 
@@ -181,8 +198,8 @@ def _told(result: Any, options: argparse.Namespace, *, claimed: bool = True) -> 
     if options.json:
         say_json(result.to_json())
     elif not options.quiet:
-        say(str(result) if claimed else str(result).partition("\n")[2])
-    return ExitCode.REFUTED if claimed and result.refuted else ExitCode.DONE
+        say(str(result))
+    return ExitCode.REFUTED if result.refuted else ExitCode.DONE
 
 
 def _whole_numbers(text: str | None) -> list[int] | None:
@@ -264,9 +281,10 @@ def _read_parquet(path: Path) -> NDArray[Any]:
 COMMANDS = (
     Command(
         "audit-samples",
-        "test a claim on outputs of runs that were made",
+        "bound epsilon, or test a claim, by outputs of runs that were made",
         _SAMPLES,
-        "examples:\n  dpassay audit-samples a.npy b.npy --claim 1,1e-5\n",
+        "examples:\n  dpassay audit-samples a.npy b.npy --claim 1,1e-5\n"
+        "  dpassay audit-samples a.npy b.npy --delta 1e-5 --plot audit.png\n",
         configure_samples,
         run_samples,
     ),

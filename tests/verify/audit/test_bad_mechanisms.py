@@ -69,9 +69,9 @@ def test_what_was_counted_is_kept_when_a_block_raises(kind: str, tmp_path: Path)
     data = json.loads(kept.read_text())
     counted = data["done_below"] + len(data["done_beyond"])
     assert counted > 0
-    assert f"{counted} of 40 blocks ({sum(map(sum, data['histogram']))} runs) were counted" in str(
-        found.value
-    )
+    fresh = data["histogram"]
+    assert f"{counted} of 40 blocks (" in str(found.value)
+    assert 0 < int(str(found.value).split(" runs) were")[0].split("(")[-1]) <= sum(map(sum, fresh))
     assert f"are in {kept}; the same call continues there" in str(found.value)
     with pytest.raises(MechanismError, match=r"were discarded \(name a checkpoint= to keep them\)"):
         run(bad.sometimes_raises)

@@ -34,6 +34,7 @@ def test_sums_of_one_grid_tell_all_the_same() -> None:
         samples=10_000,
         significance=LEVEL,
         seed=6,
+        bits=True,
     )
     assert found.refuted
 
@@ -60,7 +61,9 @@ NAIVE = [
 def test_naive_noise_is_found_in_ten_thousand_runs(
     case: zoo.Case, pair: tuple[float, float]
 ) -> None:
-    found = audit(case, case.claim, pairs=[pair], samples=10_000, significance=LEVEL, seed=2)
+    found = audit(
+        case, case.claim, pairs=[pair], samples=10_000, significance=LEVEL, seed=2, bits=True
+    )
     assert found.refuted
 
 
@@ -77,7 +80,7 @@ def test_private_noise_is_not_accused(name: str) -> None:
             samples=5000,
             significance=LEVEL,
             seed=3,
-            proposers=(bits.propose,),
+            bits=True,
         )
         assert not found.refuted
 
@@ -94,10 +97,11 @@ def test_shared_draws_show_in_differences() -> None:
         samples=2000,
         significance=LEVEL,
         seed=5,
-        proposers=(bits.propose,),
+        bits=True,
     )
     assert found.refuted
-    assert "output[1] - output[0]" in str(found.rule.feature.name)
+    assert found.bits is not None
+    assert "output[1] - output[0]" in str(found.bits.rule.feature.name)
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4"])
@@ -134,9 +138,12 @@ def test_a_constant_of_its_own_does_not_hide_a_sum() -> None:
     def release(dataset: float, size: int, rng: np.random.Generator) -> Any:
         return (3.7 + dataset + rng.laplace(0, 1, size)) / 37
 
-    found = audit(release, 1, pairs=[(0.0, 1.0)], samples=20_000, significance=LEVEL, seed=1)
+    found = audit(
+        release, 1, pairs=[(0.0, 1.0)], samples=20_000, significance=LEVEL, seed=1, bits=True
+    )
     assert found.refuted
-    assert "37·output[0]" in found.rule.feature.name
+    assert found.bits is not None
+    assert "37·output[0]" in found.bits.rule.feature.name
 
 
 HIDDEN = {"mean-of-naive-sum": "7·output[0]", "noise-in-two-steps": "output[0]"}
@@ -146,10 +153,17 @@ HIDDEN = {"mean-of-naive-sum": "7·output[0]", "noise-in-two-steps": "output[0]"
 def test_hidden_sums_are_found(name: str, view: str) -> None:
     case = zoo.case(name)
     found = audit(
-        case, case.claim, pairs=case.pairs[:1], samples=20_000, significance=LEVEL, seed=10
+        case,
+        case.claim,
+        pairs=case.pairs[:1],
+        samples=20_000,
+        significance=LEVEL,
+        seed=10,
+        bits=True,
     )
     assert found.refuted
-    assert view in found.rule.feature.name
+    assert found.bits is not None
+    assert view in found.bits.rule.feature.name
 
 
 def test_nothing_is_learned_from_the_bits_of_a_lattice() -> None:
@@ -174,7 +188,7 @@ def test_rare_atoms_are_found() -> None:
         samples=20_000,
         significance=LEVEL,
         seed=8,
-        proposers=(bits.propose,),
+        bits=True,
     )
     assert found.refuted
     assert bit_features.Atoms(bit_features.View(0), np.array([1.0, 2.0]))(

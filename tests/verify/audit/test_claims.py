@@ -46,7 +46,7 @@ def test_a_rare_outcome_is_found(seed: int) -> None:
 def test_shares_of_the_significance_add_up_to_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first, second = rng.integers(0, 50, (2, 400, 1))
-    rule = choose(first, second, guarantee(1), runs=1000, significance=0.05)
+    rule = choose(first, second, guarantee(1), runs=1000, significance=0.05).values
     assert math.isclose(sum(each.share for each in rule.rules), 1, rel_tol=1e-15)
     assert len(rule.rules) <= 5
 

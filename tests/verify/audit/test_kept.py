@@ -18,7 +18,6 @@ from dpassay.verifier.audit import (
     audit,
     audit_until_refuted,
 )
-from dpassay.verifier.audit.learning import features
 from dpassay.verifier.audit.runs import disk
 from dpassay.verifier.cli import main
 from tests.quick import quick
@@ -47,7 +46,7 @@ class Noisy:
 def run(mechanism: Any, path: Path | None, seed: int | None = 3) -> AuditResult:
     return audit(
         mechanism, 1, pairs=PAIRS, samples=SAMPLES, seed=seed, checkpoint=path,
-        proposers=(features.plain,),
+        bits=False,
     )  # fmt: skip
 
 
@@ -116,9 +115,6 @@ def test_counts_of_one_event_are_not_continued_with_another(tmp_path: Path) -> N
         run(Careless(), path)
 
 
-PLAIN = (features.plain,)
-
-
 def scarce(calls: float) -> Noisy:
     """Return noise that is too little for the claim, so many times."""
     return Noisy(calls + 1, RuntimeError, 0.8)
@@ -132,7 +128,7 @@ def bet(target: Noisy, path: Path | None, *, seed: int | None = 3) -> Sequential
         samples=4000,
         significance=1e-6,
         seed=seed,
-        proposers=PLAIN,
+        bits=False,
         checkpoint=path,
     )
 

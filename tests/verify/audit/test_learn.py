@@ -21,6 +21,7 @@ from dpassay.verifier.audit.statistics.smooth import smoothed
 SIGMA = 3.730631634816464  # (1, 1e-5)
 DELTA = 1e-5
 LEVEL = 1.645
+PLAIN = (features.plain,)
 
 
 def promise(rule: Rule, shift: float, spread: float, runs: int, offset: float = 0.0) -> float:
@@ -62,8 +63,8 @@ def test_thresholds_of_a_gaussian_are_nearly_the_best() -> None:
             guarantee((1, "1e-5")),
             runs=80_000,
             significance=0.05,
-            proposers=(features.plain,),
-        )
+            values=PLAIN,
+        ).values
         assert rule.design is Design.GUESSES
         gaps.append(1 - promise(rule, 1.0, SIGMA, 80_000))
     assert np.median(gaps) <= 1.05 * least
@@ -78,7 +79,7 @@ def test_symmetric_leaks_are_guessed_and_one_sided_ones_are_not() -> None:
         ]
         rare = [(rng.random((3000, 1)) < chance).astype(int) for chance in (0.3, 0.1)]
         found = [
-            choose(a, b, guarantee(1), runs=27_000, significance=0.05).design
+            choose(a, b, guarantee(1), runs=27_000, significance=0.05).values.design
             for a, b in (flipped, rare)
         ]
         assert found == [Design.GUESSES, Design.SIDES]
@@ -90,8 +91,7 @@ def _chosen(
     """Return the event learnt from runs a side of two laws on few values, for nine times them."""
     rng = np.random.default_rng(seed)
     a, b = (rng.choice(len(p), (runs, 1), p=p).astype(float) for p in (first, second))
-    plain = (features.plain,)
-    return choose(a, b, claim, runs=9 * runs, significance=0.05, proposers=plain)
+    return choose(a, b, claim, runs=9 * runs, significance=0.05, values=PLAIN).values
 
 
 def test_of_few_values_the_better_event_is_chosen() -> None:

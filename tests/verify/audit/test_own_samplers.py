@@ -13,7 +13,6 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.notation import parse
 from dpassay.verifier.audit import audit
-from dpassay.verifier.audit.learning import bits
 from dpassay.verifier.audit.runs.target import PerBlock
 
 LEVEL = 1e-6
@@ -165,6 +164,6 @@ def test_one_lattice_and_no_channel(name: str) -> None:
         samples=2000,
         significance=LEVEL,
         seed=2,
-        proposers=(bits.propose,),
+        bits=True,
     )
     assert not found.refuted

@@ -13,7 +13,7 @@ from scipy import stats
 
 import dpassay
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.figures import roc
+from dpassay.figures import audit as picture
 from dpassay.verifier.audit import audit_samples, audit_scores
 from dpassay.verifier.audit.kinds.result import Outcome
 from dpassay.verifier.checker import Outcome as Checked
@@ -57,7 +57,7 @@ def test_the_level_under_the_worst_private_mechanism() -> None:
 def test_scores_of_a_canary_bound_epsilon_below_the_truth() -> None:
     rng = np.random.default_rng(2)
     found = audit_scores(rng.normal(1, 1, 4000), rng.normal(0, 1, 3000), delta=0.01, seed=1)
-    assert found.refuted  # of (0, δ)-DP
+    assert found.verdict is None  # nothing is claimed
     mu, epsilon = 1.0, found.epsilon
     delta = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(
         -mu / 2 - epsilon / mu
@@ -271,18 +271,18 @@ def test_the_picture_of_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert callable(dpassay.plot)  # whoever asks for pictures has imported what draws
     rng = np.random.default_rng(1)
     found = audit_scores(rng.normal(1, 1, 1500), rng.normal(0, 1, 1500), {"mu": "0.5"}, seed=1)
-    table = roc.compute(found)
+    table = picture.compute(found)
     alphas = np.linspace(0, 1, 11)
     seen, certified, claimed = (
-        np.interp(alphas, *line) for line in (table.seen, table.certified, table.claimed)
+        np.interp(alphas, *line) for line in (table.estimated, table.certified, table.claimed)
     )
-    truth = stats.norm.sf(stats.norm.isf(alphas) - 1)
-    assert (certified <= truth + 1e-12).all()
-    assert (certified[1:-1] <= seen[1:-1]).all()
-    # the claim is a polygon over 0.5-GDP, never below it
-    allowed = stats.norm.sf(stats.norm.isf(alphas) - 0.5)
-    assert (claimed >= allowed - 1e-3).all()
-    assert (claimed <= allowed + 0.02).all()
+    truth = stats.norm.cdf(stats.norm.isf(alphas) - 1)
+    assert (certified >= truth - 1e-12).all()
+    assert (certified[1:-1] >= seen[1:-1]).all()
+    # the claim is a polygon below 0.5-GDP, never above it
+    allowed = stats.norm.cdf(stats.norm.isf(alphas) - 0.5)
+    assert (claimed <= allowed + 1e-3).all()
+    assert (claimed >= allowed - 0.02).all()
     np.save(tmp_path / "in.npy", rng.normal(1, 1, 500))
     np.save(tmp_path / "out.npy", rng.normal(0, 1, 500))
     files = tmp_path / "in.npy", tmp_path / "out.npy"

@@ -12,10 +12,7 @@ from mpmath import mp
 from dpassay.accountant import notation
 from dpassay.verifier.audit import Outcome, audit_until_refuted
 from dpassay.verifier.audit.kinds.rounds import log_factor
-from dpassay.verifier.audit.learning import features
 from dpassay.verifier.audit.statistics.guarantee import Point
-
-PLAIN = (features.plain,)
 
 
 @pytest.mark.slow
@@ -23,7 +20,7 @@ def test_a_twofold_error_of_the_noise_is_found_in_few_pairs() -> None:
     """Median at 5 % over 9 seeds."""
     noise = notation.parse('Laplace(scale="1/2")')
     used = [
-        audit_until_refuted(noise, 1, samples=20_000, seed=seed, proposers=PLAIN).samples
+        audit_until_refuted(noise, 1, samples=20_000, seed=seed, bits=False).samples
         for seed in range(9)
     ]
     assert np.median(used) <= 300
@@ -37,9 +34,7 @@ def test_a_twofold_error_of_the_noise_is_found_in_few_pairs() -> None:
 def test_private_mechanisms_are_seldom_accused_at_any_time(seeds: int, most: int) -> None:
     """Ville: at most 5 % of the audits; P(Bin(2·seeds, 0.05) > most) < 1e-6."""
     accused = sum(
-        audit_until_refuted(
-            notation.parse(text), claim, samples=600, seed=seed, proposers=PLAIN
-        ).refuted
+        audit_until_refuted(notation.parse(text), claim, samples=600, seed=seed, bits=False).refuted
         for seed in range(seeds)
         for text, claim in (("Laplace(scale=1)", 1), ("RandomizedResponse(epsilon=1)", 1))
     )
@@ -88,7 +83,7 @@ def test_factors_of_rounds_are_never_above_the_exact_ones() -> None:
 
 def test_the_budget_ends_it() -> None:
     result = audit_until_refuted(
-        notation.parse("Laplace(scale=1)"), 1, samples=2_000, seed=3, proposers=PLAIN
+        notation.parse("Laplace(scale=1)"), 1, samples=2_000, seed=3, bits=False
     )
     assert result.outcome is Outcome.NOT_REFUTED
     assert result.samples == 2_000
@@ -101,7 +96,7 @@ def test_several_pairs_are_tried() -> None:
 
     pairs = [(0, 1), (2, 3), (4, 5)]
     result = audit_until_refuted(
-        clamped, 1, pairs=pairs, samples=20_000, seed=3, significance=1e-6, proposers=PLAIN
+        clamped, 1, pairs=pairs, samples=20_000, seed=3, significance=1e-6, bits=False
     )
     assert result.refuted
     assert result.rounds[-1].pair == 2

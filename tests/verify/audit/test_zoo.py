@@ -27,7 +27,9 @@ FAST = [
 
 def decide(case: zoo.Case) -> bool:
     samples = case.samples if case.broken else case.samples // 4
-    found = audit(case, case.claim, pairs=case.pairs, samples=samples, significance=LEVEL, seed=1)
+    found = audit(
+        case, case.claim, pairs=case.pairs, samples=samples, significance=LEVEL, seed=1, bits=True
+    )
     return found.refuted
 
 
@@ -75,4 +77,12 @@ def test_few_runs_of_mixed_outputs() -> None:
     """Scores of few values leave a fit nothing to tell apart: it is left out."""
     case = zoo.case("histogram-low-threshold")
     for seed in (1, 2, 3):
-        audit(case, case.claim, pairs=case.pairs[:1], samples=500, significance=LEVEL, seed=seed)
+        audit(
+            case,
+            case.claim,
+            pairs=case.pairs[:1],
+            samples=500,
+            significance=LEVEL,
+            seed=seed,
+            bits=True,
+        )

@@ -44,6 +44,7 @@ def assert_private(
     seed: int = 0,
     samples: int | None = None,
     adjacency: Adjacency | str | None = None,
+    bits: bool | None = None,
 ) -> AuditResult | Finding:
     """Raise PrivacyError if a claim is refuted; return the finding or the audit otherwise.
 
@@ -66,6 +67,9 @@ def assert_private(
         Runs a side instead, whatever they take.
     adjacency
         The neighbouring relation, required where the guarantee of a mechanism depends on it.
+    bits
+        Whether the last bits of floats are looked at, as for `audit`: the test fails by them where
+        they are part of the claim, bits=True.
     """
     finding = known(mechanism, claim, adjacency)
     if finding is not None and finding.refuted:
@@ -82,6 +86,7 @@ def assert_private(
         significance=alpha,
         seed=seed,
         adjacency=adjacency,
+        bits=bits,
     )
     if result.refuted:
         raise PrivacyError(result)

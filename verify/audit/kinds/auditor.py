@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds import known as exactly
 from dpassay.verifier.audit.kinds.result import AuditResult
-from dpassay.verifier.audit.learning.features import Proposer
-from dpassay.verifier.audit.learning.hedged import decide
-from dpassay.verifier.audit.learning.learn import DEFAULT_PROPOSERS
 from dpassay.verifier.audit.runs import blocks, disk
-from dpassay.verifier.audit.runs.blocks import Datasets, Prepared, Tally
+from dpassay.verifier.audit.runs.blocks import Datasets, Tally
+from dpassay.verifier.audit.runs.laws import MechanismTarget
 from dpassay.verifier.audit.runs.plan import Plan
 from dpassay.verifier.audit.runs.target import MechanismError
 from dpassay.verifier.audit.runs.training import train
@@ -33,23 +32,25 @@ from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
 
 def audit(
     mechanism: Any,
-    claim: Claim,
+    claim: Claim | None = None,
     *,
     pairs: Iterable[Datasets] | None = None,
     samples: int = 100_000,
     significance: float = 0.05,
+    delta: Number = 0,
+    bits: bool | None = None,
     seed: int | None = None,
     adjacency: Adjacency | str | None = None,
     executor: Executor | None = None,
     checkpoint: Path | str | None = None,
     timeout: float | None = None,
-    proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
     progress: Callable[[int, int], None] | None = None,
     errors_are_outputs: bool = False,
 ) -> AuditResult:
-    """Audit a claim by runs: of a mechanism that can only be run, or of how one is sampled.
+    """Test a claim by runs, or without one estimate ε and δ(ε) from them.
 
-    What is known of the claim without any run, of a mechanism of this package, is the first note.
+    The values of outputs have the first word: they decide the verdict. The last bits of floats are
+    looked at apart from them, and have a verdict of their own.
 
     Parameters
     ----------
@@ -57,13 +58,20 @@ def audit(
         A mechanism of this package, a callable `mechanism(dataset, rng)`, an object with
         `sample(dataset, size, rng)`, or anything else that `runs.target` knows.
     claim
-        ε, (ε, δ), {"mu": μ}, a profile δ(·) or a mechanism whose profile is claimed.
+        ε, (ε, δ), {"mu": μ}, a profile δ(·) or a mechanism whose profile is claimed. None for an
+        estimate: certified lower bounds of δ(ε) and ε(δ), with the exact ones beside them for a
+        mechanism of this package, whose noise is then drawn in floats.
     pairs
         Pairs of neighbouring datasets; by default the worst pair of a mechanism of this package.
     samples
         Runs a side, training included.
     significance
-        The largest probability with which a private mechanism is accused.
+        The largest probability with which a private mechanism is accused, of all bounds together.
+    delta
+        Where ε is bounded best, without a claim.
+    bits
+        Whether the last bits of floats are looked at: by default yes, for a verdict of their own;
+        False leaves them out; True makes them part of the claim.
     seed
         Of everything that is drawn; None draws one and reports it (or takes a checkpoint's).
     adjacency
@@ -87,7 +95,7 @@ def audit(
         If the mechanism raises, hangs or returns no output per run.
     """
     started = time.perf_counter()
-    whole = guarantee(claim, adjacency=adjacency)
+    whole = guarantee((0, delta) if claim is None else claim, adjacency=adjacency)
     path = None if checkpoint is None else Path(checkpoint)
     plan = Plan.of(
         mechanism,
@@ -98,41 +106,45 @@ def audit(
         seed=disk.kept_seed(path) if seed is None else seed,
         timeout=timeout,
         errors_are_outputs=errors_are_outputs,
+        claimed=claim is not None,
+        bits=bits,
     )
     disk.begin(path, plan.digest(), plan.seed)
-    known = train(plan, path, proposers)
+    known = train(plan, path)
     tally = Tally(known.rule.size, plan.digest(), path, plan.seed, known.rule.digest())
     try:
         blocks.run(known.blocks, tally, executor, progress, timeout)
     except MechanismError as error:
-        counted = f"{len(tally.done)} of {len(known.blocks)} blocks ({tally.histogram.sum()} runs)"
+        runs = tally.histogram[:, : known.rule.values.partition.size].sum()
+        counted = f"{len(tally.done)} of {len(known.blocks)} blocks ({runs} runs)"
         kept = f"{counted} were counted and {disk.whereabouts(path)}"
         raise MechanismError(f"{error} {kept}") from error.__cause__
-    told = exactly.note(mechanism, claim, adjacency)
-    return _decide(plan, known, tally, time.perf_counter() - started, told)
-
-
-def _decide(plan: Plan, known: Prepared, tally: Tally, seconds: float, told: str) -> AuditResult:
-    """Compute the one exact p-value and the bounds."""
-    histogram, misfits = tally.histogram[:, :-1], int(tally.histogram[:, -1].sum())
-    found = decide(known.rule, histogram, plan.significance)
-    point = found.rule.point
-    notes = [*filter(None, [told]), *known.notes]
-    if misfits:
-        notes.append(f"{misfits} fresh outputs had another shape than every training output")
-    if len({p.epsilon for p in plan.guarantee.points}) == 1 and point.delta > 0:
-        needed = math.ceil(20 / float(point.delta))
-        if plan.samples < needed:
-            notes.append(
-                f"a violation of the size of delta = {few(point.delta)} itself shows only from "
-                f"about {needed} runs a side"
-            )
+    told = "" if claim is None else exactly.note(mechanism, claim, adjacency)
+    misfits = int(tally.histogram[:, -1].sum())
     return AuditResult.of(
         plan,
-        found,
+        known.rule,
+        tally.histogram[:, :-1],
         known.pair,
         training=known.training,
         samples=plan.samples - known.training,
-        seconds=seconds,
-        notes=tuple(notes),
+        seconds=time.perf_counter() - started,
+        adjacency=adjacency,
+        notes=(*filter(None, [told]), *known.notes, *_notes(plan, misfits)),
     )
+
+
+def _notes(plan: Plan, misfits: int) -> Iterable[str]:
+    """Say what limits what was found."""
+    if isinstance(plan.target, MechanismTarget) and plan.target.simulated:
+        yield "noise was drawn in floats, as its law says; a claim is tested on releases"
+    if misfits:
+        yield f"{misfits} fresh outputs had another shape than every training output"
+    points = plan.guarantee.points
+    if plan.claimed and len({point.epsilon for point in points}) == 1 and points[0].delta > 0:
+        needed = math.ceil(20 / float(points[0].delta))
+        if plan.samples < needed:
+            yield (
+                f"a violation of the size of delta = {few(points[0].delta)} itself shows only from "
+                f"about {needed} runs a side"
+            )

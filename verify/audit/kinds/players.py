@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from dpassay.accountant.numbers.halving import halved
 from dpassay.verifier.audit.kinds.rounds import KeptRounds, Round
-from dpassay.verifier.audit.learning.features import Proposer
-from dpassay.verifier.audit.learning.learn import choose
+from dpassay.verifier.audit.learning.learn import BITS, choose
 from dpassay.verifier.audit.learning.outputs import Alphabet, Sides, joined
 from dpassay.verifier.audit.learning.rule import Histogram, Rule
 from dpassay.verifier.audit.learning.threads import one_thread
 from dpassay.verifier.audit.learning.wording import worded
 from dpassay.verifier.audit.runs import blocks
 from dpassay.verifier.audit.runs.plan import Plan, oddities, probe
+from dpassay.verifier.audit.runs.training import proposers
 from dpassay.verifier.audit.statistics.exact_test import Design
 from dpassay.verifier.audit.statistics.guarantee import Point
 
@@ -72,9 +72,7 @@ class _Past:
         """Whether no more runs are kept."""
         return self.size >= _MOST_KEPT
 
-    def learn(
-        self, plan: Plan, proposers: Sequence[Proposer], size: int, alphabet: Alphabet
-    ) -> Rule:
+    def learn(self, plan: Plan, index: int, size: int, alphabet: Alphabet) -> Rule:
         """Choose the rule from the first runs of both sides."""
         assert self.sides is not None
         sides = self.sides[0][:size], self.sides[1][:size]
@@ -83,9 +81,12 @@ class _Past:
             plan.guarantee,
             runs=4 * size,
             significance=plan.significance,
-            proposers=proposers,
+            values=[
+                *proposers(plan.target, plan.pairs[index]),
+                *(BITS if plan.bits else ()),
+            ],
             mixed=alphabet.width is not None,
-        )
+        ).values
         counted = np.array([rule.histogram(side) for side in sides])
         with one_thread():
             rule = sharpened(rule, counted, plan.guarantee.candidates())
@@ -101,13 +102,11 @@ class Learner:
     Parameters
     ----------
     plan
-        What is audited.
-    proposers
-        Of features.
+        What is audited; bets are on last bits too where they are part of the claim.
     """
 
-    def __init__(self, plan: Plan, proposers: Sequence[Proposer]) -> None:
-        self._plan, self._proposers = plan, proposers
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._past = [_Past() for _ in plan.pairs]
         self._width = 0
         self._alphabet = Alphabet()
@@ -119,7 +118,8 @@ class Learner:
         found = list(self._probed)
         for past in self._past:
             if past.sides is not None:
-                odd = oddities(*past.sides, mixed=self._alphabet.width is not None)
+                mixed = self._alphabet.width is not None
+                odd = oddities(*past.sides, mixed=mixed, with_bits=bool(self._plan.bits))
                 found += [note for note in odd if note not in found]
         return found
 
@@ -136,9 +136,9 @@ class Learner:
             past = self._past[entry.pair]
             if not past.full:
                 past.sides = joined(past.sides, kept.outputs(number))
-        for past, size in zip(self._past, kept.state["learned_at"], strict=True):
+        for index, size in enumerate(kept.state["learned_at"]):
             if size:
-                past.learn(self._plan, self._proposers, size, self._alphabet)
+                self._past[index].learn(self._plan, index, size, self._alphabet)
 
     def state(self) -> dict[str, Any]:
         """Return what `resume` needs beside rounds and outputs."""
@@ -179,7 +179,7 @@ class Learner:
                 continue
             rule = past.rule
             if rule is None or past.size >= past.learned_at * (1 + _GROWTH):
-                rule = past.learn(self._plan, self._proposers, past.size, self._alphabet)
+                rule = past.learn(self._plan, index, past.size, self._alphabet)
             if best is None or rule.predicted > best[0].predicted:
                 best = (rule, index)
         return best if best is not None else (None, number % len(self._past))

@@ -1,36 +1,35 @@
-"""What an audit says, and how it says it.
-
-What histograms certify of δ(ε), ε(δ) and the trade-off function, at all points at once.
-
-For the events {cell ≥ k} and {cell < k} of an ordered partition, or the ranked sets of a discrete
-one (ranked by the training runs), each probability is bounded exactly (Clopper and Pearson) with
-the significance divided by their number; the lower bound of E fails where the upper one of its
-complement does, so that the two count once. With probability ≥ 1 − significance all bounds hold,
-and with them δ(ε) ≥ P(E) − e^ε Q(E) for every event, every ε and both orders.
-"""
+"""What an audit says, and how it says it."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.accountant import ask
+from dpassay.accountant.core import notebook
+from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.drawing import Drawable
-from dpassay.accountant.errors import NeitherTrueNorFalse, shortened
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse, shortened
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.learning.hedged import Tested
-from dpassay.verifier.audit.learning.rule import Histogram, Rule
+from dpassay.verifier.audit.learning.hedged import Tested, decide
+from dpassay.verifier.audit.learning.learn import shares_of
+from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Rule
+from dpassay.verifier.audit.runs.laws import MechanismTarget
 from dpassay.verifier.audit.runs.plan import Plan
 from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE
-from dpassay.verifier.audit.statistics import binomial
-from dpassay.verifier.audit.statistics.exact_test import Counts, mu_lower_bound
+from dpassay.verifier.audit.statistics.curve import DELTAS, EPSILONS, Curve
+from dpassay.verifier.audit.statistics.exact_test import LEAST_P_VALUE, Counts, mu_lower_bound
 from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
 from dpassay.verifier.seal import seal
 
@@ -43,64 +42,13 @@ CONFIRMED = 1e-6
 """But not with a smaller p-value."""
 _LEAST_SHOWN = 1e-300
 """Shown in place of a p-value that underflows."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Bounds of the probabilities of events."""
-
-    events: tuple[tuple[Array, Array], tuple[Array, Array]]
-    """For each order: lower bounds of P and upper bounds of Q of the events."""
-
-    @staticmethod
-    def of(rule: Rule, histogram: Histogram, significance: float) -> Curve:
-        """Bound all events, each on the one side that each order of the pair needs."""
-        rank = np.argsort(rule.marks, kind="stable") if rule.feature.discrete else slice(None)
-        below = np.cumsum(histogram[:, rank], axis=1)[:, :-1]
-        total = histogram.sum(axis=1, keepdims=True)
-        sets = np.hstack([below, total - below])
-        share = significance / max(1, sets.size)
-        lower = binomial.least_rate(sets, total, share)
-        upper = binomial.largest_rate(sets, total, share)
-        return Curve(((lower[0], upper[1]), (lower[1], upper[0])))
-
-    def delta(self, epsilon: float) -> float:
-        """Return a lower bound of δ(ε), in the worse order of the pair."""
-        factor = float(np.exp(epsilon))
-        return max(float(np.max(p - factor * q, initial=0.0)) for p, q in self.events)
-
-    def epsilon(self, delta: float) -> float:
-        """Return a lower bound of ε(δ): the largest ε with δ̲(ε) > δ; 0 where there is none."""
-        best = 0.0
-        for p, q in self.events:
-            excess = p - delta
-            with np.errstate(divide="ignore"):
-                found = np.log(np.maximum(excess, 0) / q)
-            best = max(best, float(np.max(found[excess > 0], initial=0.0)))
-        return best
-
-    def tradeoff(self) -> list[tuple[float, float]]:
-        """Return points (α, β) that the trade-off function of the pair lies on or below."""
-        points = {(0.0, 1.0), (1.0, 0.0)}
-        for p, q in self.events:
-            points |= {(float(a), float(1 - b)) for a, b in zip(q, p, strict=True)}
-        return lower_hull(sorted(points))
-
-
-def lower_hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the corners of the lower convex hull of points sorted by their abscissa."""
-    hull: list[tuple[float, float]] = []
-    for x, y in points:
-        while len(hull) > 1:
-            (x1, y1), (x2, y2) = hull[-2], hull[-1]
-            if (x2 - x1) * (y - y1) <= (y2 - y1) * (x - x1):
-                hull.pop()
-            else:
-                break
-        if not hull or y < hull[-1][1]:
-            hull.append((x, y))
-    return hull
+LEAK = (
+    "floating-point noise shows what it was added to: round the sum to a fixed grid, or use "
+    "release(…) of a mechanism (docs/audits-floating-point.md)"
+)
+"""What to do about last bits that tell the dataset."""
+_ROWS, _BAR, _LABEL = 12, 24, 40
+"""Rows of the histogram in text, the length of its longest bar, and letters of a label."""
 
 
 class Outcome(StrEnum):
@@ -120,65 +68,205 @@ class Outcome(StrEnum):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditResult(NeitherTrueNorFalse, Drawable):
-    """One audit, decided."""
+    """One audit: a claim decided, or without a claim an estimate of ε, δ and the whole curve."""
 
     compare: ClassVar[str] = COMPARE
-    outcome: Outcome
     target: str
+    claimed: bool
+    """Whether something was claimed; else `guarantee` is (0, δ)-DP, at whose δ ε is bounded."""
     guarantee: Guarantee
     pair: tuple[Any, Any]
     pairs: int
     """How many pairs of neighbours the training runs were spread over."""
-    rule: Rule
-    point: Point
-    """The point of the claim that was tested."""
-    counts: Counts
-    p_value: float
-    """Over the part of the significance that the event may use."""
+    chosen: Chosen
+    values: Tested
+    """What the values of outputs tell."""
+    bits: Tested | None
+    """What the last bits of floats tell; None where outputs have none, or they were left out."""
+    bits_claimed: bool
+    """Whether a refutation by the bits alone refutes the claim."""
+    cells: Histogram
+    """Fresh runs of both sides in the groups of cells of `chosen.ranked`."""
     significance: float
-    spared: float
-    epsilon: float
-    """Lower bound of ε at the tested δ, at confidence 1 − significance."""
-    delta: float
-    """Lower bound of δ at the tested ε, at confidence 1 − significance."""
-    histogram: Histogram
     seed: int
     training: int
     """Training runs per dataset of every pair."""
     samples: int
     """Fresh runs a side that were tested (for guesses: half of all)."""
     seconds: float
+    mechanism: Mechanism | None = None
+    """The target, where it is a mechanism of this package: its exact curve is told."""
+    adjacency: Adjacency | str | None = None
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, plan: Plan, found: Tested, pair: int = 0, **more: Any) -> AuditResult:
-        """Return what was found of a plan's claim, on one of its pairs."""
+    def of(
+        cls, plan: Plan, chosen: Chosen, histogram: Histogram, pair: int = 0, **more: Any
+    ) -> AuditResult:
+        """Return what counts say of a plan's claim, on one of its pairs."""
+        values, bits, cells = chosen.parted(histogram)
+        mechanism = plan.target.mechanism if isinstance(plan.target, MechanismTarget) else None
         return cls(
-            outcome=Outcome.of(found.p_value, plan.significance),
             target=plan.target.name,
+            claimed=plan.claimed,
             guarantee=plan.guarantee,
             pair=plan.pairs[pair],
             pairs=len(plan.pairs),
-            point=found.rule.point,
+            chosen=chosen,
+            values=decide(chosen.values, values, plan.significance),
+            bits=None
+            if chosen.bits is None or bits is None
+            else decide(chosen.bits, bits, plan.significance),
+            bits_claimed=plan.bits is True,
+            cells=cells,
             significance=plan.significance,
             seed=plan.seed,
-            **found._asdict(),
+            mechanism=mechanism,
             **more,
         )
 
     @property
-    def refuted(self) -> bool:
-        """Whether the claim was refuted."""
-        return self.outcome is Outcome.REFUTED
+    def verdict(self) -> Outcome | None:
+        """What is said of the claim; None where nothing is claimed."""
+        return Outcome.of(self.p_value, self.significance) if self.claimed else None
 
     @property
-    def verdict(self) -> Outcome:
-        """The outcome, under the name that findings have for it."""
-        return self.outcome
+    def outcome(self) -> Outcome | None:
+        """The verdict, under the name that certificates have for it."""
+        return self.verdict
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim was refuted."""
+        return self.verdict is Outcome.REFUTED
+
+    @property
+    def tested(self) -> Tested:
+        """The event that decides: of the values, unless bits are claimed and they alone refute."""
+        if not self.bits_claimed or self.bits is None:
+            return self.values
+        return min(self.values, self.bits, key=lambda each: each.p_value > self.significance)
+
+    @property
+    def rule(self) -> Rule:
+        """The event that decides."""
+        return self.tested.rule
+
+    @property
+    def point(self) -> Point:
+        """The point of the claim that was tested."""
+        return self.rule.point
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted in the event that decides."""
+        return self.tested.counts
+
+    @property
+    def histogram(self) -> Histogram:
+        """Fresh runs of both sides in the cells of its feature."""
+        return self.tested.histogram
+
+    @property
+    def p_value(self) -> float:
+        """Over the part of the significance that the event may use."""
+        return self.tested.p_value
+
+    @property
+    def epsilon(self) -> float:
+        """A lower bound of ε at the tested δ, at confidence 1 − significance."""
+        if self.claimed:
+            return self.tested.epsilon
+        return max(self.values.epsilon, self._curve.epsilon(float(self.point.delta)))
+
+    def delta(self, epsilon: float) -> float:
+        """Return a lower bound of δ(ε), at confidence 1 − significance."""
+        if epsilon == float(self.point.epsilon):
+            return (
+                self.tested.delta
+                if self.claimed
+                else max(self.tested.delta, self._curve.delta(epsilon))
+            )
+        return self._curve.delta(epsilon)
+
+    @property
+    def mu(self) -> float | None:
+        """A lower bound of μ, where μ or nothing is claimed; of a claim by the tested event."""
+        if not self.claimed:
+            return self._curve.mu()
+        if self.guarantee.kind != "gaussian":
+            return None
+        return mu_lower_bound(float(self.point.epsilon), self.tested.delta)
+
+    def curve(self, significance: float | None = None) -> Curve:
+        """Return bounds of δ(ε), ε(δ) and the trade-off function that hold all at once.
+
+        Without a claim they hold together with the bound of ε, each at its share of the
+        significance; else they are a statement of their own.
+        """
+        level = significance or self.significance
+        shares = shares_of(None, claimed=self.claimed)
+        return Curve(self.cells, level * shares.below, level * shares.above)
+
+    @cached_property
+    def _curve(self) -> Curve:
+        return self.curve()
+
+    def exact(self, question: str, value: float) -> Any:
+        """Return the exact δ(ε) or ε(δ) of a mechanism of this package; None if unknown."""
+        if self.mechanism is None:
+            return None
+        asked: Any = getattr(ask, question)
+        other = "delta" if question == "epsilon" else "epsilon"
+        try:
+            return asked(self.mechanism, **{other: str(value)}, adjacency=self.adjacency)
+        except DpassayError:  # no relation is named, or what is asked has no answer
+            return None
+
+    @cached_property
+    def deltas(self) -> list[dict[str, Any]]:
+        """δ(ε) on a grid: lower bound, estimate, upper bound of the binned mechanism, exact."""
+        curve = self._curve
+        return [
+            {
+                "epsilon": epsilon,
+                "lower": self.delta(epsilon),
+                "estimate": curve.delta_estimate(epsilon),
+                "upper": curve.delta_upper(epsilon),
+                "exact": self.exact("delta", epsilon),
+            }
+            for epsilon in EPSILONS
+        ]
+
+    @cached_property
+    def epsilons(self) -> list[dict[str, Any]]:
+        """ε(δ) on a grid, as `deltas`; at the tested δ too."""
+        curve, tested = self._curve, float(self.point.delta)
+        return [
+            {
+                "delta": delta,
+                "lower": self.epsilon if delta == tested else curve.epsilon(delta),
+                "estimate": self._ratio() if delta == tested else curve.epsilon_estimate(delta),
+                "upper": curve.epsilon_upper(delta),
+                "exact": self.exact("epsilon", delta),
+            }
+            for delta in sorted({*DELTAS, tested})
+        ]
+
+    def _ratio(self) -> float | None:
+        """Return the ε of the frequencies of the tested event; None where they tell none."""
+        counts, delta = self.values.counts, float(self.values.rule.point.delta)
+        hit, miss = counts.hits / counts.runs - delta, counts.misses / counts.other_runs
+        return math.log(hit / miss) if hit > miss > 0 else self._curve.epsilon_estimate(delta)
 
     @property
     def advice(self) -> str:
         """Say what the outcome is worth, and what would confirm it."""
+        if not self.claimed:
+            return (
+                f"All bounds hold together with confidence {1 - self.significance:.7g}. Upper ends "
+                "are of the binned output: to bin only lowers delta."
+            )
         if not self.refuted:
             return (
                 f"Not a proof: violations that show in fewer than one of some {self.samples} runs, "
@@ -203,34 +291,51 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             f"runs {again} be drawn again from the seed."
         )
 
-    @property
-    def mu(self) -> float | None:
-        """A lower bound of μ for a claim of μ: from the bound of δ at the tested ε."""
-        if self.guarantee.kind != "gaussian":
-            return None
-        return mu_lower_bound(float(self.point.epsilon), self.delta)
-
-    def curve(self, significance: float | None = None) -> Curve:
-        """Return bounds of δ(ε), ε(δ) and the trade-off function that hold all at once."""
-        level = (significance or self.significance) * self.rule.share
-        return Curve.of(self.rule, self.histogram, level)
-
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
+        channels = {"values": self._told(self.values), "bits": self._told(self.bits)}
+        if self.claimed:
+            return {**self._plain(), **channels}
+        plain = self._plain()
+        for name in ("claim", "p_value", "delta_lower_bound"):
+            del plain[name]
+        return {
+            **plain,
+            "verdict": None,
+            "epsilon_lower_bound": _finite(self.epsilon),
+            "epsilon": [_written(row) for row in self.epsilons],
+            "delta": [_written(row) for row in self.deltas],
+            **channels,
+        }
+
+    def _told(self, found: Tested | None) -> dict[str, Any] | None:
+        """Return what one channel tells, as plain data."""
+        if found is None:
+            return None
+        return {
+            "verdict": Outcome.of(found.p_value, self.significance) if self.claimed else None,
+            "event": found.rule.event(),
+            "p_value": found.p_value,
+            "epsilon_lower_bound": _finite(found.epsilon),
+            "delta_lower_bound": found.delta,
+        }
+
+    def _plain(self) -> dict[str, Any]:
+        tested = self.tested
         return {
             "schema_version": 1,
-            "verdict": self.outcome.value,
+            "verdict": Outcome.of(tested.p_value, self.significance).value,
             "target": self.target,
             "claim": self.guarantee.to_json(),
             "tested": self.point.to_json(),
             "pair": [shown(dataset) for dataset in self.pair],
             "pairs_searched": self.pairs,
-            "event": self.rule.event(),
-            "counts": self.counts.to_json(),
-            "p_value": self.p_value,
+            "event": tested.rule.event(),
+            "counts": tested.counts.to_json(),
+            "p_value": tested.p_value,
             "significance": self.significance,
-            "epsilon_lower_bound": _finite(self.epsilon),
-            "delta_lower_bound": self.delta,
+            "epsilon_lower_bound": _finite(tested.epsilon),
+            "delta_lower_bound": tested.delta,
             **({} if self.mu is None else {"mu_lower_bound": self.mu}),
             "seed": str(self.seed),
             "training_runs": self.training,
@@ -245,45 +350,194 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
         `replay` says how the runs were drawn: see `kinds.replay`.
         """
+        tested = self.tested
+        sizes = tested.histogram.sum(axis=1)
         data = {
-            **self.to_json(),
+            **self._plain(),
             "kind": "audit",
-            "spared": self.spared,
-            "share": self.rule.share,
-            "histogram": self.histogram.tolist(),
+            "samples": int(np.clip(self.samples, sizes.min(), sizes.max())),
+            "spared": tested.spared,
+            "share": tested.rule.share,
+            "histogram": tested.histogram.tolist(),
             **({} if replay is None or NOT_REPEATABLE in self.notes else {"replay": replay}),
         }
         data["event"] = {
-            **self.rule.event(),
-            "partition": self.rule.partition.to_json(),
-            "marks": self.rule.marks.tolist(),
+            **tested.rule.event(),
+            "partition": tested.rule.partition.to_json(),
+            "marks": tested.rule.marks.tolist(),
         }
         data = json.loads(json.dumps(data, default=str))
         return {**data, "seal": seal(data)}
 
+    def plot(self, path: Path | str | None = None, *, ax: Any = None, **options: Any) -> Any:
+        """Return a matplotlib Figure: the histogram of both sides, and the trade-off function.
+
+        It is saved where `path` names a file. With `ax` the trade-off function alone is drawn, into
+        these axes of matplotlib.
+        """
+        return super().plot(path, **({} if ax is None else {"ax": ax}), **options)
+
     def __str__(self) -> str:
         """Return the result in a few lines."""
+        return "\n".join([*(self._verdict() if self.claimed else self._estimate()), *self._last()])
+
+    __repr__ = __str__
+
+    def _verdict(self) -> list[str]:
         at = f"epsilon={few(self.point.epsilon)}, delta={few(self.point.delta)}"
-        lines = [
-            f"{self.outcome.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
+        less = " or less: smaller ones are not told" * _is_least(self.tested)
+        return [
+            f"{self.verdict}  {floats_in_short(self.guarantee.description)} of {self.target}",
+            *self._channels(),
             f"  tested       {at}, at significance {few(self.significance)}",
-            f"  neighbours   {shown(self.pair[0])} and {shown(self.pair[1])}"
-            + (f", chosen among {self.pairs} pairs" if self.pairs > 1 else ""),
-            *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
+            *self._where(),
             f"  counts       {_counted(self.counts)}",
-            f"  p-value      {few(self.p_value, 3)}",
+            f"  p-value      {few(self.p_value, 3)}{less}",
             f"  with confidence {1 - self.significance:.7g}: epsilon({few(self.point.delta)}) "
-            f"≥ {self.epsilon:.6g}, delta({few(self.point.epsilon)}) ≥ {few(self.delta, 4)}"
+            f"≥ {self.epsilon:.6g}, delta({few(self.point.epsilon)}) ≥ {few(self.tested.delta, 4)}"
             + ("" if self.mu is None else f", mu ≥ {self.mu:.6g}"),
+        ]
+
+    def _channels(self) -> list[str]:
+        """Say what values and last bits tell, each with its own verdict."""
+        lines = []
+        for name, found in (("its values", self.values), ("its bits", self.bits)):
+            if found is None or self.bits is None:
+                continue
+            refuted = found.p_value <= self.significance
+            said = f"{Outcome.of(found.p_value, self.significance)}: " * self.claimed
+            said += f"epsilon({few(found.rule.point.delta)}) ≥ {found.epsilon:.4g}"
+            if found is self.bits and refuted:
+                said += f" by the {found.rule.name}; {LEAK}"
+            lines.append(f"  {name:<12} {said}")
+        return lines
+
+    def _where(self) -> list[str]:
+        chosen = f", chosen among {self.pairs} pairs" if self.pairs > 1 else ""
+        return [
+            f"  neighbours   {shown(self.pair[0])} and {shown(self.pair[1])}{chosen}",
+            *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
+        ]
+
+    def _estimate(self) -> list[str]:
+        mu = f"{self.mu:.4g}" if self.mu is not None else ""
+        variation = self.deltas[0]
+        return [
+            f"ESTIMATE  {self.target}, {self.samples} runs a side",
+            *self._where(),
+            "",
+            *_columns(self.table()),
+            f"  epsilon({few(self.point.delta)}) ≥ {self.epsilon:.4g}, total variation ≥ "
+            f"{variation['lower']:.4g}, mu ≥ {mu}",
+            *self._channels(),
+            "",
+            *self.bars(),
+            "",
+        ]
+
+    def table(self) -> list[list[str]]:
+        """Return δ(ε) and ε(δ) as rows of text below a head."""
+        rows = [["", "certified ≥", "estimated", "binned ≤", "exact"]]
+        for name, at, lines in (
+            ("delta", "epsilon", self.deltas),
+            ("epsilon", "delta", self.epsilons),
+        ):
+            rows += [
+                [
+                    f"{name}({few(line[at])})",
+                    *("–" if line[key] is None else f"{line[key]:.4f}" for key in _FLOATS),
+                    "–" if line["exact"] is None else str(line["exact"])[:8],
+                ]
+                for line in lines
+            ]
+        return rows
+
+    def bars(self) -> list[str]:
+        """Return the histogram of the tested feature as text, with ● where the event is."""
+        labels, shares, marks = bins(self.rule, self.histogram, _ROWS)
+        most = max(1e-300, float(shares.max()))
+        width = max(len(label) for label in labels)
+        lines = [f"  {self.rule.name}: share of the runs on the first and on the second dataset"]
+        for label, (p, q), mark in zip(labels, shares.T, marks, strict=True):
+            first, second = (("█" * round(_BAR * x / most)).ljust(_BAR) for x in (p, q))
+            sign = "●" if mark > 0 else "○" if mark < 0 else " "
+            lines.append(f"  {sign} {label:>{width}} {p:7.2%} {first} {q:7.2%} {second}".rstrip())
+        return lines
+
+    def _last(self) -> list[str]:
+        return [
             f"  {self.advice}",
             *(
                 f"  note: {note}" + f"; seed {self.seed} splits them so again" * (note == GIVEN)
                 for note in self.notes
             ),
         ]
-        return "\n".join(lines)
 
-    __repr__ = __str__
+    def _repr_html_(self) -> str:
+        """Return the verdicts with their bounds, and without a claim the table of the estimate."""
+        head = f"{self.guarantee.description} of {self.target}" if self.claimed else self.target
+        title = notebook.badge(self.verdict or "ESTIMATE") + f" {notebook.escape(head)}"
+        entries = [line.strip().split("  ", 1) for line in [*self._channels(), *self._where()]]
+        facts = [(name, notebook.escape(text.strip())) for name, text in entries]
+        bound = f"epsilon({few(self.point.delta)}) ≥ {self.epsilon:.6g}"
+        facts += [("bound", notebook.escape(bound)), ("worth", notebook.escape(self.advice))]
+        table = "" if self.claimed else notebook.table(self.table())
+        return f"<div>{title}{notebook.rows(facts)}{table}</div>"
+
+
+_FLOATS = ("lower", "estimate", "upper")
+
+
+def bins(rule: Rule, histogram: Histogram, most: int) -> tuple[list[str], Array, Array]:
+    """Return labels, shares (2, rows) and marks of the cells of a rule, few where they are many.
+
+    Neighbouring cells are put together where their marks agree; of many categories the most
+    frequent ones are kept, and the others are one row.
+    """
+    shares = histogram / np.maximum(1, histogram.sum(axis=1, keepdims=True))
+    size, partition = shares.shape[1], rule.partition
+    if partition.edges is None:
+        kept = np.sort(np.argsort(-shares[:, :-1].sum(axis=0), kind="stable")[:most])
+        rest = np.setdiff1d(np.arange(size), kept)
+        groups = [np.array([each]) for each in kept] + ([rest] if shares[:, rest].any() else [])
+        named = [partition.describe([int(i) for i in group], rule.texts) for group in groups]
+        labels = ["others" if len(name) > _LABEL else name.strip("{}") for name in named]
+    else:
+        part = np.floor(np.cumsum(shares.sum(axis=0)) / 2 * most * (1 - 1e-9))
+        ends = np.flatnonzero((np.diff(part) > 0) | (np.diff(rule.marks) != 0))
+        groups = np.split(np.arange(size), ends + 1)
+        edges = ["", *(f"{edge:.4g}" for edge in partition.edges), ""]
+        labels = [_between(edges[group[0]], edges[group[-1] + 1]) for group in groups]
+    marks = np.array([int(rule.marks[group[0]]) for group in groups])
+    return labels, np.stack([shares[:, group].sum(axis=1) for group in groups], axis=1), marks
+
+
+def _between(low: str, high: str) -> str:
+    return f"{low} to {high}" if low and high else f"≥ {low}" if low else f"< {high}"
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  "
+        + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _is_least(found: Tested) -> bool:
+    least = LEAST_P_VALUE[found.counts.design]
+    return found.p_value * found.rule.share <= least * (1 + 1e-9)
+
+
+def _written(row: Mapping[str, Any]) -> dict[str, Any]:
+    exact = row["exact"]
+    plain = {
+        key: value if value is None else _finite(value)
+        for key, value in row.items()
+        if key != "exact"
+    }
+    return {**plain, "exact": None if exact is None else exact.to_json()}
 
 
 def _event_lines(rule: Rule) -> list[tuple[str, str]]:

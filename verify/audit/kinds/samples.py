@@ -12,19 +12,26 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.exact import Number
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.learning import features
-from dpassay.verifier.audit.learning.features import Proposer
-from dpassay.verifier.audit.learning.hedged import decide
-from dpassay.verifier.audit.learning.learn import DEFAULT_PROPOSERS, choose
+from dpassay.verifier.audit.learning.learn import (
+    BITS,
+    VALUES,
+    choose,
+    shares_of,
+)
 from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.learning.wording import worded
+from dpassay.verifier.audit.learning.rule import Ranked, Rule
+from dpassay.verifier.audit.learning.rule import counted as cell_counts
+from dpassay.verifier.audit.learning.wording import all_worded
 from dpassay.verifier.audit.runs.blocks import generator
 from dpassay.verifier.audit.runs.plan import Plan, oddities
 from dpassay.verifier.audit.runs.rows import SCORES, matrices, real_numbers
@@ -33,7 +40,13 @@ from dpassay.verifier.audit.runs.training import training_runs
 from dpassay.verifier.audit.statistics.exact_test import Design
 from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
 
+Array: TypeAlias = NDArray[Any]
+
 _SPLIT, _COINS = 901, 902
+_MOST_FOR_BITS, _LEAST_FOR_BITS, _ENTRIES_FOR_BITS = 100_000, 10_000, 2_000_000
+"""Rows a side, and entries, that test last bits."""
+_ENTRIES_AT_ONCE = 2_000_000
+"""Numbers that are copied and scored in one go: 16 MB of doubles."""
 _SPARE = 7.5
 """Standard deviations of fair coins for which rows are kept: more fall out with chance 1e-13."""
 
@@ -41,15 +54,16 @@ _SPARE = 7.5
 def audit_samples(
     first: Any,
     second: Any,
-    claim: Claim,
+    claim: Claim | None = None,
     *,
     significance: float = 0.05,
+    delta: Number = 0,
+    bits: bool | None = None,
     seed: int | None = None,
     adjacency: Adjacency | str | None = None,
     names: tuple[str, str] = ("first", "second"),
-    proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
 ) -> AuditResult:
-    """Audit a claim on outputs of independent runs on two neighbouring datasets.
+    """Test a claim on outputs of independent runs on two neighbouring datasets.
 
     Parameters
     ----------
@@ -57,17 +71,20 @@ def audit_samples(
         The outputs on either dataset, one run a row: an array whose first axis counts the runs, or
         a list of outputs of any kind. Their numbers may differ.
     claim
-        ε, (ε, δ), {"mu": μ}, a profile δ(·) or a mechanism whose profile is claimed.
+        ε, (ε, δ), {"mu": μ}, a profile δ(·) or a mechanism whose profile is claimed. None for an
+        estimate: bounds of ε and of δ(ε).
     significance
-        The largest probability with which a private mechanism is accused.
+        The largest probability with which a private mechanism is accused, of all bounds together.
+    delta
+        Where ε is bounded best, without a claim.
+    bits
+        Whether the last bits of floats are looked at, as for `audit`.
     seed
         Of the lots that decide which rows choose the event; None draws one and reports it.
     adjacency
         The relation of a claimed mechanism's profile, where it depends on it.
     names
         What the two sides are called in the report.
-    proposers
-        What events are looked for: by default also in the last bits of floats.
 
     Raises
     ------
@@ -83,39 +100,50 @@ def audit_samples(
     'REFUTED'
     """
     started = time.perf_counter()
-    whole = guarantee(claim, adjacency=adjacency)
+    whole = guarantee((0, delta) if claim is None else claim, adjacency=adjacency)
     if not 0 < significance < 1:
         raise expected("significance", significance, "in (0, 1)")
     sides, form = matrices(first, second, names)
     fixed = secrets.randbits(63) if seed is None else int(seed)
     least = min(map(len, sides))
-    plan = Plan(Named(" and ".join(names)), whole, (names,), least, significance, fixed, None)
+    what = Named(" and ".join(names))
+    claimed = claim is not None
+    plan = Plan(what, whole, (names,), least, significance, fixed, None, claimed, bits)
     plan.require_enough()
     training = training_runs(plan, sides[0].shape[1])
-    mixed = [
-        rows[generator(fixed, _SPLIT, i).permutation(len(rows))] for i, rows in enumerate(sides)
-    ]
-    learning, fresh = [rows[:training] for rows in mixed], [rows[training:] for rows in mixed]
+    lots = [generator(fixed, _SPLIT, i).permutation(len(rows)) for i, rows in enumerate(sides)]
+    learning = [rows[lot[:training]] for rows, lot in zip(sides, lots, strict=True)]
+    fresh = [lot[training:] for lot in lots]
     rule = choose(
         learning[0],
         learning[1],
         whole,
         runs=least - training,
         significance=significance,
-        proposers=proposers,
+        values=(features.plain,) if names == SCORES else VALUES,
+        bits=() if bits is False else BITS,
+        shares=shares_of(bits, claimed=claimed),
         mixed=form.width is not None,
     )
-    rule = worded(rule, (learning[0], learning[1]), form.width, form.names)
-    if rule.design is Design.GUESSES:
-        fresh = _by_coins(fresh, fixed)
-    histogram = np.array([rule.histograms(rows) for rows in fresh])
-    found = decide(rule, histogram, significance)
-    notes = [GIVEN, *oddities(learning[0], learning[1], mixed=False)]
+    rule = all_worded(rule, (learning[0], learning[1]), form.width, form.names)
+    of_bits = [lot[: _most_for_bits(sides[0].shape[1])] for lot in fresh]
+    parts = [(rule.values.rules, fresh), (() if rule.bits is None else (rule.bits,), of_bits)]
+    histogram = np.hstack(
+        [
+            *(_counted(sides, tested, lots, fixed) for tested, lots in parts if tested),
+            _counted(sides, (rule.ranked,), fresh, fixed),
+        ]
+    )
+    odd = oddities(learning[0], learning[1], mixed=False, with_bits=bits is not False)
+    notes = [GIVEN, *odd]
+    if rule.bits is not None and len(of_bits[0]) < len(fresh[0]):
+        notes.append(f"last bits were tested on {len(of_bits[0])} rows a side")
     return AuditResult.of(
         plan,
-        found,
+        rule,
+        histogram,
         training=training,
-        samples=min(len(rows) for rows in fresh),
+        samples=int(histogram[:, : rule.values.partition.size].sum(axis=1).min()),
         seconds=time.perf_counter() - started,
         notes=tuple(notes),
     )
@@ -141,8 +169,7 @@ def audit_scores(
         A number for each run with the canary, and for each run without it; or, as the one
         argument, a `CanaryScoreAuditor` of JAX-Privacy, whose scores are those of such runs.
     claim
-        As for `audit_samples`; by default nothing is claimed but (0, δ)-DP, so that the result is
-        the lower bound of ε at δ.
+        As for `audit_samples`.
     delta
         δ at which ε is bounded where nothing is claimed.
 
@@ -164,11 +191,12 @@ def audit_scores(
     return audit_samples(
         scores[0],
         scores[1],
-        (0, str(delta)) if claim is None else claim,
+        claim,
         significance=significance,
+        delta=str(delta),
+        bits=False,
         seed=seed,
         names=SCORES,
-        proposers=(features.plain,),
     )
 
 
@@ -194,7 +222,31 @@ class Named:
         raise InvalidInputError("The rows were given; there is nothing to run.")
 
 
-def _by_coins(sides: list[Matrix], seed: int) -> list[Matrix]:
+def _most_for_bits(width: int) -> int:
+    """Return how many rows a side test last bits: trees score them slowly, and leaks are gross."""
+    return min(_MOST_FOR_BITS, max(_LEAST_FOR_BITS, _ENTRIES_FOR_BITS // max(1, width)))
+
+
+def _counted(
+    sides: Sequence[Matrix], counted: Sequence[Rule | Ranked], lots: Sequence[Array], seed: int
+) -> Array:
+    """Count the cells of some features on rows that are given by their numbers."""
+    if any(isinstance(each, Rule) and each.design is Design.GUESSES for each in counted):
+        lots = _by_coins(lots, seed)
+    cells = [(each.feature, each.partition) for each in counted]
+    chunk = max(1, _ENTRIES_AT_ONCE // max(1, sides[0].shape[1]))
+    return np.array(
+        [
+            sum(
+                cell_counts(cells, rows[lot[start : start + chunk]])
+                for start in range(0, max(1, len(lot)), chunk)
+            )
+            for rows, lot in zip(sides, lots, strict=True)
+        ]
+    )
+
+
+def _by_coins(sides: Sequence[Array], seed: int) -> list[Array]:
     """Return as many runs as fair coins give to each side, with room for their luck."""
     least = min(map(len, sides))
     root = (math.sqrt(_SPARE**2 + 8 * least) - _SPARE) / 2  # n/2 + s√n/2 ≤ least for √n up to it

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, final
@@ -33,8 +33,6 @@ from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.players import Learner
 from dpassay.verifier.audit.kinds.result import COMPARE, HINT, Outcome, shown
 from dpassay.verifier.audit.kinds.rounds import Evidence, KeptRounds, Round
-from dpassay.verifier.audit.learning.features import Proposer
-from dpassay.verifier.audit.learning.learn import DEFAULT_PROPOSERS
 from dpassay.verifier.audit.runs import disk
 from dpassay.verifier.audit.runs.blocks import Datasets
 from dpassay.verifier.audit.runs.plan import Plan
@@ -145,7 +143,7 @@ def audit_until_refuted(
     seed: int | None = None,
     adjacency: Adjacency | str | None = None,
     timeout: float | None = None,
-    proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
+    bits: bool = False,
     progress: Callable[[int, float], None] | None = None,
     checkpoint: Path | str | None = None,
     errors_are_outputs: bool = False,
@@ -153,8 +151,8 @@ def audit_until_refuted(
     """Draw runs until the claim is refuted, at most `samples` a side.
 
     Arguments and errors as for `dpassay.verifier.audit.audit`; `progress` is told the pairs of runs
-    so far and the evidence. A checkpoint keeps every round with its outputs: the same call goes on
-    after the last one.
+    so far and the evidence. With `bits` the last bits of floats are bet on too, as part of the
+    claim. A checkpoint keeps every round with its outputs: the same call goes on after the last.
     """
     started = time.perf_counter()
     path = None if checkpoint is None else Path(checkpoint)
@@ -167,10 +165,11 @@ def audit_until_refuted(
         seed=disk.kept_seed(path) if seed is None else seed,
         timeout=timeout,
         check_size=False,
+        bits=bits,
         errors_are_outputs=errors_are_outputs,
     )
     kept = KeptRounds(path, disk.digest(plan.digest(), "until refuted"), plan.seed)
-    return played(plan, Learner(plan, proposers), kept, started, progress)
+    return played(plan, Learner(plan), kept, started, progress)
 
 
 def played(

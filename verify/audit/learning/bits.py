@@ -47,6 +47,8 @@ _LEAST_ATOM = 4
 """Times that a value occurs before it is one that repeats, by chance hardly ever among doubles."""
 _VALUES_LOOKED_AT = 4000
 """Entries that show a lattice: an average of zeros is then right within 0.03."""
+_SMALL = 2.0**40
+"""Doubles below this have twelve bits for what is no integer."""
 _ROOM_BELOW = 10
 """Bits below the lowest one that outputs on a lattice leave: by chance once in 2¹⁰."""
 
@@ -54,7 +56,7 @@ _ROOM_BELOW = 10
 def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
     """Propose features of bits, learned from the training runs of both datasets."""
     width = first.shape[1]
-    if not width or first.dtype.kind != "f":
+    if not width or first.dtype.kind != "f" or _are_whole(first, second):
         return
     rows = _rows(width)
     first, second = first[:rows], second[:rows]
@@ -128,6 +130,13 @@ def _binades(first: Matrix, second: Matrix, view: View) -> Values:
     low, high = np.frexp(np.quantile(size, [0.01, 0.999], method="lower"))[1]
     powers = np.ldexp(1.0, np.arange(max(int(low), int(high) - _BINADES), int(high) + 1))
     return np.concatenate([-powers[::-1], powers])
+
+
+def _are_whole(first: Matrix, second: Matrix) -> bool:
+    """Whether all outputs are integers so small that doubles have room for fractions."""
+    both = np.concatenate([first[:_VALUES_LOOKED_AT], second[:_VALUES_LOOKED_AT]])
+    both = both[np.isfinite(both)]
+    return bool((both == np.rint(both)).all() and (np.abs(both) < _SMALL).all())
 
 
 def _on_a_lattice(first: Matrix, second: Matrix) -> bool:

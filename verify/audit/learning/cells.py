@@ -60,6 +60,8 @@ class Cells:
     """The part of the training runs that was counted."""
     draws: tuple[Array, Array] | None = None
     """Counts that are as likely, where these are smoothed by a spline."""
+    ends: tuple[float, float] = (-np.inf, np.inf)
+    """The least and the largest value."""
 
 
 def cells_of(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> Iterable[Cells]:
@@ -96,13 +98,16 @@ def intervals(
         for side in (a, b)
     )
     luck, doubt = (LUCK, 0.0) if len(p) > _FEW else (_LUCK_OF_FEW, _DOUBT_OF_FEW)
-    yield Cells(feature, edges, p, q, luck, share=share, doubt=doubt)
+    ends = float(both[0]), float(both[-1])
+    yield Cells(feature, edges, p, q, luck, share=share, doubt=doubt, ends=ends)
     if not tails or not np.isfinite(both[[0, -1]]).all():
         return
     fitted = smoothed(np.append(both[0], edges), p, q)
     if fitted is not None:
         counts = (fitted.first, fitted.second)
-        yield Cells(feature, edges, *counts, _SMOOTH_LUCK, share=share, draws=fitted.draws)
+        yield Cells(
+            feature, edges, *counts, _SMOOTH_LUCK, share=share, draws=fitted.draws, ends=ends
+        )
 
 
 def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:

@@ -129,13 +129,14 @@ def replace_delta(point: Point) -> Point:
     return replace(point, delta=point.delta * 0)
 
 
-def hedged(rule: Rule, rare: Sequence[Rule]) -> Rule:
-    """Return a rule that shares the significance with rare events."""
+def hedged(rule: Rule, rare: Sequence[Rule], share: float) -> Rule:
+    """Return a rule that has a share of the significance, of which rare events get some."""
     kept = list({each.digest(): each for each in rare if each.digest() != rule.digest()}.values())
     if not kept:
-        return rule
-    share = (1 - MAIN) / len(kept)
-    return replace(rule, share=MAIN, hedges=tuple(replace(each, share=share) for each in kept))
+        return replace(rule, share=share)
+    part = share * (1 - MAIN) / len(kept)
+    hedges = tuple(replace(each, share=part) for each in kept)
+    return replace(rule, share=share * MAIN, hedges=hedges)
 
 
 class Tested(NamedTuple):

@@ -35,21 +35,18 @@ from dpassay.verifier.audit.learning import bits, boosted, features, hedged, vec
 from dpassay.verifier.audit.learning.cells import LUCK, Cells, cells_of, intervals
 from dpassay.verifier.audit.learning.features import Feature, Proposer, Values
 from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.learning.rule import Partition, Rule
+from dpassay.verifier.audit.learning.rule import Chosen, Partition, Ranked, Rule
 from dpassay.verifier.audit.learning.threads import one_thread
 from dpassay.verifier.audit.statistics import promise
+from dpassay.verifier.audit.statistics.curve import EPSILONS
 from dpassay.verifier.audit.statistics.exact_test import Design
 from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
 from dpassay.verifier.audit.statistics.promise import Claimed, largest
 
 Array: TypeAlias = NDArray[Any]
 
-DEFAULT_PROPOSERS: tuple[Proposer, ...] = (
-    features.plain,
-    vectors.geometry,
-    boosted.trees,
-    bits.propose,
-)
+VALUES: tuple[Proposer, ...] = (features.plain, vectors.geometry, boosted.trees)
+BITS: tuple[Proposer, ...] = (bits.propose,)
 _PAIRS = 72
 """Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
 _FEW_POINTS = 4
@@ -57,6 +54,8 @@ _FEW_POINTS = 4
 first."""
 _CURVE = 32
 """Cells that estimates of the curve keep of a fine feature; each costs counts in all results."""
+_FEWEST_BEYOND = 60
+"""Training runs of both sides beyond the outermost cut of the curve."""
 _CLEAR = 3.5
 """Standard deviations over the claim, luck taken off, that are no chance."""
 _LUCK_OF_SIDES = 1.0
@@ -98,6 +97,32 @@ class Candidate:
         return marks
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How the significance of an audit is divided, so that all that it says holds together."""
+
+    values: float
+    bits: float
+    below: float = 1.0
+    """Lower bounds of the whole curve; 1 where they are a statement of their own."""
+    above: float = 1.0
+    """Upper bounds of the binned curve."""
+
+
+OF_A_CLAIM = Shares(0.95, 0.05)
+"""Leaks of last bits are gross or none: a small share shows them and costs 1 % of ε elsewhere."""
+WITH_BITS = Shares(0.5, 0.5)
+"""Where last bits are part of the claim."""
+OF_AN_ESTIMATE = Shares(0.75, 0.05, 0.15, 0.05)
+"""The curve has some 200 bounds, each of which hardly feels its share."""
+
+
+def shares_of(bits: bool | None, *, claimed: bool) -> Shares:
+    """Return how an audit divides its significance."""
+    return (WITH_BITS if bits else OF_A_CLAIM) if claimed else OF_AN_ESTIMATE
+
+
 def choose(
     first: Matrix,
     second: Matrix,
@@ -105,65 +130,127 @@ def choose(
     *,
     runs: int,
     significance: float,
-    proposers: Sequence[Proposer] = DEFAULT_PROPOSERS,
+    values: Sequence[Proposer] = VALUES,
+    bits: Sequence[Proposer] = (),
+    shares: Shares = OF_A_CLAIM,
     mixed: bool = False,
-) -> Rule:
-    """Return the rule that promises most for a test on `runs` fresh runs a side.
+) -> Chosen:
+    """Return the rules that promise most for tests on `runs` fresh runs a side.
 
     Between codes of texts, which rows are `mixed` of, there are no directions and no distances.
     """
     if mixed:
-        proposers = [propose for propose in proposers if propose is not vectors.geometry]
+        values = [propose for propose in values if propose is not vectors.geometry]
+    search = _Search(first, second, Claimed.of(guarantee.candidates()), runs)
     with one_thread():
-        return _chosen((first, second), guarantee, runs, significance, proposers)
+        low = search.best(bits, significance * shares.bits)
+        share = shares.values + (shares.bits if low is None else 0.0)
+        best = search.best(values, significance * share * hedged.MAIN, of_values=True)
+        if best is None:
+            best = _constant(search.claim.points[0], *search.picking)
+        rare = hedged.rare_outcomes(first, second, search.claim)
+        ends = [_rule(_of_end(end)) for end in search.rare.values()]
+        return Chosen(
+            hedged.hedged(_rule(best), [*rare, *ends], share),
+            None if low is None else replace(_rule(low), share=shares.bits),
+            _ranked(best.cells if search.widest is None else search.widest[1]),
+        )
 
 
-def _chosen(
-    sides: tuple[Matrix, Matrix],
-    guarantee: Guarantee,
-    runs: int,
-    significance: float,
-    proposers: Sequence[Proposer],
-) -> Rule:
-    first, second = sides
-    wide = first.shape[1] > 1
-    cut = int(len(first) * _FOR_LEARNING) if wide else 0
-    learning = (first[:cut], second[:cut]) if wide else (first, second)
-    picking = (first[cut:], second[cut:])
-    claim = Claimed.of(guarantee.candidates())
-    points = claim.points
-    significance *= hedged.MAIN
-    scale = Scale.of(len(picking[0]), runs, significance)
-    rare: dict[int, hedged.End] = {}
-    best: Candidate | None = None
-    clearest: Candidate | None = None
-    for propose in proposers:
-        for feature in propose(*learning):
-            for cells in cells_of(feature, *picking, tails=bool(claim.deltas.any())):
-                for candidate in candidates(cells, claim, scale):
-                    if best is None or candidate.objective > best.objective:
-                        best = candidate
-                for end in hedged.rare_ends(cells, claim):
-                    if end.favoured not in rare or end.score > rare[end.favoured].score:
-                        rare[end.favoured] = end
-                if len(points) > 1 or cells.draws is not None:
-                    continue
-                for candidate in candidates(cells, claim, scale, excess=True):
-                    if clearest is None or candidate.objective > clearest.objective:
-                        clearest = candidate
-    if best is None:
-        best = _constant(points[0], *picking)
-    taught = vectors.crossed(best.cells.feature, first, second) if wide else None
-    if taught is not None:
-        best = _taught(*taught, claim, Scale.of(len(first), runs, significance)) or best
-    if clearest is not None and clearest.objective > _CLEAR:
-        # No event promises a bound beyond the claim, but a rare one is plainly over it: common
-        # events of a violation that is rare come close to the claim and never beyond it.
-        claimed = float(points[0].epsilon)
-        if best.objective <= claimed:
-            best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
-    ends = [_rule(_of_end(end)) for end in rare.values()]
-    return hedged.hedged(_rule(best), [*hedged.rare_outcomes(first, second, claim), *ends])
+class _Search:
+    """The training runs of one pair, and what was found in them."""
+
+    def __init__(self, first: Matrix, second: Matrix, claim: Claimed, runs: int) -> None:
+        wide = first.shape[1] > 1
+        cut = int(len(first) * _FOR_LEARNING) if wide else 0
+        self.all, self.claim, self.runs = (first, second), claim, runs
+        self.learning = (first[:cut], second[:cut]) if wide else (first, second)
+        self.picking = (first[cut:], second[cut:])
+        self.rare: dict[int, hedged.End] = {}
+        self.widest: tuple[float, Cells] | None = None
+        """The cells of values that show most of the whole curve."""
+
+    def best(
+        self, proposers: Sequence[Proposer], significance: float, *, of_values: bool = False
+    ) -> Candidate | None:
+        """Return the event of some features that promises most at a significance."""
+        claim, tails = self.claim, bool(self.claim.deltas.any())
+        scale = Scale.of(len(self.picking[0]), self.runs, significance)
+        best: Candidate | None = None
+        clearest: Candidate | None = None
+        for propose in proposers:
+            for feature in propose(*self.learning):
+                for cells in cells_of(feature, *self.picking, tails=tails):
+                    if of_values:
+                        self._note(cells)
+                    found = candidates(cells, claim, scale)
+                    best = max([best, *found], key=_objective)
+                    if len(claim.points) == 1 and cells.draws is None:
+                        found = candidates(cells, claim, scale, excess=True)
+                        clearest = max([clearest, *found], key=_objective)
+        if best is not None and self.learning[0].shape[1] > 1:
+            taught = vectors.crossed(best.cells.feature, *self.all)
+            if taught is not None:
+                scale = Scale.of(len(self.all[0]), self.runs, significance)
+                best = _taught(*taught, claim, scale) or best
+        if best is not None and clearest is not None and clearest.objective > _CLEAR:
+            # No event promises a bound beyond the claim, but a rare one is plainly over it: common
+            # events of a violation that is rare come close to the claim and never beyond it.
+            claimed = float(claim.points[0].epsilon)
+            if best.objective <= claimed:
+                best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
+        return best
+
+    def _note(self, cells: Cells) -> None:
+        """Keep the cells if they show more, and their rare ends."""
+        for end in hedged.rare_ends(cells, self.claim):
+            if end.favoured not in self.rare or end.score > self.rare[end.favoured].score:
+                self.rare[end.favoured] = end
+        if cells.draws is None and len(cells.first) > 1:
+            shown = _area(cells)
+            if self.widest is None or shown > self.widest[0]:
+                self.widest = shown, cells
+
+
+def _objective(candidate: Candidate | None) -> float:
+    return -math.inf if candidate is None else candidate.objective
+
+
+def _area(cells: Cells) -> float:
+    """Return the sum of the δ(ε) that the ends of ordered cells show, some luck taken off."""
+    below = np.stack([_cumulative(side)[1:-1] / side.sum() for side in (cells.first, cells.second)])
+    runs = float(min(cells.first.sum(), cells.second.sum()))
+    found = 0.0
+    for factor in np.exp(EPSILONS):
+        shown = [
+            p - factor * q - LUCK * np.sqrt((p * (1 - p) + factor**2 * q * (1 - q)) / runs)
+            for one, other in (below, below[::-1])
+            for p, q in ((one, other), (1 - one, 1 - other))
+        ]
+        found += max(0.0, float(np.max(shown)))
+    return found
+
+
+def _ranked(cells: Cells) -> Ranked:
+    """Return some groups of cells, in the order in which they speak for the first dataset."""
+    both = cells.first + cells.second
+    share = np.cumsum(both)[:-1] / both.sum()
+    tails = 2.0 ** -np.arange(6, max(6, math.log2(max(2.0, both.sum() / _FEWEST_BEYOND))))
+    wanted = np.concatenate([np.arange(1, _CURVE) / _CURVE, tails, 1 - tails])
+    cuts = np.unique(np.searchsorted(share, wanted).clip(0, len(share) - 1))
+    if not cells.feature.discrete:
+        partition = _edged(cells, cuts)
+        rising = np.cumsum(cells.first[::-1] / cells.first.sum())
+        other = np.cumsum(cells.second[::-1] / cells.second.sum())
+        place = np.arange(partition.size)
+        return Ranked(
+            cells.feature, partition, place if (rising - other).sum() >= 0 else place[::-1]
+        )
+    group = np.searchsorted(cuts, np.arange(len(both)))  # cells up to cut 0, 1, …
+    order = np.argsort(cells.bounds)
+    level = int(np.argmin(np.abs(np.log((cells.first + 1.0) / (cells.second + 1.0)))))
+    partition = Partition(None, cells.bounds[order])
+    return Ranked(cells.feature, partition, np.append(group[order], group[level]))
 
 
 def _of_end(end: hedged.End) -> Candidate:
@@ -346,10 +433,9 @@ def _rule(best: Candidate) -> Rule:
     else:
         share = np.cumsum(cells.first + cells.second)[:-1] / (cells.first + cells.second).sum()
         wanted = np.searchsorted(share, np.arange(1, _CURVE) / _CURVE)
-        keep = np.unique(
-            np.concatenate([wanted[wanted < len(share)], _inner(best, len(share))])
-        ).astype(int)
-        partition = Partition(cells.bounds[keep])
+        wanted = wanted[wanted < len(share)]
+        keep = np.unique(np.concatenate([wanted, _inner(best, len(share))])).astype(int)
+        partition = _edged(cells, keep)
         # the cell above edge k of the fine cut is fine cell k + 1
         marks = np.concatenate([marks[:1], marks[keep + 1]])
     return Rule(
@@ -361,6 +447,11 @@ def _rule(best: Candidate) -> Rule:
         best.point,
         best.objective,
     )
+
+
+def _edged(cells: Cells, keep: Array) -> Partition:
+    """Return the cells between some of the fine edges."""
+    return Partition(cells.bounds[keep], ends=cells.ends)
 
 
 def _inner(best: Candidate, edges: int) -> list[int]:

@@ -37,6 +37,8 @@ class Partition:
 
     edges: Values | None
     values: Values | None = None
+    ends: tuple[float, float] = (-np.inf, np.inf)
+    """The least and the largest value in training, for pictures."""
 
     @property
     def size(self) -> int:
@@ -147,21 +149,14 @@ class Rule:
         """Return this event and its hedges."""
         return (self, *self.hedges)
 
-    def histograms(self, outputs: Matrix) -> NDArray[np.int64]:
-        """Count the cells of this event and of its hedges, one after the other."""
-        return np.concatenate([each.histogram(outputs) for each in self.rules])
-
     @property
     def size(self) -> int:
-        """Return how many counts that are."""
+        """Return how many cells there are, those of the hedges too."""
         return sum(each.partition.size for each in self.rules)
 
     def histogram(self, outputs: Matrix) -> NDArray[np.int64]:
         """Count the cells of some outputs."""
-        if len(outputs) == 0:
-            return np.zeros(self.partition.size, dtype=np.int64)
-        cells = self.partition.cell(self.feature(outputs))
-        return np.bincount(cells, minlength=self.partition.size).astype(np.int64)
+        return counted([(self.feature, self.partition)], outputs)
 
     def counts(self, histogram: Histogram) -> Counts:
         """Return what the test is made on."""
@@ -188,7 +183,7 @@ class Rule:
 
     def digest(self) -> str:
         """Return a short digest of what is counted, and for which test."""
-        parts = (
+        return _digest(
             self.event()["feature"],
             self.partition.to_json(),
             self.marks.tolist(),
@@ -197,7 +192,6 @@ class Rule:
             self.point.to_json(),
             *((self.share, each.digest()) for each in self.hedges),
         )
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
     def _say(self, mark: int) -> str:
         cells = [int(i) for i in np.flatnonzero(self.marks == mark)]
@@ -205,3 +199,89 @@ class Rule:
             return "never"
         said = self.partition.describe(cells, self.texts)
         return f"{self.name} {'in ' * said.startswith('{')}{said}"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """A feature whose cells are put in groups: the later ones speak for the first dataset."""
+
+    feature: Feature
+    partition: Partition
+    group: NDArray[np.intp]
+    """That of each cell."""
+
+    def grouped(self, histogram: Histogram) -> Histogram:
+        """Return the counts of the groups."""
+        size = int(self.group.max()) + 1
+        sums = [np.bincount(self.group, side, size) for side in histogram]
+        return np.rint(sums).astype(np.int64)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """All that is counted on the fresh runs of one pair of neighbours."""
+
+    values: Rule
+    """The event of the values of outputs."""
+    bits: Rule | None
+    """That of the last bits of floats; None where outputs have none, or they are left out."""
+    ranked: Ranked
+    """What bounds the whole curve."""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Return all events that are tested."""
+        return (*self.values.rules, *(() if self.bits is None else self.bits.rules))
+
+    @property
+    def design(self) -> Design:
+        """Whether fair coins choose the dataset of every run: where one test needs them."""
+        fair = any(rule.design is Design.GUESSES for rule in self.rules)
+        return Design.GUESSES if fair else Design.SIDES
+
+    @property
+    def size(self) -> int:
+        """Return how many counts there are."""
+        return sum(rule.partition.size for rule in self.rules) + self.ranked.partition.size
+
+    def histograms(self, outputs: Matrix) -> NDArray[np.int64]:
+        """Count the cells of all events and of the ranked feature, one after the other."""
+        every: list[Rule | Ranked] = [*self.rules, self.ranked]
+        return counted([(each.feature, each.partition) for each in every], outputs)
+
+    def parted(self, histogram: Histogram) -> tuple[Histogram, Histogram | None, Histogram]:
+        """Cut counts into those of the values, of the bits, and of the ranked feature in order."""
+        first = self.values.size
+        rest = 0 if self.bits is None else self.bits.size
+        values, bits, ranked = np.split(histogram, [first, first + rest], axis=1)
+        return values, bits if rest else None, self.ranked.grouped(ranked)
+
+    def digest(self) -> str:
+        """Return a short digest of what is counted, and for which tests."""
+        return _digest(
+            self.values.digest(),
+            "" if self.bits is None else self.bits.digest(),
+            dict(self.ranked.feature.to_json()),
+            self.ranked.partition.to_json(),
+            self.ranked.group.tolist(),
+        )
+
+
+def counted(features: Sequence[tuple[Feature, Partition]], outputs: Matrix) -> NDArray[np.int64]:
+    """Count the cells of some features, each of which is computed once."""
+    found, known = [], dict[int, Values]()
+    for feature, partition in features:
+        if len(outputs) == 0:
+            found.append(np.zeros(partition.size, dtype=np.int64))
+            continue
+        if id(feature) not in known:
+            known[id(feature)] = feature(outputs)
+        cells = partition.cell(known[id(feature)])
+        found.append(np.bincount(cells, minlength=partition.size).astype(np.int64))
+    return np.concatenate(found)
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]

@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dpassay.verifier.audit.learning.features import Feature, Values
+from dpassay.verifier.audit.learning.features import Feature, Proposer, Values
 from dpassay.verifier.audit.learning.outputs import Matrix
 
 _MOST_FOR_COVARIANCE = 400
@@ -79,6 +79,96 @@ class Distance:
         return {"feature": "distance", "centre": [float(c) for c in self.centre]}
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Nearer:
+    """How much nearer the output is to one centre than to another, in a norm."""
+
+    centres: tuple[Values, Values]
+    order: float
+    """Of the norm: 1, 2 or ∞."""
+    ratio: bool
+    """Whether the ratio of the distances is taken, in place of their difference."""
+    label: str
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Say of what."""
+        what = "log ratio" if self.ratio else "difference"
+        return f"{what} of the l{self.order:g} distances to {self.label}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return it: large where the output is nearer to the first centre."""
+        far, near = (_norm(outputs - centre, self.order) for centre in self.centres[::-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log(far) - np.log(near) if self.ratio else far - near
+        return np.nan_to_num(found, nan=np.inf)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        centres = [[float(c) for c in centre] for centre in self.centres]
+        return {"feature": "nearer", "centres": centres, "order": self.order, "ratio": self.ratio}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Size:
+    """A norm of the output, or its largest entry."""
+
+    order: float
+    """Of the norm; 0 for the largest entry."""
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Which."""
+        return (
+            f"l{self.order:g} norm of the output" if self.order else "largest entry of the output"
+        )
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return it."""
+        found = _norm(outputs, self.order) if self.order else outputs.max(axis=1)
+        return np.nan_to_num(np.asarray(found, dtype=np.float64), nan=np.inf)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "size", "order": self.order}
+
+
+def _norm(rows: Matrix, order: float) -> Values:
+    if order == 2:
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+    size = np.abs(rows)
+    return np.asarray(size.sum(axis=1) if order == 1 else size.max(axis=1))
+
+
+def nearer(centres: tuple[Values, Values], label: str) -> Iterable[Feature]:
+    """Propose comparisons of the distances to two places."""
+    yield Nearer(centres, 2, True, label)
+    for order in (1.0, 2.0, np.inf):
+        yield Nearer(centres, order, False, label)
+
+
+def between(pair: tuple[Any, Any]) -> Proposer:
+    """Return what compares distances to both datasets, where they look like answers themselves."""
+
+    def propose(first: Matrix, _: Matrix) -> Iterable[Feature]:
+        try:
+            centres = [np.asarray(answer, dtype=np.float64).ravel() for answer in pair]
+        except Exception:  # noqa: BLE001 (no numbers, or tensors on a device)
+            return
+        width = first.shape[1]
+        if width < 2 or any(len(c) != width or not np.isfinite(c).all() for c in centres):
+            return
+        if (centres[0] != centres[1]).any():
+            yield Linear(centres[0] - centres[1], "difference of the datasets")
+            yield from nearer((centres[0], centres[1]), "both datasets")
+
+    return propose
+
+
 def geometry(first: Matrix, second: Matrix) -> Iterable[Feature]:
     """Propose directions in which vectors differ, and distances from places."""
     if first.shape[1] < 2:
@@ -95,6 +185,8 @@ def geometry(first: Matrix, second: Matrix) -> Iterable[Feature]:
     yield Linear(spike_a - spike_b, "difference of the densest points")
     yield Distance(spike_a, "the first densest point")
     yield Distance(spike_b, "the second densest point")
+    yield Nearer((spike_a, spike_b), 2, True, "the densest points")
+    yield from (Size(order) for order in (0, 1, 2, np.inf))
 
 
 MEANS, DISCRIMINANT = "difference of means", "discriminant"

@@ -17,9 +17,20 @@ from dpassay.verifier.audit.learning import features
 from dpassay.verifier.audit.learning.bit_features import Atoms, BitCell
 from dpassay.verifier.audit.learning.features import Feature
 from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.learning.rule import Rule
+from dpassay.verifier.audit.learning.rule import Chosen, Rule
 
 _ENTRY = re.compile(r"output\[(\d+)\]")
+
+
+def all_worded(
+    chosen: Chosen, runs: tuple[Matrix, Matrix], width: int | None, texts: Mapping[int, str]
+) -> Chosen:
+    """Return what was chosen with its events in words: see `worded`."""
+    values, bits = (
+        None if rule is None else worded(rule, runs, width, texts)
+        for rule in (chosen.values, chosen.bits)
+    )
+    return replace(chosen, values=values or chosen.values, bits=bits)
 
 
 def worded(

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, stacked
-from dpassay.verifier.audit.learning.rule import Rule
+from dpassay.verifier.audit.learning.rule import Chosen
 from dpassay.verifier.audit.runs import disk
 from dpassay.verifier.audit.runs.copies import Beginnings, Watched, require_unchanged, state
 from dpassay.verifier.audit.runs.target import MechanismError, Target, require_one_each
@@ -126,7 +126,7 @@ class Task:
 
     target: Target
     datasets: Datasets
-    rule: Rule
+    rule: Chosen
     width: int
     mixed: int | None
     """The width of mixed outputs; None for plain vectors."""
@@ -182,7 +182,7 @@ class Blocks:
 class Prepared:
     """What is fixed before the first run of the test."""
 
-    rule: Rule
+    rule: Chosen
     pair: int
     blocks: Blocks
     training: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpassay.verifier.audit.learning import bits
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix
 from dpassay.verifier.audit.runs import blocks, copies, disk
 from dpassay.verifier.audit.runs.blocks import PROBING, Datasets
+from dpassay.verifier.audit.runs.laws import MechanismTarget, neighbours
 from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, MechanismError, Target, target
 from dpassay.verifier.audit.statistics.binomial import MOST_RUNS
 from dpassay.verifier.audit.statistics.exact_test import SPARED, Counts, least, p_value
@@ -41,6 +42,11 @@ class Plan:
     significance: float
     seed: int
     timeout: float | None
+    claimed: bool = True
+    """Whether the guarantee is claimed; else it says where ε is bounded."""
+    bits: bool | None = None
+    """Whether the last bits of floats are looked at: not if False, and as part of the claim if
+    True."""
 
     @staticmethod
     def of(
@@ -54,6 +60,8 @@ class Plan:
         timeout: float | None,
         check_size: bool = True,
         errors_are_outputs: bool = False,
+        claimed: bool = True,
+        bits: bool | None = None,
     ) -> Plan:
         """Check the arguments."""
         if not 0 < significance < 1:
@@ -63,7 +71,9 @@ class Plan:
         listed = own_pairs(mechanism) if pairs is None else _read(pairs)
         fixed = secrets.randbits(63) if seed is None else int(seed)
         runs = target(mechanism, errors_are_outputs=errors_are_outputs)
-        plan = Plan(runs, whole, listed, samples, significance, fixed, timeout)
+        if isinstance(runs, MechanismTarget) and not claimed:
+            runs, bits = replace(runs, simulated=True), False
+        plan = Plan(runs, whole, listed, samples, significance, fixed, timeout, claimed, bits)
         if check_size:
             plan.require_enough()
         return plan
@@ -95,6 +105,8 @@ class Plan:
             self.significance,
             self.seed,
             *(["errors"] if getattr(self.target, "errors_are_outputs", False) else []),
+            *(["estimate"] if not self.claimed else []),
+            *([] if self.bits is None else ["bits", self.bits]),
         )
 
 
@@ -110,8 +122,6 @@ def _plain(dataset: Any) -> Any:
 
 def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
     """Return the pairs that a mechanism of this package, or its attribute `pairs`, names."""
-    from dpassay.verifier.audit.runs.laws import neighbours
-
     if isinstance(mechanism, Mechanism):
         return tuple(neighbours(mechanism))
     listed = getattr(mechanism, "pairs", None)
@@ -206,10 +216,13 @@ def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[
 
 
 def _same(first: Matrix, second: Matrix) -> bool:
-    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=True))
+    alike = first.shape == second.shape and np.array_equal(first, second, equal_nan=True)
+    return bool(alike and np.array_equal(np.signbit(first), np.signbit(second)))
 
 
-def oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
+def oddities(
+    first: Matrix, second: Matrix, *, mixed: bool, with_bits: bool = True
+) -> Iterable[str]:
     """Say what is odd about the outputs that an event is learned from."""
     sides = first, second
     lengths = np.unique(np.concatenate([side[:, 0] for side in sides])) if mixed else first[:0, 0]
@@ -220,7 +233,7 @@ def oddities(first: Matrix, second: Matrix, *, mixed: bool) -> Iterable[str]:
         )
     if not np.issubdtype(np.result_type(first, second), np.floating):
         return
-    if said := bits.bounded(first):
+    if with_bits and (said := bits.bounded(first)):
         yield said
     if all(np.isfinite(side).all() for side in sides):
         return

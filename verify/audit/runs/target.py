@@ -25,6 +25,7 @@ from dpassay.accountant import notation
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, InvalidInputError, shortened
 from dpassay.verifier.audit.runs.binding import BLOCK, RUN, Binding, binding
+from dpassay.verifier.audit.runs.laws import MechanismTarget
 
 NOT_REPEATABLE = "the mechanism does not follow the rng it is given: runs cannot be drawn again"
 """A note of results."""
@@ -198,8 +199,6 @@ def target(thing: Any, name: str = "", *, errors_are_outputs: bool = False) -> T
         return replace(found, errors_are_outputs=True)
     name = name or str(getattr(thing, "__name__", "") or type(thing).__name__)
     if isinstance(thing, Mechanism):
-        from dpassay.verifier.audit.runs.laws import MechanismTarget
-
         return MechanismTarget(thing)
     if isinstance(thing, (PerRun, PerBlock, Command)):
         return thing

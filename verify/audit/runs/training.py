@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import final
 
 import numpy as np
 
+from dpassay.verifier.audit.learning import features, vectors
 from dpassay.verifier.audit.learning.features import Proposer
-from dpassay.verifier.audit.learning.learn import choose
+from dpassay.verifier.audit.learning.learn import BITS, VALUES, choose, shares_of
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
-from dpassay.verifier.audit.learning.rule import Rule
-from dpassay.verifier.audit.learning.wording import worded
-from dpassay.verifier.audit.runs import blocks, disk
-from dpassay.verifier.audit.runs.blocks import TESTING, TRAINING, Blocks, Prepared, Task
+from dpassay.verifier.audit.learning.rule import Chosen
+from dpassay.verifier.audit.learning.wording import all_worded
+from dpassay.verifier.audit.runs import blocks, disk, laws
+from dpassay.verifier.audit.runs.blocks import (
+    TESTING,
+    TRAINING,
+    Blocks,
+    Datasets,
+    Prepared,
+    Task,
+)
 from dpassay.verifier.audit.runs.plan import Plan, oddities, probe, require_independent
-from dpassay.verifier.audit.runs.target import MechanismError
+from dpassay.verifier.audit.runs.target import MechanismError, Target
 
 _TRAINING_SHARE = 0.1
 """The part of 10⁵ runs that chooses the event for δ = 0."""
@@ -46,7 +53,7 @@ _OF_PAIRS = 2
 """One of so many pairs goes on to the next stage of training."""
 
 
-def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Prepared:
+def train(plan: Plan, path: Path | None) -> Prepared:
     """Draw training runs of the pairs and choose.
 
     All pairs share a half of the runs, the quarter of them that promises most half of the rest, and
@@ -63,7 +70,7 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Prepa
     while True:
         share = left if len(alive) == 1 else left // (2 * len(alive))
         share = max(share, min(training, _LEAST_TRAINING) if stage == 0 else 1)
-        rules: dict[int, Rule] = {}
+        rules: dict[int, Chosen] = {}
         for index in alive:
             try:
                 more = _sides(plan, kept, (index, stage), share, (width, alphabet))
@@ -73,20 +80,23 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Prepa
                 refused.append(f"a pair was left out: {error}")
                 continue
             mixed = alphabet.width is not None
-            notes += [note for note in oddities(*more, mixed=mixed) if note not in notes]
+            odd = oddities(*more, mixed=mixed, with_bits=plan.bits is not False)
+            notes += [note for note in odd if note not in notes]
             sides[index] = joined(sides.get(index), more)
             rules[index] = choose(
                 *sides[index],
                 plan.guarantee,
                 runs=plan.samples - training,
                 significance=plan.significance,
-                proposers=proposers,
+                values=proposers(plan.target, plan.pairs[index]),
+                bits=() if plan.bits is False else BITS,
+                shares=shares_of(plan.bits, claimed=plan.claimed),
                 mixed=mixed,
             )
         if not rules:
             raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
         stage, each, left = stage + 1, each + share, left - share * len(alive)
-        ranked = sorted(rules, key=lambda index: -rules[index].predicted)
+        ranked = sorted(rules, key=lambda index: -_promise(rules[index], plan))
         alive = ranked[: math.ceil(len(ranked) / _OF_PAIRS)]
         if left < each * len(alive) / _OF_PAIRS:  # too few more to change much
             break
@@ -94,7 +104,7 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Prepa
     best = ranked[0]
     if best:  # `probe` looked at the first pair
         require_independent(plan, best, alphabet, notes)
-    rule = worded(rules[best], sides[best], alphabet.width, alphabet.names)
+    rule = all_worded(rules[best], sides[best], alphabet.width, alphabet.names)
     fresh = plan.samples - training
     whole = Task(
         plan.target,
@@ -108,6 +118,20 @@ def train(plan: Plan, path: Path | None, proposers: Sequence[Proposer]) -> Prepa
         plan.timeout,
     )
     return Prepared(rule, best, Blocks(whole, fresh), training, tuple(notes))
+
+
+def proposers(target: Target, pair: Datasets) -> list[Proposer]:
+    """Return what proposes features of values: the known loss, distances to the datasets, all."""
+    known = laws.losses(target, pair)
+    if known is not None and isinstance(target, laws.MechanismTarget) and target.simulated:
+        return [known, features.plain]
+    return [*([] if known is None else [known]), vectors.between(pair), *VALUES]
+
+
+def _promise(chosen: Chosen, plan: Plan) -> float:
+    """Return what a pair promises: by its values, by bits too where they are part of the claim."""
+    bits = chosen.bits if plan.bits else None
+    return max(chosen.values.predicted, -math.inf if bits is None else bits.predicted)
 
 
 def training_runs(plan: Plan, width: int) -> int:

@@ -3,7 +3,7 @@
     python docs/make_figures.py [--only PAPER/ID]... [--size fast|default]
 
 Computes the figures asked for (all by default) at both sizes, writes figures/tables/ and
-docs/figures.md. The list keeps the seconds of the figures that were not computed.
+docs/figures.md. The page keeps the seconds and titles of the figures that were not computed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "figures.md"
 TABLES = ROOT / "figures" / "tables"
 _ROW = re.compile(r"\| `([^`]+)` \|.*\| ([\d.]+) \| ([\d.]+) \|$")
+_TITLE = re.compile(r"\| `([^`]+)` \| (.*) \| “(.*)” \| (.*) \|$")
 _HEAD = """\
 # Figures
 
@@ -39,6 +40,16 @@ and writing. The first figure of a process also loads the libraries.
 | id | in the paper | what | seconds | seconds with `--fast` |
 |---|---|---|---|---|
 """
+_TITLES = """
+## Titles, and the words of the papers
+
+Each picture's title says what is found with its numbers. Beside it: the sentence of the paper that
+it is about, and where that stands; "…" is what is left out, or a formula that the text at hand has
+lost. A title that says "printed" names the place, and its numbers stand there.
+
+| id | title | the paper | where |
+|---|---|---|---|
+"""
 
 
 def main() -> None:
@@ -47,7 +58,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], metavar="PAPER/ID")
     parser.add_argument("--size", choices=[Size.FAST.value, Size.DEFAULT.value])
     options = parser.parse_args()
-    seconds = _known()
+    seconds, titles = _known()
     sizes = [Size(options.size)] if options.size else [Size.FAST, Size.DEFAULT]
     for name in registry.selected(options.only, []):
         for size in sizes:
@@ -58,27 +69,31 @@ def main() -> None:
                 if made.error:
                     raise SystemExit(f"{name}: {made.error}")
                 shutil.copyfile(production.files(name, Path(folder))[".csv"], path)
+                about = production.provenance(name, Path(folder))
+                if size is Size.DEFAULT and about is not None:
+                    titles[name] = about["finding"]
             seconds[name, size] = made.seconds
             default = TABLES / production.stored_name(name, Size.DEFAULT)
             fast = TABLES / production.stored_name(name, Size.FAST)
             if fast.exists() and default.exists() and fast.read_bytes() == default.read_bytes():
                 fast.unlink()  # what is the same is stored once
             sys.stderr.write(f"{name} ({size.value}): {made.seconds:.1f} s\n")
-    _write(seconds)
+    _write(seconds, titles)
 
 
-def _known() -> dict[tuple[str, Size], float]:
-    """Return the seconds that the page has."""
-    found = {}
+def _known() -> tuple[dict[tuple[str, Size], float], dict[str, str]]:
+    """Return the seconds and the titles that the page has."""
+    seconds, titles = {}, {}
     for line in PAGE.read_text("utf-8").splitlines() if PAGE.exists() else []:
-        row = _ROW.match(line)
-        if row:
-            found[row[1], Size.DEFAULT] = float(row[2])
-            found[row[1], Size.FAST] = float(row[3])
-    return found
+        if row := _ROW.match(line):
+            seconds[row[1], Size.DEFAULT] = float(row[2])
+            seconds[row[1], Size.FAST] = float(row[3])
+        elif row := _TITLE.match(line):
+            titles[row[1]] = row[2].replace("\\|", "|")
+    return seconds, titles
 
 
-def _write(seconds: dict[tuple[str, Size], float]) -> None:
+def _write(seconds: dict[tuple[str, Size], float], titles: dict[str, str]) -> None:
     lines = []
     for name in registry.FIGURES:
         about = registry.load(name).DESCRIPTION
@@ -90,7 +105,14 @@ def _write(seconds: dict[tuple[str, Size], float]) -> None:
     ]
     lines.append(f"| all | | {len(lines)} figures | {' | '.join(total)} |")
     head = _HEAD.format(machine=f"{platform.system()} {platform.machine()}")
-    PAGE.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    said = []
+    for name in registry.FIGURES:
+        about = registry.load(name).DESCRIPTION
+        cells = (titles.get(name, ""), f"“{about.quote}”", about.where)
+        escaped = " | ".join(cell.replace("|", "\\|") for cell in cells)
+        said.append(f"| `{name}` | {escaped} |")
+    page = head + "\n".join(lines) + "\n" + _TITLES + "\n".join(said) + "\n"
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,11 @@ class Description:
     plotted: str
     """What is plotted, in a sentence or two."""
     says: str
-    """The paper's statement about it."""
+    """The paper's statement about it, in our words."""
+    quote: str
+    """The paper's own words that the title is about; … is what is left out, or was lost."""
+    where: str
+    """The place of these words: a title that says "printed" names it."""
     alt: str
     """What one would see: the text in place of the picture."""
     claims: tuple[str, ...] = ()

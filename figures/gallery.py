@@ -59,7 +59,8 @@ def _card(name: str, out: Path, findings: Mapping[str, Finding], error: str) -> 
     made = production.provenance(name, out)
     found = [findings[claim] for claim in verdicts.claims_of(name) if claim in findings]
     counts = Counter(finding.verdict.value for finding in found)
-    words = [("Plotted", about.plotted), ("The paper says", about.says), ("Differs", about.differs)]
+    words = [("Plotted", about.plotted), ("The paper says", about.says)]
+    words += [("In its words", f"“{about.quote}” ({about.where})"), ("Differs", about.differs)]
     words += [("Assumed", text) for text in about.assumptions]
     words += [("Parameters", _parameters(made["parameters"]))] if made is not None else []
     return {

@@ -119,17 +119,24 @@ def panels(
     width: float = PAGE,
     height: float = 2.6,
     share_y: bool = False,
+    mosaic: str = "",
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Open a figure of a paper's width with a grid of axes, in the house style while it is open."""
+    """Open a figure of a paper's width with a grid of axes, in the house style while it is open.
+
+    A mosaic such as "aabb;cdef" takes the place of rows and columns: a letter for each axes.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(_PRINTED):
         figure = Figure(figsize=(width, height), layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False, sharey=share_y)
-        for axes in grid.flat:
+        if mosaic:
+            grid = list(figure.subplot_mosaic(mosaic).values())
+        else:
+            grid = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
+        for axes in grid:
             axes.tick_params(which="both", labelsize=_SMALL - 0.5, width=0.6)
-        yield figure, list(grid.flat)
+        yield figure, grid
 
 
 def schematic(axes: Axes) -> None:
@@ -154,6 +161,32 @@ def curves(
         look = CURVES[place] if looks is None else looks[str(name)]
         xs, ys = table.points(x, y, curve=name, **where)
         axes.plot(xs, ys, label=str(name), **look.marked(len(xs), marks=marks))
+
+
+def fall(
+    axes: Axes,
+    table: Table,
+    x: str,
+    y: str,
+    *,
+    looks: Mapping[str, Curve],
+    **where: Value,
+) -> None:
+    """Let a curve that ends because its next value is 0 fall to the axis, with an arrow there."""
+    bottom = axes.get_ylim()[0]
+    for name in table.distinct("curve", **where):
+        xs, ys = table.points(x, y, curve=name, **where)
+        grid = table.numbers(x, curve=name, **where)
+        for place in (0, -1):
+            if xs[place] != grid[place] and ys[place] > bottom:
+                line = looks[str(name)].options()
+                axes.plot([xs[place]] * 2, [ys[place], bottom], **line)
+                axes.plot([xs[place]], [bottom], "v", color=line["color"], clip_on=False, zorder=5)
+                right = place < 0
+                axes.annotate(
+                    "0", (xs[place], bottom), xytext=(3 if right else -3, 2),
+                    textcoords="offset points", ha="left" if right else "right",
+                )  # fmt: skip
 
 
 _TIED = "\u00a0=\u00a0"

@@ -18,6 +18,9 @@ DESCRIPTION = Description(
     "the optimal ellipse.",
     says="Under replacement all four corners touch the circle of radius √2, under add/remove only "
     "two do; the ellipse of Algorithm 1 contains the add/remove boxes, with a small gap.",
+    quote="In general, there are 2^d possible values for f(X′) that touch the hypersphere under "
+    "replacement, but only 2 such values under add/remove for any d.",
+    where="Figure 1",
     alt="Four planes. A grey square of side 2 with all corners on a circle of radius √2; two unit "
     "squares along the diagonal inside the same circle; one unit square inside a circle of radius "
     "√2/2 around (½, ½); the two unit squares inside an ellipse along the diagonal and a slightly "

@@ -20,6 +20,8 @@ DESCRIPTION = Description(
     "with A = d/C² + 1 and B = d + C², at μ = 1; beside them the covariance matrix.",
     says="The query variance is least at C = d^(1/4) = 10; at C = 100 it is 5000.5, roughly half "
     "of the standard mechanism's 10000, and the size has variance 2.",
+    quote="The plot depicts the value of (A + B)/4 as a function of C.",
+    where="Figure 2",
     alt="Left: a flat curve with its least value 2550.25 at C = 10 that reaches 5000.5 at C = 100 "
     "and crosses the line 10000 of the standard mechanism at C = 173. Middle: the variance of the "
     "size falling from 626 at C = 4 towards 1. Right: the matrix with (A+B)/4 on the diagonal, A/4 "

@@ -20,6 +20,9 @@ DESCRIPTION = Description(
     "Henzinger, Upadhyay and Upadhyay, and with its exact error under the least Gaussian noise "
     "that is (ε, δ)-DP. Dashed: the orders n^(−0.92) of the paper and n^(−1.83).",
     says="Laplace noise improves on the bound whenever δ = O(n^(−0.92)).",
+    quote="improves on the mean squared error bound given in [24], up to lower-order "
+    "asymptotically vanishing terms, whenever …",
+    where="Theorem 1.2",
     alt="Curves of δ falling with n on logarithmic axes. The two for the printed bound lie near "
     "the line n^(−0.92); those for exactly calibrated noise fall about twice as fast, near the "
     "line n^(−1.83).",
@@ -74,7 +77,7 @@ def draw(table: Table) -> style.Figure:
         )
         style.finding(
             figure,
-            f"Printed: with n = {n:,.0f} Laplace counts better below δ = {10**bound:.0e}. Against "
-            f"the Gaussian noise that is needed: below {10**least:.0e}",
+            f"At n = {n:,.0f} Laplace noise beats the bound of Theorem 1.2 below "
+            f"δ = {10**bound:.0e}, and the Gaussian noise that is needed below {10**least:.0e}",
         )
         return figure

@@ -13,6 +13,9 @@ DESCRIPTION = Description(
     plotted="A ternary tree of height 3 and the vertices that Algorithm 1 adds for the prefix of "
     "23 inputs, 23 = 2·9 + 1·3 + 2.",
     says="The k-ary digits of the time step say how many vertices are added on each level.",
+    quote="expressing a time step … as a …-ary number … gives a direct means of computing which "
+    "vertices contribute to a given prefix sum",
+    where="Section 1.2",
     alt="A tree with 27 leaves. Marked are two vertices of level 2, one of level 1 and two leaves: "
     "together they lie above the inputs 1 to 23.",
     claims=("proposition-4-1", "figures-1-and-2"),

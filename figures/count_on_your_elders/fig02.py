@@ -14,6 +14,9 @@ DESCRIPTION = Description(
     "9 = 1·5 + 4 without subtraction, 9 = 2·5 − 1 with it.",
     says="Instead of k − 1 leftmost children one may add the parent and subtract the rightmost "
     "child: at most (k − 1)/2 vertices per level instead of k − 1.",
+    quote="if you need to add … left-children for an estimate, you might as well add the parent "
+    "and subtract the … right-most children",
+    where="Section 3.3",
     alt="Two trees with 25 leaves. On the left one vertex of level 1 and four leaves are added, on "
     "the right two vertices of level 1 are added and one leaf is subtracted.",
     claims=("section-3-3/half-vertices", "proposition-4-1", "figures-1-and-2"),

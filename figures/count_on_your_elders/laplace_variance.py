@@ -15,6 +15,10 @@ DESCRIPTION = Description(
     plotted="The variance 2λ² of Lemma 5.4's Laplace noise over that of the classic Gaussian "
     "mechanism σ² = 2 ln(1.25/δ)/ε² and over that of the analytic one, against δ.",
     says="The ratio tends to 2 as ε/ln(1/δ) → 0: only a constant factor higher.",
+    quote="The variance needed for using Laplace noise instead of Gaussian noise for …-DP is "
+    "only a constant factor higher whenever …, and the constant approaches … as … approaches "
+    "zero.",
+    where="before Corollary 5.5",
     alt="Left: the ratio to the classic mechanism stays below 2.9 and tends to 2 for small δ. "
     "Right: the ratio to the analytic mechanism is between 2 and 4 for ε = 1 and δ below 10⁻⁵, but "
     "12 for ε = 0.001 there, and grows to millions for large δ; for small δ it falls towards 2.",
@@ -61,7 +65,7 @@ def draw(table: Table) -> style.Figure:
             style.curves(axes, table, "delta", name)
             axes.axhline(2, color="0.5", linewidth=0.8, zorder=1)
             axes.set(
-                xscale="log", xlim=(1e-30, 1), xlabel="δ (probability)", ylabel="variance ratio (1)"
+                xscale="log", xlim=(1e-30, 1), xlabel="δ (probability)", ylabel="variance ratio"
             )
         grid[0].set_ylim(0, 3)
         grid[1].set_yscale("log")
@@ -70,8 +74,9 @@ def draw(table: Table) -> style.Figure:
         ratio = table.value("over_analytic", curve="ε = 0.001", delta=max(practical))
         style.finding(
             figure,
-            f"Printed: Laplace noise costs twice the variance. True of the classic formula; at "
-            f"ε = 0.001, δ = {max(practical):.0e} it is {ratio:.1f} times the variance needed",
+            f"Laplace noise costs up to twice the variance of the classic formula in the limit of "
+            f"Corollary 5.5; at ε = 0.001, δ = {max(practical):.0e} it costs {ratio:.1f} times the "
+            "variance that Gaussian noise needs",
         )
         style.letter(grid, ("over the classic Gaussian", "over the analytic Gaussian"))
         return figure

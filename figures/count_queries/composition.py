@@ -17,9 +17,11 @@ DESCRIPTION = Description(
     number="Section V, the open question",
     title="Composition over several counts",
     plotted="The exact δ(ε) of 1, 2, 4 and 8 releases together: Definition 2 for ε = 1.1, η = 0.5, "
-    "D = 6, the law of least true δ there, the discrete Gaussian of the same variance, and the "
+    "D = 6, the law of least exact δ of one there, the discrete Gaussian of the same variance, the "
     "geometric law with P(Z = 0) = η.",
     says="How the guarantee degrades under many queries is left open.",
+    quote="it is essential to determine how privacy degrades as the number of queries increases",
+    where="Section V",
     alt="Four panels of profiles falling with ε. Definition 2 and the optimum fall towards a "
     "floor, k times the probability of the largest error; the discrete Gaussian falls on, and the "
     "geometric law ends at k·ln 3. For 1 and 2 releases the bounded laws are far below the "
@@ -40,7 +42,7 @@ def compute(settings: Settings) -> Table:
     noise = laws.bounded(_EPSILON, _ETA, _SUPPORT)
     compared: dict[str, Mechanism] = {
         "Definition 2": noise,
-        "least true δ": laws.optimum(_EPSILON, _ETA, _SUPPORT)[1],
+        f"least δ of one at ε = {_EPSILON}": laws.optimum(_EPSILON, _ETA, _SUPPORT)[1],
         "discrete Gaussian, same variance": laws.same_variance(laws.variance(noise)),
         "geometric, same P(Z = 0)": laws.geometric(0.5),
     }
@@ -55,7 +57,7 @@ def compute(settings: Settings) -> Table:
                     whole, eps, adjacency=Adjacency.ADD_REMOVE, relative_width=_WIDTH
                 )
                 value = float((found.lower + found.upper) / 2)
-                rows.append((count, name, eps, value if value >= _LEAST else None))
+                rows.append((count, name, eps, laws.shown(value)))
     columns = (
         number("releases", "1"), label("curve"), number("epsilon", "nats"),
         number("delta", "probability", relative=1e-7),
@@ -72,7 +74,9 @@ def draw(table: Table) -> style.Figure:
         for axes, count in zip(grid, counts, strict=True):
             style.curves(axes, table, "epsilon", "delta", looks=laws.LOOKS, releases=count)
             axes.set_xlabel("ε (nats)")
-        grid[0].set(yscale="log", ylim=(_LEAST, 2), ylabel="exact δ(ε) (probability)")
+        grid[0].set(yscale="log", ylim=(_LEAST, 1), ylabel="exact δ(ε)")
+        for axes, count in zip(grid, counts, strict=True):
+            style.fall(axes, table, "epsilon", "delta", looks=laws.LOOKS, releases=count)
         style.key(figure, grid)
         words = []
         for count in (counts[0], counts[-1]):
@@ -82,11 +86,12 @@ def draw(table: Table) -> style.Figure:
             ours, other = table.values(
                 "delta", "curve", ("Definition 2", "discrete Gaussian, same variance"), **at
             )
-            words.append(f"{ours:.1g} against {other:.1g} at ε = {min(beyond):.3g} for {count:g}")
+            many = f"{count:g} release{'s' * (count > 1)}"
+            words.append(f"{ours:.1g} against {other:.1g} at ε = {min(beyond):.3g} for {many}")
         style.finding(
             figure,
-            "Exact δ of Definition 2 and the discrete Gaussian of its variance: "
-            f"{', '.join(words)} releases",
+            "Exact δ of Definition 2 against the discrete Gaussian of its variance: "
+            f"{', '.join(words)}. What bounded noise gains once, it loses over many releases",
         )
         style.letter(grid, [f"releases: {c:g}" for c in counts])
         return figure

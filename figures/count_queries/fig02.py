@@ -14,6 +14,8 @@ DESCRIPTION = Description(
     "mechanisms. (c) At D = 8: the printed number, the exact one, the least true δ of any law on "
     "−8..8 with the same η, and the geometric law with P(Z = 0) = η.",
     says="(2D + 1)δ* is at most 0.001 for D = 8 and ε > 1.1.",
+    quote="(2D + 1)δ* is no greater than 0.001 for D = 8 and ε > 1.1",
+    where="Section IV",
     alt="Left: curves falling with ε, steeper for larger D, that pass 0.001 near ε = 1.1 for "
     "D = 8. Middle: the exact δ, about half as large there. Right: the exact δ is below the "
     "printed one, the optimum still lower, and the geometric law's δ ends at ε = ln 3 = 1.0986.",
@@ -62,8 +64,9 @@ def draw(table: Table) -> style.Figure:
             looks = laws.LOOKS if panel == "compared" else None
             style.curves(axes, table, "epsilon", "delta", looks=looks, panel=panel)
             axes.set_xlabel("ε (nats)")
-        grid[0].set(yscale="log", ylim=(1e-13, 20), ylabel="δ (probability; printed up to 2D + 1)")
-        style.letter(grid, ("printed: (2D + 1)δ*", "exact δ", "D = 8"))
+        grid[0].set(yscale="log", ylim=(1e-13, 1), ylabel="δ")
+        style.fall(grid[2], table, "epsilon", "delta", looks=laws.LOOKS, panel="compared")
+        style.letter(grid, ("printed: (2D + 1)δ*, up to 1", "exact δ", "D = 8"))
         grid[0].legend(loc="lower left")
         style.key(figure, grid[2:])
         known = table.numbers("epsilon", panel="compared", curve="exact δ")
@@ -71,11 +74,11 @@ def draw(table: Table) -> style.Figure:
         printed, exact = (
             table.value("delta", panel="compared", epsilon=near, curve=curve)
             for curve in ("printed, (2D + 1)δ*", "exact δ")
-        )  # of the geometric law a δ of 0 is left out
-        geometric = sum(table.numbers("delta", panel="compared", epsilon=near, curve="geometric"))
+        )
         style.finding(
             figure,
-            f"Printed: δ = {printed:.1g} at ε = {near:g}, D = 8. True: {exact:.1g}. "
-            f"The geometric law with the same η: {geometric:.1g}",
+            f"Printed (Section IV): (2D + 1)δ* is no greater than 0.001 for D = 8 and ε > 1.1. At "
+            f"ε = {near:g} it is {printed:.2g}, the exact δ {exact:.2g}; from ln 3 = 1.0986 on the "
+            "geometric law with the same η has δ = 0",
         )
         return figure

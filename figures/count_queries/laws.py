@@ -32,6 +32,8 @@ LOOKS = {
     "mechanism, (2D + 1)δ*": style.CURVES[5],
     "printed, (2D + 1)δ*": style.CURVES[5],
     "least true δ": _BEST,
+    "least δ at ε = 2.18": _BEST,
+    "least δ of one at ε = 1.1": _BEST,
     "geometric": _GEOMETRIC,
     "geometric, same P(Z = 0)": _GEOMETRIC,
 }

@@ -20,6 +20,9 @@ DESCRIPTION = Description(
     "note's Theorem 1 and with the least noise.",
     says="The Gaussian mechanism introduces the same variance in all dimensions; the elliptical "
     "mechanism is for coordinates with bounds of their own.",
+    quote="Does introduce the same variance for all dimensions regardless of individual variance"
+,
+    where="Section 2.1",
     alt="Left and middle: curves that begin at 1 for equal sensitivities and rise with the skew, "
     "higher for more dimensions, never above d. Right: spherical noise has the same variance in "
     "every coordinate; elliptical noise has more in the first and less in all others; the "
@@ -89,11 +92,11 @@ def draw(table: Table) -> style.Figure:
             xs, ys = table.points("x", "y", panel=_EACH, curve=curve)
             grid[2].plot(xs, ys, label=str(curve), **look.dots())
         for axes in grid[:2]:
-            axes.set(ylim=(0.9, 130), ylabel="variance, spherical over elliptical (1)")
-        grid[0].set_xlabel("s in Δⱼ = j⁻ˢ (1)")
-        grid[1].set(xscale="log", xlabel="t, largest over other Δⱼ (1)")
+            axes.set(ylim=(0.9, 130), ylabel="variance, spherical over elliptical")
+        grid[0].set_xlabel("s in Δⱼ = j⁻ˢ")
+        grid[1].set(xscale="log", xlabel="t, largest over other Δⱼ")
         grid[2].set(
-            xlabel="coordinate j (1)",
+            xlabel="coordinate j",
             xticks=range(1, 11),
             ylabel="variance of the noise (data units²)",
             ylim=(10, 500),

@@ -32,6 +32,8 @@ DESCRIPTION = Description(
     "over c against the number of records.",
     says="Elliptical noise is for data in a box; the note's title asks for normal data, which are "
     "in no box, and the note ends before it treats them.",
+    quote="Elliptical Gaussian Noise in the case of multivariate normal data",
+    where="the title",
     alt="Two panels with a falling bias curve, a falling clipping variance and a noise curve that "
     "rises with the width of the box; their total is a valley. It is lower and wider for "
     "elliptical noise. The simulated marks lie on the lines. Right: the least total error grows "

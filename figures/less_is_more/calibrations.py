@@ -21,7 +21,7 @@ _MOST_STEPS = 40
 _ACCURACY = Fraction(1, 10**10)
 
 
-KINDS = {"printed": "noise as printed", "verified": "noise that is really (ε, δ)-DP"}
+KINDS = {"printed": "noise by the formulas", "verified": "noise that is (ε, δ)-DP"}
 """What the two kinds of panels are called."""
 
 

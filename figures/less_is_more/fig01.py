@@ -16,6 +16,9 @@ DESCRIPTION = Description(
     "(c) The triangle with ‖v‖ = 1 and its circumscribed circle, of diameter 1/sin θ, for θ = 50° "
     "and θ = 125°. (d) The bound 2/sin θ of (14) on the sum of the two sides, and the largest sum.",
     says="Each side is at most the diameter, so the sum is at most 2‖v‖/sin θ; the bound is tight.",
+    quote="the length of each edge of a triangle is upper bounded by the diameter of the "
+    "circumscribed circle of the triangle",
+    where="Section 5.2",
     alt="Three triangles: two arrows from one point with the angle θ between them and the side v "
     "across; two triangles inscribed in circles. A plot of two curves against θ: the bound 2/sin θ "
     "lies above the largest sum 1/sin(θ/2), and grows again beyond 90° where the sum falls to 1.",

@@ -16,6 +16,8 @@ DESCRIPTION = Description(
     "short to; with full-rank noise and with noise along the directions h and g. (e) The "
     "probability erfc(Δ/√(8σ))² that both noises of R1SMG reach Δ/2, at the σ of Theorem 5.",
     says="Beyond an upper bound of ε the noises are too small to form a triangle; so ε is bounded.",
+    quote="when ϵ is beyond the upper bound n, n′, and v cannot form a triangle",
+    where="Remark 1",
     alt="Four drawings of two answers on a line: arrows from them meet above the line in the first "
     "and the last, and end apart in the second and third. A plot of the probability against ε: it "
     "falls, but is positive for every ε, with no threshold.",
@@ -94,7 +96,7 @@ def draw(table: Table) -> style.Figure:
             xticks=[1e-6, 1e-3, 1],
             ylim=(0, 1.05),
             xlabel="ε (nats)",
-            ylabel="probability (1)",
+            ylabel="probability",
         )
         style.key(figure, grid[4:])
         name = f"M = {_DIMENSIONS[-1]}"
@@ -102,9 +104,8 @@ def draw(table: Table) -> style.Figure:
         place = max(i for i, x in enumerate(xs) if x <= 1)
         style.finding(
             figure,
-            f"Printed: the triangle needs a small ε. True: it is possible at every ε, with "
-            f"probability {ys[place]:.2f} at ε = {xs[place]:.2g} and {ys[-1]:.1g} at {xs[-1]:g} "
-            f"({name})",
+            f"No ε is too large for the triangle of Remark 1: its probability is {ys[place]:.2f} "
+            f"at ε = {xs[place]:.2g} and {ys[-1]:.1g} at ε = {xs[-1]:g} ({name}, δ = {_DELTA:g})",
         )
         style.letter(grid, [*_DRAWN, "P(triangle)"])
         return figure

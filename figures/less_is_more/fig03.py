@@ -17,6 +17,9 @@ DESCRIPTION = Description(
     "above. (c) The probability that a random unit vector v has |⟨u, v⟩| ≤ w for a fixed u.",
     says="The probability that a fixed direction lies in the null space of the random v is 0, so "
     "nothing leaks.",
+    quote="by generating v randomly, the R1SMG mechanism will cause privacy leakage of using the "
+    "vectors in the null space of v to have probability zero",
+    where="Section 5.4",
     alt="A circle with an arrow and the line at right angles to it; a sphere with an arrow and a "
     "tilted circle around it. A plot of probabilities against w on logarithmic axes: straight "
     "lines that tend to 0 with w, but reach 0.7 at w = 1/√M.",
@@ -111,15 +114,15 @@ def draw(table: Table) -> style.Figure:
             geometry.draw(axes, table, panel)
         axes = grid[2]
         style.curves(axes, table, "x", "y", panel="mass")
-        axes.set(xscale="log", yscale="log", xlabel="w (1)", ylabel="P(|⟨u, v⟩| ≤ w) (probability)")
+        axes.set(xscale="log", yscale="log", xlabel="w", ylabel="P(|⟨u, v⟩| ≤ w)")
         style.key(figure, grid[2:])
         name = f"M = {_DIMENSIONS[-1]}"
         xs, ys = table.points("x", "y", panel="mass", curve=name)
         place = min(i for i, y in enumerate(ys) if y >= _LIKELY)
         style.finding(
             figure,
-            f"Printed: no direction is without noise. True: at {name} any direction is within "
-            f"{xs[place]:.1g} of orthogonal to all noise with probability {ys[place]:.2f}",
+            f"A given direction has no noise with probability 0 (Section 5.4), and nearly none "
+            f"with probability {ys[place]:.2f}: |⟨u, v⟩| ≤ {xs[place]:.1g} at {name}",
         )
         style.letter(grid, ("M = 2", "M = 3", "near the null space"))
         return figure

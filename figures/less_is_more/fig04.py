@@ -16,6 +16,9 @@ DESCRIPTION = Description(
     "MGM are then one law) are really (ε, δ)-DP; simplified DAWA and H_b at half of ε, for a move.",
     says="R1SMG preserves the patterns best, at a budget 10⁴ times smaller, and is comparable with "
     "DAWA and H_b; classic, MVG and MGM show maxima above 60, 50 and 40 instead of about 27.",
+    quote="the R1SMG mechanism outperforms all the comparing output perturbation mechanisms … "
+    "even under a very restricted privacy budget",
+    where="Section 7.1",
     alt="Thirteen maps of a city. Non-private, R1SMG, simplified DAWA and H_b show it; the "
     "Gaussian maps are speckled, MVG is saturated. In the last row R1SMG is saturated at both "
     "ε, the Gaussian map is speckled as before, DAWA and H_b still show the city.",

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.figures import style
+from dpassay.figures import quantities, style
 from dpassay.figures.description import Description, Settings
 from dpassay.figures.less_is_more import calibrations
 from dpassay.figures.table import Table, label, number
@@ -15,15 +15,21 @@ from dpassay.figures.table import Table, label, number
 DESCRIPTION = Description(
     number="Figure 5",
     title="Loss of the noise on 89×89 counts, δ = 1e-7",
-    plotted="L = ‖n‖² of 100 draws; Δ² = 2, ε = 1e-5 for R1SMG and 0.5 for the others. "
-    "Each draw is a point; marked are the expected loss and the mean that the paper prints. Top: "
-    "noise by Theorems 5, 1, 2 and 3. Bottom: the least noise that is really (ε, δ)-DP.",
+    plotted="L = ‖n‖² of 100 draws; Δ² = 2, ε = 1e-5 for R1SMG and 0.5 for the others. Above: "
+    "histograms on one logarithmic axis, (a) of noise by Theorems 5, 1, 2 and 3 with the means "
+    "that the paper prints (crosses), (b) of the least noise that is (ε, δ)-DP. Below: each "
+    "mechanism of (a) on its own axis in units of its expected loss, with the density of its law "
+    "and the share of losses above twice the mean.",
     says="R1SMG's loss is around 1.5·10⁴, the others' around 5·10⁴; its histogram is the most "
     "leptokurtic and right-skewed, so it is less likely to generate noise of large magnitude.",
-    alt="Two rows of points on one logarithmic axis. Top: R1SMG's losses spread over decades "
-    "around 10⁵, the classic and analytic ones are dots near 2·10⁶ and 1.3·10⁶, MVG's near 10¹⁸; "
-    "the paper's means lie to the left of all. Bottom: R1SMG's losses are around 10¹⁹, all others "
-    "are dots at 1.3·10⁶.",
+    quote="L obtained by the R1SMG mechanism is around 1.5×10⁴ when ϵ = 10⁻⁵, whereas, L "
+    "obtained by the other mechanisms are around 5×10⁴ even with ϵ = 0.5",
+    where="Section 7.1",
+    alt="Above left: R1SMG's losses spread over decades up to 10⁶, the classic and analytic ones "
+    "stand at 2·10⁶ and 1.3·10⁶, MVG's at 10¹⁸; crosses at 1.5·10⁴ and 5·10⁴ lie to their left. "
+    "Above right: R1SMG's losses around 10¹⁹, all others at 1.3·10⁶. Below: R1SMG's density is "
+    "highest at 0 and reaches beyond four times its mean, 16 % of it beyond twice; the three "
+    "others are narrow bells around their means.",
     claims=(
         "section-7-1/sensitivity/wording", "section-7-1/loss-r1smg",
         "section-7-1/loss-r1smg/corrected",
@@ -38,8 +44,8 @@ DESCRIPTION = Description(
         "L sums over all 7921 cells, as Definition 1 says.",
     ),
     differs="The printed means, 1.5·10⁴ and 5·10⁴, do not follow from the printed formulas, which "
-    "give 4.0·10⁵, 2.1·10⁶, 1.3·10⁶ and 9.7·10¹⁷. Points on a logarithmic axis take the place of "
-    "histograms and densities, which cannot show so many decades.",
+    "give 4.0·10⁵, 2.1·10⁶, 1.3·10⁶ and 9.7·10¹⁷. Losses of all mechanisms share a logarithmic "
+    "axis, and (b) is added.",
 )  # fmt: skip
 _CELLS = 89
 """Cells of a side of the map, as in the paper."""
@@ -48,25 +54,41 @@ _EPSILON_ONE, _EPSILON, _DELTA = "1e-5", "0.5", "1e-7"
 _DRAWS = 100
 """Draws of a loss for every mechanism."""
 _NAMES = ("R1SMG", "classic", "analytic", "MVG")
-_ROWS = [f"R1SMG, ε = {_EPSILON_ONE}", *(f"{name}, ε = {_EPSILON}" for name in _NAMES[1:])]
+_WORDS = {n: f"{n}, ε = {_EPSILON_ONE if n == 'R1SMG' else _EPSILON}" for n in _NAMES}
+_RANGES = {"R1SMG": (0.0, 6.0)} | dict.fromkeys(_NAMES[1:], (0.94, 1.06))
+"""Losses that are drawn, over the expected one."""
+_FIRST = 0.005
+"""Of a density that is infinite at 0 the least point that is drawn, over the expected loss."""
+_BINS = [10 ** (place / 4) for place in range(4, 93)]
+"""Ends of the bins: four in each decade."""
+_SEEN = 1e-6
+"""A share below it is written as 0."""
 _PAPER = {"R1SMG": 1.5e4, "classic": 5e4, "analytic": 5e4, "MVG": 5e4}
 """The means that the paper prints."""
 
 
 def compute(settings: Settings) -> Table:
-    """Draw losses; tabulate them beside the expected ones and those that the paper prints."""
+    """Draw losses; tabulate them, the expected ones, those that the paper prints, and densities."""
+    from scipy.stats import chi2
+
     rows: list[tuple[object, ...]] = []
     for kind, amounts in zip(calibrations.KINDS, (_printed(), _verified()), strict=True):
         for name, amount in amounts.items():
             found = _losses(name, amount, _DRAWS, settings.rng(f"losses of {name}"))
-            expected = amount if name == "R1SMG" else _SIZE * amount
-            rows.append((kind, "expected", name, expected))
-            rows.append((kind, "mean", name, float(found.mean())))
+            freedom = 1 if name == "R1SMG" else _SIZE
+            rows.append((kind, "expected", name, freedom * amount, None))
+            rows.append((kind, "mean", name, float(found.mean()), None))
+            rows += [(kind, "draw", name, float(loss), None) for loss in sorted(found)]
             if kind == "printed":
-                rows.append((kind, "paper", name, _PAPER[name]))
-            rows += [(kind, "draw", name, float(loss)) for loss in sorted(found)]
+                rows.append((kind, "paper", name, _PAPER[name], None))
+                rows.append((kind, "above twice", name, 2.0, float(chi2.sf(2 * freedom, freedom))))
+                for x in quantities.spaced(*_RANGES[name], 81):
+                    density = float(chi2.pdf(max(x, _FIRST) * freedom, freedom)) * freedom
+                    rows.append((kind, "density", name, x, density))
     columns = (
-        label("kind"), label("what"), label("mechanism"), number("loss", "counts²", relative=1e-6),
+        label("kind"), label("what"), label("mechanism"),
+        number("loss", "counts²; of a density, over the expected loss", relative=1e-6),
+        number("y", "density, or probability", relative=1e-6),
     )  # fmt: skip
     return Table.of(
         columns, rows, M=_SIZE, squared_sensitivity=2, epsilon=_EPSILON, delta=_DELTA,
@@ -104,29 +126,54 @@ def _losses(name: str, amount: float, draws: int, rng: np.random.Generator) -> N
 
 
 def draw(table: Table) -> style.Figure:
-    """Draw every loss as a point, one row for each mechanism, above for the printed noise."""
-    with style.panels(2, 1, height=3.6) as (figure, grid):
-        for axes, kind in zip(grid, calibrations.KINDS, strict=True):
-            for row, (look, name) in enumerate(zip(style.CURVES, _NAMES, strict=False)):
-                losses = table.numbers("loss", kind=kind, what="draw", mechanism=name)
-                axes.plot(losses, [row] * len(losses), alpha=0.3, **look.dots())
-                for what, mark in (("expected", "|"), ("paper", "x")):
-                    xs = table.numbers("loss", kind=kind, what=what, mechanism=name)
-                    axes.plot(xs, [row] * len(xs), mark, color="black", markersize=9, zorder=4)
-            axes.set(xscale="log", xlim=(1e0, 1e23), ylim=(3.6, -0.6))
-            axes.set_yticks(range(len(_NAMES)), _ROWS)
-            axes.set_ylabel("mechanism")
-        grid[0].sharex(grid[1])
-        grid[1].set_xlabel("L = ‖n‖² of each of 100 draws; |: its mean; ×: mean that the paper "
-                           "prints (counts²)")  # fmt: skip
-        style.letter(grid, calibrations.KINDS.values())
-        where = {"what": "expected", "mechanism": "R1SMG"}
-        printed, needed = table.values("loss", "kind", calibrations.KINDS, **where)
-        gaussian = table.value("loss", kind="verified", what="expected", mechanism="analytic")
+    """Draw all histograms on one axis for both kinds of noise, then each on its own."""
+    with style.panels(mosaic="aabb;cdef", height=4.4) as (figure, grid):
+        for axes, kind in zip(grid[:2], calibrations.KINDS, strict=True):
+            for look, name in zip(style.CURVES, _NAMES, strict=False):
+                where = {"kind": kind, "mechanism": name}
+                losses = table.numbers("loss", what="draw", **where)
+                axes.hist(
+                    losses, bins=_BINS, histtype="stepfilled", color=look.colour, alpha=0.5,
+                    edgecolor=look.colour, label=_WORDS[name],
+                )  # fmt: skip
+                xs = table.numbers("loss", what="paper", **where)
+                height = 104 + 6 * _NAMES.index(name)  # the three printed means are one number
+                axes.plot(xs, [height] * len(xs), "X", color=look.colour, markersize=5)
+            axes.set(xscale="log", xlim=(1e1, 1e23), ylim=(0, 128), xlabel="L = ‖n‖² (counts²)")
+        grid[0].set_ylabel(f"draws of {_DRAWS}; ×: printed")
+        grid[1].text(10**6.6, 60, "classic, analytic and MVG\nare one Gaussian law")
+        for axes, look, name in zip(grid[2:], style.CURVES, _NAMES, strict=False):
+            where = {"kind": "printed", "mechanism": name}
+            expected = table.value("loss", what="expected", **where)
+            shares = [x / expected for x in table.numbers("loss", what="draw", **where)]
+            xs, ys = table.points("loss", "y", what="density", **where)
+            top = 3.0 if name == "R1SMG" else 2.2 * max(ys)
+            axes.hist(
+                shares, bins=20, range=_RANGES[name], density=True, color=look.colour, alpha=0.4
+            )
+            axes.plot(xs, ys, color=look.colour)
+            axes.axvline(1, ymax=0.7, color="0.3", linewidth=0.8)
+            beyond = table.value("y", what="above twice", **where)
+            share = f"{100 * beyond:.0f} %" if beyond > _SEEN else "0 %"
+            seen = sum(x > 2 for x in shares)
+            axes.text(
+                0.97, 0.97, f"L > 2 E L: {share}\n({seen} of {_DRAWS} draws)",
+                transform=axes.transAxes, ha="right", va="top",
+            )  # fmt: skip
+            axes.set(xlim=_RANGES[name], ylim=(0, top), yticks=[])
+            if name != "R1SMG":
+                axes.set_xticks([0.95, 1, 1.05])
+            axes.set_xlabel(style.powers(f"L/E L; E L = {expected:.1e} counts²"))
+        grid[2].set_ylabel("density")
+        style.key(figure, grid[:1])
+        style.letter(grid, [*calibrations.KINDS.values(), *_NAMES])
+        kinds = {"kind": "printed", "what": "expected"}
+        printed, others = (table.value("loss", mechanism=n, **kinds) for n in _NAMES[::2])
+        needed = table.value("loss", kind="verified", what="expected", mechanism="R1SMG")
         style.finding(
             figure,
-            f"Printed: R1SMG loses {printed:.0e}, less than all. True: privacy takes {needed:.0e}, "
-            f"{math.log10(needed / printed):.0f} decades more and "
-            f"{math.log10(needed / gaussian):.0f} above Gaussian noise",
+            f"Printed (Section 7.1): L is around 1.5·10⁴ for R1SMG and 5·10⁴ for the others. By "
+            f"the theorems it is {printed:.1e}, and {others:.1e} or more; privacy takes "
+            f"{needed:.1e} of R1SMG, whose large losses are the more likely ones",
         )
         return figure

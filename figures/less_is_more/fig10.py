@@ -15,6 +15,9 @@ DESCRIPTION = Description(
     "are really (ε, δ)-DP, and simplified DAWA and H_b at half of ε, for a move.",
     says="At R1SMG's ε the other mechanisms release nothing of use: largest counts of an order of "
     "10⁵ and more.",
+    quote="under extreme restricted privacy guarantee, these mechanisms achieve very poor "
+    "utility as the number of pickups are on the order of 10⁵",
+    where="Appendix D",
     alt="Twelve maps of a city. Only the non-private one and the printed R1SMG show the city; in "
     "all others, the verified R1SMG among them, the cells are saturated noise or one even colour.",
     claims=("appendix-d/order-1e5", "theorem-5/needed", "theorem-5/needed/against-gaussian"),

@@ -14,6 +14,9 @@ DESCRIPTION = Description(
     "which is 1e-7 of it at M = 2400.",
     says="At R1SMG's ε the total deviation of the others is on the order of 10³ and the accuracy "
     "around 0.5, while R1SMG's deviation is around 50.",
+    quote="all the other DP mechanisms also achieve very poor utility, because Δ is on the order "
+    "of 10³ while Δ is around 50 for the R1SMG mechanism as shown in Figure 6(a)",
+    where="Appendix D",
     alt="Top: R1SMG alone has a small deviation and the best accuracy among the private ones; all "
     "others lie together at the level of random directions. Bottom: as verified all mechanisms, "
     "R1SMG among them, lie at that level.",

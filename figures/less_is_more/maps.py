@@ -159,16 +159,20 @@ def draw(
             largest = table.numbers("largest", **where)[0]
             error = table.numbers("error", **where)[0]
             least, most = (table.numbers(c, **where)[0] for c in ("error_least", "error_most"))
-            at = f"ε = {epsilon}{', really DP' if kind == 'verified' else ''}, " if epsilon else ""
             simple = ", simplified" if mechanism == "DAWA" else ""
-            spread = f" ({_short(least)}–{_short(most)})" if epsilon else ""
             letter = chr(ord("a") + list(places).index((kind, mechanism, epsilon)))
-            axes.set_title(
-                f"({letter}) {mechanism}{simple}\n{at}max {_short(largest)}\n"
-                f"error {_short(error)}{spread}",
-                fontsize=6.5,
-                loc="left",
-            )
+            about = f"({letter}) {mechanism}{simple}\n"
+            about += f"ε = {epsilon}, " if epsilon else ""
+            about += f"max {_short(largest)}\n"
+            if epsilon:
+                about += f"error {_short(error)} ({_short(least)}–{_short(most)})"
+            axes.set_title(style.powers(about), fontsize=6.5, loc="left")
+            if place % columns == 0:
+                side = calibrations.KINDS["printed" if kind == "data" else kind]
+                axes.text(
+                    -0.04, 0.5, side, rotation=90, ha="right", va="center",
+                    transform=axes.transAxes,
+                )  # fmt: skip
         if image is not None:
             bar = figure.colorbar(
                 image, ax=grid, orientation="horizontal", fraction=0.025, aspect=60, extend="max"
@@ -183,8 +187,9 @@ def draw(
         )  # fmt: skip
         style.finding(
             figure,
-            f"Printed: R1SMG's error is {printed} pickups per cell at ε = {_LOW}. Really private "
-            f"it is {needed}; Gaussian noise at ε = {exact} has {gaussian}",
+            f"With the noise of Theorem 5 the error of R1SMG at ε = {_LOW} is {printed} pickups "
+            f"per cell; with noise that is private it is {needed}, and Gaussian noise at "
+            f"ε = {exact} has {gaussian}",
             f"Data: {table.parameters['data']}; maps of median error (range) of "
             f"{table.parameters['draws']} releases",
         )
@@ -194,4 +199,4 @@ def draw(
 def _short(value: float) -> str:
     if 10 <= value < 10**4 or value == 0:
         return f"{value:.0f}"
-    return f"{value:.2g}".replace("e+0", "e").replace("e+", "e")
+    return f"{value:.1g}" if value >= 10**4 else f"{value:.2g}"

@@ -262,9 +262,10 @@ def draw(table: Table) -> style.Figure:
         )
         style.finding(
             figure,
-            f"Printed: R1SMG's components deviate by {printed:.3g} at {factor} of ε = {last:g}. "
-            f"Really private at {'this' if table.parameters['same_budget'] else 'all of'} ε: "
-            f"{needed:.3g}; Gaussian noise: {gaussian:.3g}",
+            f"With the noise of Theorem 5 R1SMG's components deviate by {printed:.3g} at {factor} "
+            f"of ε = {last:g}; with noise that is private at "
+            f"{'this' if table.parameters['same_budget'] else 'all of'} ε by {needed:.3g}, "
+            f"Gaussian noise by {gaussian:.3g}",
             f"Data: {data}, {n} records of {m} features; median and range of {trials} releases "
             "(PPCA: 1)",
         )

@@ -17,6 +17,8 @@ DESCRIPTION = Description(
     "accuracy loss L = ‖n‖².",
     says="R1SMG has by far the least expected loss, and it is stable; the other mechanisms are "
     "unstable.",
+    quote="stable, i.e., unlikely to generate noise with large magnitude",
+    where="Table 1",
     alt="A table with a line for each mechanism and M. In every line of R1SMG the true loss is the "
     "largest of its M, and its relative variance is 2; that of the others falls like 2/M.",
     claims=(
@@ -80,7 +82,14 @@ def draw(table: Table) -> style.Figure:
     """Write the table; the largest true loss of each M is bold."""
     from matplotlib.transforms import Bbox
 
-    heads = ["M", "mechanism", "printed E L (Δ²)", "true least E L (Δ²)", "printed", "Var L/(E L)²"]
+    heads = [
+        "M",
+        "mechanism",
+        "E L by Table 1 (Δ²)",
+        "least E L (Δ²)",
+        "Table 1 says",
+        "Var L/(E L)²",
+    ]
     lines, bold = [], []
     for m in table.distinct("M"):
         worst = max(table.numbers("true", M=m))
@@ -112,8 +121,9 @@ def draw(table: Table) -> style.Figure:
         times = true / table.value("true", M=where["M"], mechanism=_MECHANISMS[1])
         style.finding(
             figure,
-            f"Table 1: R1SMG is stable and loses least, {printed:,.0f} Δ² at M = {where['M']}. "
-            f"True: it needs {true:.2g} Δ² there, {times:,.0f} times Gaussian noise, and no loss "
+            f"By Table 1 R1SMG is stable and loses least, {printed:,.0f} Δ² at M = {where['M']}. "
+            f"Privacy takes {true:.2g} Δ² there, {times:,.0f} times Gaussian noise, and no loss "
             "varies more, whatever M is",
+            f"E L for ε = 1/(2M), which Remark 1 allows, and δ = {_DELTA}",
         )
         return figure

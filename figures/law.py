@@ -1,4 +1,4 @@
-"""Laws on a few integers: probabilities on a logarithmic scale, one series for each law."""
+"""Laws on a few integers, and the least δ of a sweep, on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -11,34 +11,37 @@ from dpassay.figures import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Series = tuple[str, Sequence[float], Sequence[float]]
+"""Label, places, and values."""
 _ROOM = 3.0
 """Empty space below the least probability, as a factor."""
 _LEAST_SHOWN = 1e-300
 """A smaller probability is no normal float, and is left out."""
 
 
-def plot(laws: Sequence[tuple[str, int, Sequence[float]]], path: Path, *, title: str) -> None:
-    """Draw (label, least value, probabilities) of each law into a .png, .pdf or .svg file."""
-    style.save(draw(laws, title=title), path)
+def plot(series: Sequence[Series], path: Path, *, title: str, x: str = "") -> None:
+    """Draw laws, or curves of the least δ against x, into a .png, .pdf or .svg file."""
+    style.save(draw(series, title=title, x=x), path)
 
 
-def draw(laws: Sequence[tuple[str, int, Sequence[float]]], *, title: str) -> Figure:
-    """Draw laws; what has probability 0 lies below every scale and is left out."""
+def draw(series: Sequence[Series], *, title: str, x: str = "") -> Figure:
+    """Draw laws, or with x curves; what is 0 lies below every scale and is left out."""
     with style.sheet() as (figure, axes):
         least = 1.0
-        for index, (label, lowest, law) in enumerate(laws):
-            points = [(z, p) for z, p in enumerate(law, start=lowest) if p >= _LEAST_SHOWN]
-            least = min([least, *(p for _, p in points)])
+        for index, (label, places, values) in enumerate(series):
+            points = [p for p in zip(places, values, strict=True) if p[1] >= _LEAST_SHOWN]
+            least = min([least, *(y for _, y in points)])
+            look = style.CURVES[index % len(style.CURVES)]
             axes.plot(
-                [z for z, _ in points],
-                [p for _, p in points],
+                [place for place, _ in points],
+                [y for _, y in points],
                 markersize=4,
                 label=label,
-                **style.CURVES[index % len(style.CURVES)].dots(),
+                **(look.marked(len(points)) if x else look.dots()),
             )
         axes.set(yscale="log", ylim=(least / _ROOM, 1))
-        if len(laws) > 1:
+        if len(series) > 1:
             axes.legend()
-        axes.set(xlabel="error z", ylabel="P(Z = z)")
+        axes.set(xlabel=x or "error z", ylabel="least δ" if x else "P(Z = z)")
         axes.set_title(title, fontsize=9, loc="left")
         return figure

@@ -17,11 +17,15 @@ One law for all counts n ≥ D has a closed form (`dpassay.lp.closed_form`).
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import final
+from functools import cached_property
+from typing import TYPE_CHECKING, final
+
+from flint import fmpq
 
 from dpassay.accountant.errors import UndecidedError, forgiving
 from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
@@ -35,10 +39,15 @@ from dpassay.lp.problem import CountNoiseProblem, to_fraction
 from dpassay.lp.search import answers, by_formula, first_answer
 from dpassay.lp.true_delta import divergence, true_answers
 
+if TYPE_CHECKING:
+    from dpassay.lp.reference import SolverAnswer
+
 _WIDTH = Fraction(1, 10**12)
 """Relative width of the answer unless another is asked for."""
 _GUARD_BITS = 16
 """Bits by which a solution is finer than the width that is asked for."""
+_DIGITS = 15
+"""Of the δ of the laws: they are exact but for E."""
 _MORE_LAWS = 3
 """How often the number of counts with a law of their own is doubled: each costs 4 to 8 times."""
 
@@ -67,6 +76,8 @@ class Solution:
         The rational bounds of E that the proof uses.
     seconds
         Running time.
+    solver_answer
+        What a solver of cvxpy found for the program as printed, if one was asked for.
     """
 
     problem: CountNoiseProblem
@@ -77,6 +88,31 @@ class Solution:
     dual: tuple[CountProgram, DualBound]
     ratio: Ratio
     seconds: float
+    solver_answer: SolverAnswer | None = None
+
+    @cached_property
+    def reached(self) -> dict[str, Interval]:
+        """Enclose both δ of the laws: "singular" of single outcomes, "true-delta" of (ε, δ)-DP."""
+        pairs = list(itertools.pairwise(self.laws))
+        counts = self.problem.counts
+        if counts is None or counts > len(self.laws):
+            pairs.append((self.laws[-1], self.laws[-1]))
+        found = {}
+        for objective, excess in (("singular", Law.excess), ("true-delta", divergence)):
+            ends = [
+                max(
+                    (
+                        excess(own, other, shift, ratio)
+                        for pair in pairs
+                        for own, other, shift in ((*pair, 1), (*pair[::-1], -1))
+                    ),
+                    default=fmpq(0),
+                )
+                for ratio in (self.ratio.upper, self.ratio.lower)
+            ]
+            least, most = (Interval.of_exact(to_fraction(end), _DIGITS) for end in ends)
+            found[objective] = Interval(least.lower, most.upper)
+        return found
 
     def law(self, count: int) -> Law:
         """Return the law of the noise at a count."""
@@ -116,7 +152,10 @@ class Solution:
 
 @forgiving
 def optimal_count_noise(
-    problem: CountNoiseProblem, *, relative_width: Fraction | None = None
+    problem: CountNoiseProblem,
+    *,
+    relative_width: Fraction | None = None,
+    solver: str | None = None,
 ) -> Solution:
     """Solve the program of a problem and prove the optimum.
 
@@ -126,12 +165,19 @@ def optimal_count_noise(
         E, η, D, and N or data-independence.
     relative_width
         The width to reach. Unless given, 1e-12 is tried, and the best that is reached returned.
+    solver
+        "cvxpy", "cvxpy:CLARABEL", "cvxpy:HIGHS", "cvxpy:SCS", …: also solve the program as it is
+        printed in floating point, with its α's, and say how far they are from what is proved.
 
     Raises
     ------
+    InvalidInputError
+        If the solver is unknown, or the program as printed is not for this problem.
     UndecidedError
         If the width was not reached; the message carries what was.
     """
+    if solver is not None:
+        return _beside(optimal_count_noise(problem, relative_width=relative_width), solver)
     started, asked = time.perf_counter(), relative_width
     relative_width = asked or _WIDTH
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
@@ -160,6 +206,26 @@ def optimal_count_noise(
         f"in [{best.delta.lower}, {best.delta.upper}].{why} Ask for a larger relative_width, or a "
         "smaller support."
     )
+
+
+def _beside(solution: Solution, solver: str) -> Solution:
+    """Add what a solver of cvxpy finds."""
+    from dpassay.lp.reference import answer_of
+
+    found = answer_of(solution.problem, solver)
+    exact = Fraction(solution.delta.lower) + Fraction(solution.delta.upper)
+    proved = solution.alpha_star
+    if proved is not None:
+        off = max(abs(x - float(y)) for x, y in zip(found.alpha_star or (), proved, strict=True))
+    else:
+        weights = {n: solution.alphas(n) for n in found.alphas}
+        off = max(
+            abs(value - float(weights[n].get(pair, 0)))
+            for n, alphas in found.alphas.items()
+            for pair, value in alphas.items()
+        )
+    about = replace(found, delta_off=abs(found.delta - float(exact / 2)), alpha_off=off)
+    return replace(solution, solver_answer=about)
 
 
 def _answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_DEFAULT_SOLVER = "CLARABEL"
+"""The solver that comes with cvxpy."""
 _MOST_VARIABLES = 1_000_000
 """Weights of the model that checks others: it is not made for speed."""
 
@@ -143,6 +146,62 @@ class Model:
         metrics = self.program.size_metrics
         rows = metrics.num_scalar_eq_constr + metrics.num_scalar_leq_constr
         return int(metrics.num_scalar_variables), int(rows)
+
+
+@final
+@dataclass(frozen=True)
+class SolverAnswer:
+    """What a floating-point solver finds for the program as printed: nothing here is proved.
+
+    Parameters
+    ----------
+    solver
+        The solver that cvxpy called.
+    delta
+        δ of single outcomes.
+    alphas
+        α_{i1,i2,n} by count n and pair (i1, i2), where each count has a law of its own.
+    alpha_star
+        α_1, …, α_D of one law for all counts n ≥ D.
+    delta_off, alpha_off
+        How far δ, and the α that is furthest, are from those that `optimal_count_noise` proves.
+        Where several laws are optimal the α's may differ though δ is the same.
+    """
+
+    solver: str
+    delta: float
+    alphas: Mapping[int, Mapping[tuple[int, int], float]]
+    alpha_star: tuple[float, ...] | None
+    delta_off: float = 0.0
+    alpha_off: float = 0.0
+
+
+def answer_of(problem: CountNoiseProblem, solver: str) -> SolverAnswer:
+    """Solve the program as printed with "cvxpy" or "cvxpy:NAME".
+
+    Raises
+    ------
+    InvalidInputError
+        If the text is another one, the solver is not installed, or the program is another one.
+    SolverError
+        If the solver stops without an optimum.
+    """
+    route, _, name = solver.partition(":")
+    if route != "cvxpy" or (":" in solver and not name):
+        raise expected("solver", solver, "to be cvxpy or cvxpy:NAME", "Write cvxpy:CLARABEL.")
+    if problem.objective != "singular":
+        raise expected(
+            "objective", problem.objective, "to be singular", "cvxpy solves Proposition 2."
+        )
+    model = ReferenceModel(problem).build()
+    used = name.upper() or _DEFAULT_SOLVER
+    delta = model.solve(used)
+    weights = [[float(x) for x in alpha.value] for alpha in model.alphas]
+    if problem.max_count is None:
+        return SolverAnswer(used, delta, {}, tuple(weights[0]))
+    pairs = {n: two_point_pairs(n, problem.support) for n in range(1, len(weights) + 1)}
+    alphas = {n: dict(zip(pairs[n], each, strict=True)) for n, each in enumerate(weights, start=1)}
+    return SolverAnswer(used, delta, alphas, None)
 
 
 def ratio_of(problem: CountNoiseProblem) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,8 @@ SCHEMA_VERSION = 1
 def to_json(solution: Solution) -> dict[str, Any]:
     """Return {"delta", "exact", "law", "alphas", …}.
 
+    "reached" has both δ of the laws, "singular" of single outcomes and "true-delta" of (ε, δ)-DP.
+    Each α is a fraction, with its decimals beside it; "solver" is what cvxpy found, or None.
     "law" lists the laws with the counts that each is for; "exact" is a fraction or None; "alphas"
     lists the weights α_{i1,i2,n} that are not 0, "below" i1 and "above" i2, of each law at its
     first count n; "alpha_star" the α_j of one law for all counts, or None; "mechanism" is this law
@@ -33,9 +36,14 @@ def to_json(solution: Solution) -> dict[str, Any]:
         "objective": solution.problem.objective,
         "delta": solution.delta.to_json(),
         "exact": None if solution.exact is None else str(solution.exact),
+        "reached": {name: value.to_json() for name, value in solution.reached.items()},
         "law": _laws(solution),
         "alphas": _alphas(solution),
         "alpha_star": None if solution.alpha_star is None else [*map(str, solution.alpha_star)],
+        "alpha_star_decimal": None
+        if solution.alpha_star is None
+        else [*map(_decimal, solution.alpha_star)],
+        "solver": _solver(solution),
         "mechanism": None if mechanism is None else repr(mechanism),
         "counts_for_one_law": None
         if mechanism is None or solution.problem.objective != "singular"
@@ -98,10 +106,40 @@ def _alphas(solution: Solution) -> list[dict[str, Any]]:
     problem = solution.problem
     first = problem.support if problem.max_count is None else problem.min_count
     return [
-        {"below": i1, "above": i2, "count": count, "alpha": str(alpha)}
+        {
+            "below": i1,
+            "above": i2,
+            "count": count,
+            "alpha": str(alpha),
+            "decimal": _decimal(alpha),
+        }
         for count, law in enumerate(solution.laws, first)
         for (i1, i2), alpha in mixture_weights(law).items()
     ]
+
+
+def _solver(solution: Solution) -> dict[str, Any] | None:
+    """Return what a solver of cvxpy found, and how far that is from what is proved."""
+    found = solution.solver_answer
+    if found is None:
+        return None
+    return {
+        "name": found.solver,
+        "delta": found.delta,
+        "delta_off": found.delta_off,
+        "alpha_off": found.alpha_off,
+        "alpha_star": None if found.alpha_star is None else [*found.alpha_star],
+        "alphas": [
+            {"below": i1, "above": i2, "count": count, "alpha": alpha}
+            for count, alphas in found.alphas.items()
+            for (i1, i2), alpha in alphas.items()
+        ],
+    }
+
+
+def _decimal(value: Fraction) -> str:
+    """Return fifteen significant digits, rounded."""
+    return f"{Decimal(value.numerator) / Decimal(value.denominator):.15g}"
 
 
 def _law(law: Law, first: int, last: int | None) -> dict[str, Any]:

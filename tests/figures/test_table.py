@@ -88,7 +88,9 @@ def test_an_empty_stored_file_is_drift(table: Table) -> None:
 
 
 def test_every_positive_probability_is_shown() -> None:
-    figure = law.draw([("a", -1, [0.25, 0.5, 0.25]), ("b", 0, [0.9, 0.0, 0.1])], title="two")
+    figure = law.draw(
+        [("a", range(-1, 2), [0.25, 0.5, 0.25]), ("b", range(3), [0.9, 0.0, 0.1])], title="two"
+    )
     axes = figure.axes[0]
     first, second = axes.lines
     np.testing.assert_array_equal(np.asarray(first.get_xdata()), [-1, 0, 1])

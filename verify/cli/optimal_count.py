@@ -30,6 +30,8 @@ examples:
   dpassay optimal count-noise --epsilon 1.5 --eta 0.5 --support 6 --objective true-delta
   dpassay optimal count-noise --epsilon 2 --eta 0.5 --support 3 --queries 5
   dpassay optimal count-noise --epsilon 1,2,3 --eta 0.3,0.5 --support 6,8 --out cells.jsonl
+  dpassay optimal count-noise --epsilon 1,1.5,2,2.5 --eta 0.5 --support 4,6,8 --plot delta.pdf
+  dpassay optimal count-noise --epsilon 1.1 --eta 0.5 --support 6 --solver cvxpy:HIGHS
 """
 _MOST_SHOWN = 6
 """Laws that are printed and drawn: of more, the first ones and the last."""
@@ -74,6 +76,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--alphas",
         action="store_true",
         help="also print the weights α[i1,i2,n] of the two-point laws",
+    )
+    add(
+        "--solver",
+        metavar="NAME",
+        help="also solve the printed program by cvxpy, cvxpy:CLARABEL, cvxpy:HIGHS or cvxpy:SCS, "
+        "and say how far its α's are from the proved optimum",
     )
     add("--relative-width", metavar="W", help="of the enclosure (default: 1e-12 is tried)")
     add_files(parser, evidence="laws and multipliers")
@@ -129,6 +137,7 @@ def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solut
         relative_width=None
         if width is None
         else rational("relative-width", width, least=0, strict=True),
+        solver=options.solver,
     )
 
 
@@ -164,12 +173,26 @@ def _show(solution: Solution, options: argparse.Namespace) -> None:
     rows = [("least delta", str(solution.delta))]
     if solution.exact is not None and len(str(solution.exact)) <= 60:
         rows.append(("exactly", str(solution.exact)))
-    rows.append(("of", "single outcomes" if problem.objective == "singular" else "all events"))
+    singles, events = (str(solution.reached[name]) for name in ("singular", "true-delta"))
+    star = dict(enumerate(solution.alpha_star or (), start=1))
+    if problem.objective == "singular":
+        rows.append(("of", "single outcomes"))
+        rows.append(("as (ε, δ)-DP", f"δ = {events}, of all events"))
+    else:
+        rows.append(("of", "all events, as (ε, δ)-DP"))
+        rows.append(("single outcomes", f"δ = {singles}"))
+    if (found := solution.solver_answer) is not None:
+        rows.append(
+            (
+                f"cvxpy, {found.solver}",
+                f"δ = {found.delta:.9g}, off by {found.delta_off:.1e}; α's off by "
+                f"{found.alpha_off:.1e} at most{'' if star else ' (several may be optimal)'}",
+            )
+        )
     singular = problem.max_count is None and problem.objective == "singular"
     if singular and (counts := counts_for_one_law(problem)) is not None:
         rows.append(("one law is best", f"over {counts} or more counts n ≥ {problem.support}"))
     say(columns([(f"  {name}", value) for name, value in rows]))
-    star = dict(enumerate(solution.alpha_star or (), start=1))
     laws = _laws(solution)
     skipped = len(solution.laws) - len(laws)
     for label, lowest, law in laws:
@@ -186,6 +209,20 @@ def _show(solution: Solution, options: argparse.Namespace) -> None:
             say(f"  weights of n = {n}")
             for (i1, i2), alpha in solution.alphas(n).items():
                 say(f"    α[{i1},{i2},{n}] = {digits(alpha)}")
+
+
+def _title(solution: Solution) -> str:
+    """Return what is drawn, with the parameters and both δ."""
+    problem = solution.problem
+    privacy = f"E = {problem.ratio}" if problem.epsilon is None else f"ε = {problem.epsilon}"
+    singles, events = (
+        f"{float(solution.reached[name]):.4g}" for name in ("singular", "true-delta")
+    )
+    least = "single outcomes" if problem.objective == "singular" else "all events"
+    return (
+        f"Least δ of {least}: {privacy}, η = {problem.eta}, D = {problem.support}\n"
+        f"δ of single outcomes {singles}; as (ε, δ)-DP {events}"
+    )
 
 
 def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
@@ -207,7 +244,7 @@ def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
 _KIND = Kind(
     name="count-noise",
     axes=("epsilon", "ratio", "eta", "support"),
-    fixed=("objective", "max_count", "min_count", "relative_width"),
+    fixed=("objective", "max_count", "min_count", "relative_width", "solver"),
     kept=("delta", "exact", "seconds"),
     solve=_solve,
     certificate=_certificate,
@@ -215,5 +252,6 @@ _KIND = Kind(
     line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
     quiet=lambda solution: str(solution.delta),
     show=_show,
-    laws=lambda solution: (_laws(solution), f"P(Z = z), least δ = {solution.delta}"),
+    laws=lambda solution: (_laws(solution), _title(solution)),
+    swept="delta",
 )

@@ -21,9 +21,14 @@ class DrawLaws(Protocol):
     """Draws laws on integers into a file."""
 
     def __call__(
-        self, laws: Sequence[tuple[str, int, Sequence[float]]], path: Path, *, title: str
+        self,
+        series: Sequence[tuple[str, Sequence[float], Sequence[float]]],
+        path: Path,
+        *,
+        title: str,
+        x: str = "",
     ) -> None:
-        """Draw (label, least value, probabilities) of each law, on a logarithmic scale."""
+        """Draw (label, values, probabilities) of each law, or the least δ against x."""
 
 
 def write_certificate(path: str, data: dict[str, Any]) -> None:
@@ -78,19 +83,28 @@ class Kind:
     show: Callable[[Any, argparse.Namespace], None]
     laws: Callable[[Any], tuple[Sequence[tuple[str, int, Sequence[float]]], str]]
     """What is drawn, and its title."""
+    swept: str = ""
+    """The part of its plain data, an enclosure, that a sweep draws; none if empty."""
 
     def run(self, options: argparse.Namespace, draw: DrawLaws | None) -> int:
         """Solve and print, or sweep."""
         axes = {name: values(getattr(options, name)) for name in self.axes}
         path = checked_path(options.plot, draw)
         if options.out is not None or any(len(entries) > 1 for entries in axes.values()):
-            if path is not None or options.certificate is not None:
+            if (path is not None and not self.swept) or options.certificate is not None:
+                plot = "" if self.swept else "neither --plot nor "
                 raise InvalidInputError(
-                    "A sweep takes neither --plot nor --certificate: ask cell by cell."
+                    f"A sweep takes {plot or 'no '}--certificate: ask cell by cell."
                 )
             fixed = {"kind": self.name, **{name: getattr(options, name) for name in self.fixed}}
             used = {name: entries for name, entries in axes.items() if entries != [None]}
-            return _sweep(used, lambda cell: self._cell(options, cell), self.line, options, fixed)
+            code, found = _sweep(
+                used, lambda cell: self._cell(options, cell), self.line, options, fixed
+            )
+            if path is not None and draw is not None and code == ExitCode.DONE:
+                about = f"Least {self.swept} of {self.name}, {options.objective}"
+                self._draw_sweep(used, found, draw, path, about)
+            return code
         solution = self.solve(options, {name: entries[0] for name, entries in axes.items()})
         if options.certificate is not None:
             write_certificate(options.certificate, self.certificate(solution))
@@ -102,9 +116,36 @@ class Kind:
             self.show(solution, options)
         if path is not None and draw is not None:
             laws, title = self.laws(solution)
-            draw(laws, path, title=title)
+            series = [(label, range(low, low + len(law)), law) for label, low, law in laws]
+            draw(series, path, title=title)
             note(f"wrote {path}")
         return ExitCode.DONE
+
+    def _draw_sweep(
+        self,
+        axes: Mapping[str, Sequence[str | None]],
+        found: Sequence[Mapping[str, Any]],
+        draw: DrawLaws,
+        path: Path,
+        about: str,
+    ) -> None:
+        """Draw what was swept against the first axis with several values, a curve for the rest."""
+        x = next((name for name, entries in axes.items() if len(entries) > 1), next(iter(axes)))
+        several = [name for name, entries in axes.items() if len(entries) > 1 and name != x]
+        curves: dict[str, list[tuple[float, float]]] = {}
+        for each in found:
+            cell, ends = each["cell"], each[self.swept]
+            label = ", ".join(f"{name} {cell[name]}" for name in several)
+            middle = (Fraction(ends["lower"]) + Fraction(ends["upper"])) / 2
+            curves.setdefault(label, []).append((float(Fraction(cell[x])), float(middle)))
+        same = [f"{name} {entries[0]}" for name, entries in axes.items() if len(entries) == 1]
+        title = ", ".join([about, *same])
+        series = [
+            (label, [place for place, _ in sorted(points)], [value for _, value in sorted(points)])
+            for label, points in curves.items()
+        ]
+        draw(series, path, title=title, x=x)
+        note(f"wrote {path}")
 
     def _cell(self, options: argparse.Namespace, cell: Mapping[str, str | None]) -> dict[str, Any]:
         found = self.to_json(self.solve(options, cell))
@@ -137,8 +178,10 @@ def _sweep(
     shown: Callable[[Mapping[str, Any]], str],
     options: argparse.Namespace,
     fixed: Mapping[str, object],
-) -> int:
-    """Solve every combination of the values that the file of finished ones does not hold.
+) -> tuple[int, list[dict[str, Any]]]:
+    """Solve and print every combination of the values; return the exit code and the answers.
+
+    What the file of finished ones holds is not solved again.
 
     A cell without an answer (an infeasible one) carries its "error". An interrupt leaves what was
     finished in the file.
@@ -176,8 +219,9 @@ def _sweep(
     if interrupted:
         kept = "" if options.out is None else f"; kept in {options.out}"
         note(f"interrupted: {len(found)} of {len(cells)} cells are finished{kept}")
-        return ExitCode.INTERRUPTED
-    return ExitCode.USAGE if any("error" in each for each in found) else ExitCode.DONE
+        return ExitCode.INTERRUPTED, found
+    failed = any("error" in each for each in found)
+    return ExitCode.USAGE if failed else ExitCode.DONE, found
 
 
 def _key(cell: Mapping[str, str | None]) -> str:

@@ -26,7 +26,7 @@ DESCRIPTION = Description(
     "floor, k times the probability of the largest error; the discrete Gaussian falls on, and the "
     "geometric law ends at k·ln 3. For 1 and 2 releases the bounded laws are far below the "
     "discrete Gaussian beyond k·1.1; for 8 the discrete Gaussian is the lowest everywhere.",
-    claims=("section-5/composition", "section-5/guarantee"),
+    claims=("section-5/composition", "section-5/composition/eight", "section-5/guarantee"),
     assumptions=("ε = 1.1, η = 0.5, D = 6 for each release.",),
     differs="The paper has no such plot. Noise that is bounded cannot have δ = 0 for any ε.",
 )

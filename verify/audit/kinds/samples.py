@@ -23,8 +23,8 @@ from dpassay.accountant.numbers.exact import Number
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.learning import features
 from dpassay.verifier.audit.learning.learn import (
-    BITS,
     VALUES,
+    bits_of,
     choose,
     shares_of,
 )
@@ -43,7 +43,7 @@ from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
 Array: TypeAlias = NDArray[Any]
 
 _SPLIT, _COINS = 901, 902
-_MOST_FOR_BITS, _LEAST_FOR_BITS, _ENTRIES_FOR_BITS = 100_000, 10_000, 2_000_000
+_MOST_FOR_BITS, _LEAST_FOR_BITS, _ENTRIES_FOR_BITS = 40_000, 5_000, 1_000_000
 """Rows a side, and entries, that test last bits."""
 _ENTRIES_AT_ONCE = 2_000_000
 """Numbers that are copied and scored in one go: 16 MB of doubles."""
@@ -121,7 +121,7 @@ def audit_samples(
         runs=least - training,
         significance=significance,
         values=(features.plain,) if names == SCORES else VALUES,
-        bits=() if bits is False else BITS,
+        bits=bits_of(bits),
         shares=shares_of(bits, claimed=claimed),
         mixed=form.width is not None,
     )

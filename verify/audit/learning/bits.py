@@ -39,6 +39,8 @@ _MOST_DIFFERENCES = 64
 """Differences from the first and from the last entry: they double the cost of each entry."""
 _MOST_ENTRIES, _LEAST_ROWS = 2_000_000, 2000
 """What teaches features of bits: more costs time and adds little to tables of few codes."""
+_GLANCED = 20_000
+"""Entries of a side, or a few thousand runs, that are enough for bits that nobody claims."""
 _LISTED = 12
 """Views, those with the clearest contrast, that get features of their own; each costs three."""
 _BINADES = 12
@@ -53,8 +55,18 @@ _ROOM_BELOW = 10
 """Bits below the lowest one that outputs on a lattice leave: by chance once in 2¹⁰."""
 
 
-def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose features of bits, learned from the training runs of both datasets."""
+def glance(first: Matrix, second: Matrix) -> Iterable[Feature]:
+    """Propose the same from fewer runs where there are many: leaks of bits are gross or none."""
+    rows = max(_LEAST_ROWS, _GLANCED // max(1, first.shape[1]))
+    many = len(first) > rows
+    yield from propose(first[:rows], second[:rows], judged_once=many)
+
+
+def propose(first: Matrix, second: Matrix, *, judged_once: bool = False) -> Iterable[Feature]:
+    """Propose features of bits, learned from the training runs of both datasets.
+
+    With `judged_once` half of the runs teach the trees, and the other half judges them.
+    """
     width = first.shape[1]
     if not width or first.dtype.kind != "f" or _are_whole(first, second):
         return
@@ -71,7 +83,7 @@ def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
             yield Atoms(view, atoms)
     if not _on_a_lattice(first, second):
         for undo in undos[: 1 if width > 1 else None]:
-            yield from fineness(first, second, undo)
+            yield from fineness(first, second, undo, judged_once=judged_once)
 
 
 def _rows(width: int) -> int:

@@ -169,17 +169,24 @@ def trees(first: Matrix, second: Matrix) -> Iterator[Boosted]:
         yield _grown(first[:rows], second[:rows], None, _OF_VALUES)
 
 
-def fineness(first: Matrix, second: Matrix, undo: Undo) -> Iterator[Boosted]:
+def fineness(
+    first: Matrix, second: Matrix, undo: Undo, *, judged_once: bool = False
+) -> Iterator[Boosted]:
     """Propose a score of last bits, if there are enough training runs.
 
     Where outputs are single numbers both halves of the runs are judged by the trees that the other
-    half taught; vectors are judged by runs of their own.
+    half taught, or with `judged_once` one half by the other; vectors by runs of their own.
     """
     runs = min(len(first), len(second))
     if runs < 2 * _FEWEST or find_spec("sklearn") is None:
         return
     taught = first[:_MOST_RUNS], second[:_MOST_RUNS]
     summary = _summary(*taught, undo)
+    if judged_once and first.shape[1] == 1:
+        half = runs // 2
+        found = _grown(first[:half], second[:half], summary, _OF_BITS)
+        yield replace(found, judged=(found(first[half:runs]), found(second[half:runs])))
+        return
     found = _grown(*taught, summary, _OF_BITS)
     if first.shape[1] == 1:
         judged = np.empty(len(first)), np.empty(len(second))

@@ -47,6 +47,8 @@ Array: TypeAlias = NDArray[Any]
 
 VALUES: tuple[Proposer, ...] = (features.plain, vectors.geometry, boosted.trees)
 BITS: tuple[Proposer, ...] = (bits.propose,)
+GLANCE: tuple[Proposer, ...] = (bits.glance,)
+"""Of bits that are no part of the claim."""
 _PAIRS = 72
 """Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
 _FEW_POINTS = 4
@@ -116,6 +118,11 @@ WITH_BITS = Shares(0.5, 0.5)
 """Where last bits are part of the claim."""
 OF_AN_ESTIMATE = Shares(0.75, 0.05, 0.15, 0.05)
 """The curve has some 200 bounds, each of which hardly feels its share."""
+
+
+def bits_of(bits: bool | None) -> tuple[Proposer, ...]:
+    """Return what proposes features of bits: nothing where they are left out."""
+    return () if bits is False else BITS if bits else GLANCE
 
 
 def shares_of(bits: bool | None, *, claimed: bool) -> Shares:

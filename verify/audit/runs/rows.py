@@ -73,9 +73,9 @@ def matrices(
         raise InvalidInputError(
             f"All {what} are {value}: they tell nothing. Give more runs, or other datasets."
         )
-    for rows, name in zip(found, names, strict=True):
-        _require_independent(rows, name)
-    digests = [np.unique(_digests(side), return_index=True) for side in found]
+    digests = [np.unique(_digests(side), return_index=True, return_counts=True) for side in found]
+    for rows, (_, places, counts), name in zip(found, digests, names, strict=True):
+        _require_independent(rows, places[counts > 1], len(places), name)
     common, places, _ = np.intersect1d(digests[0][0], digests[1][0], return_indices=True)
     of = len(digests[0][0]) + len(digests[1][0]) - len(common)
     shared = _long(one, digests[0][1][places])
@@ -147,9 +147,11 @@ def _kinds_of(output: Any) -> set[str]:
     return {type(output).__name__}
 
 
-def _require_independent(rows: Matrix, name: str) -> None:
+def _require_independent(
+    rows: Matrix, repeated: NDArray[np.intp], different: int, name: str
+) -> None:
     """Raise for copies of rows, and for rows that follow from the ones before."""
-    copies, different = _copies(rows)
+    copies = _long(rows, repeated)
     if copies > max(_MOST_COPIES, _SHARE_OF_COPIES * different):
         raise InvalidInputError(
             f"{copies} different rows of {name} occur more than once, though no law repeats "
@@ -208,12 +210,6 @@ def _above(column: NDArray[Any]) -> NDArray[np.bool_]:
     middle = np.median(column)
     above: NDArray[np.bool_] = column > middle
     return above if above.any() else column >= middle
-
-
-def _copies(rows: Matrix) -> tuple[int, int]:
-    """Count the rows with long mantissas that occur more than once, and all different rows."""
-    different, places, counts = np.unique(_digests(rows), return_index=True, return_counts=True)
-    return _long(rows, places[counts > 1]), len(different)
 
 
 def _digests(rows: Matrix) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpassay.verifier.audit.learning import features, vectors
 from dpassay.verifier.audit.learning.features import Proposer
-from dpassay.verifier.audit.learning.learn import BITS, VALUES, choose, shares_of
+from dpassay.verifier.audit.learning.learn import VALUES, bits_of, choose, shares_of
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
 from dpassay.verifier.audit.learning.rule import Chosen
 from dpassay.verifier.audit.learning.wording import all_worded
@@ -89,7 +89,7 @@ def train(plan: Plan, path: Path | None) -> Prepared:
                 runs=plan.samples - training,
                 significance=plan.significance,
                 values=proposers(plan.target, plan.pairs[index]),
-                bits=() if plan.bits is False else BITS,
+                bits=bits_of(plan.bits),
                 shares=shares_of(plan.bits, claimed=plan.claimed),
                 mixed=mixed,
             )

@@ -135,6 +135,9 @@ def run(options: argparse.Namespace) -> int:
     if options.until_refuted and (options.plot or options.html):
         raise InvalidInputError("--plot and --html draw an audit of a fixed number of runs.")
     picture = checked_path(options.plot, Drawable.drawer)
+    for path in (options.certificate, options.html):
+        if path is not None and not path.parent.is_dir():
+            raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
     result = _audited(options, _mechanism(options), claim, _pairs(options))
     if options.certificate is not None:
         seal.write(options.certificate, [result.certificate(_recipe(options, claim))])

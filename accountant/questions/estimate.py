@@ -21,7 +21,8 @@ error of about 1e-13, and ε has one of about 1e-12, as far as comparisons with 
 
 Where floats lose digits to cancellation (few releases, or a phase in which one rare loss matters),
 and for every other mechanism, the middle of a quick enclosure is returned, of relative width 1e-6
-or what is reached. There is always an answer; `Estimate.error` says how good it is.
+or what is reached; `Estimate.error` says how good it is. Where less than three digits are known
+there is no estimate: UndecidedError carries the enclosure.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ CLOSED = Fraction(1, 10**13)
 """The same of closed forms, which are as fast at any width."""
 _ERROR = 1e-11
 """Relative error of the float engine, with room: comparisons with enclosures show 1e-12."""
+_LEAST_KNOWN = Fraction(1, 1000)
+"""Largest half width of an enclosure, relative to its middle, whose middle is an estimate."""
 _ROUNDING = 2.0**-53
 """Relative rounding of a middle to a float."""
 _PRECISION = 160
@@ -261,7 +264,7 @@ class _Enclosures:
             if bounds is None:
                 raise
             found = bounds
-        return Estimate.middle(found)
+        return _middle(found)
 
     def slope(self, epsilon: float) -> Estimate:
         """Return that of ln δ of the pair with the largest δ."""
@@ -276,9 +279,23 @@ class _Enclosures:
             return slope
 
         whole = Interval.between(arb.neg_inf(), arb(0))
-        return Estimate.middle(
-            enclosed(ratio, None, self.pairs, lambda: whole, whole, finest=self._width)
-        )
+        return _middle(enclosed(ratio, None, self.pairs, lambda: whole, whole, finest=self._width))
+
+
+def _middle(found: Interval) -> Estimate:
+    """Return the middle of an enclosure; UndecidedError where it is known to less than 3 digits."""
+    low, high = found.lower, found.upper
+    if float(low) != float(high):
+        known = low.is_finite() and high.is_finite()
+        ends = (Fraction(low), Fraction(high)) if known else (Fraction(-1), Fraction(1))
+        if ends[1] - ends[0] > _LEAST_KNOWN * abs(ends[0] + ends[1]):
+            raise UndecidedError(
+                f"No estimate: the number lies in [{low:.6g}, {high:.6g}], and less than three "
+                "digits of it are known. Ask for the enclosure: the same question without "
+                "estimate_.",
+                interval=found,
+            )
+    return Estimate.middle(found)
 
 
 def _estimates(

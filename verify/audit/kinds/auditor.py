@@ -19,7 +19,7 @@ from typing import Any
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.kinds import known as exactly
+from dpassay.verifier.audit.kinds.known import known_or_none, told
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.runs import blocks, disk
 from dpassay.verifier.audit.runs.blocks import Datasets, Tally
@@ -119,7 +119,7 @@ def audit(
         counted = f"{len(tally.done)} of {len(known.blocks)} blocks ({runs} runs)"
         kept = f"{counted} were counted and {disk.whereabouts(path)}"
         raise MechanismError(f"{error} {kept}") from error.__cause__
-    told = "" if claim is None else exactly.note(mechanism, claim, adjacency)
+    finding = None if claim is None else known_or_none(mechanism, claim, adjacency)
     misfits = int(tally.histogram[:, -1].sum())
     return AuditResult.of(
         plan,
@@ -130,7 +130,8 @@ def audit(
         samples=plan.samples - known.training,
         seconds=time.perf_counter() - started,
         adjacency=adjacency,
-        notes=(*filter(None, [told]), *known.notes, *_notes(plan, misfits)),
+        notes=(*told(finding), *known.notes, *_notes(plan, misfits)),
+        finding=finding,
     )
 
 

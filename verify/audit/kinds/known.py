@@ -38,15 +38,21 @@ def known(mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None
     return (refuted or findings)[0]
 
 
-def note(mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None) -> str:
-    """Say in a line what is known without any run; nothing where nothing is."""
+def known_or_none(
+    mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None
+) -> Finding | None:
+    """Return the same for an audit, which has its runs where there is no exact answer."""
     try:
-        finding = known(mechanism, claim, adjacency)
+        return known(mechanism, claim, adjacency)
     except DpassayError:  # no relation is given, or the runs are of what has no exact answer
-        return ""
+        return None
+
+
+def told(finding: Finding | None) -> list[str]:
+    """Say in a line what is known without any run; nothing where nothing is."""
     if finding is None:
-        return ""
-    return f"known exactly, without any run: {finding.verdict}: {finding.formal}"
+        return []
+    return [f"known exactly, without any run: {finding.verdict}: {finding.formal}"]
 
 
 def _words(claim: Claim) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from dpassay.verifier.audit.statistics.curve import DELTAS, EPSILONS, Curve
 from dpassay.verifier.audit.statistics.exact_test import LEAST_P_VALUE, Counts, mu_lower_bound
 from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
 from dpassay.verifier.seal import seal
+
+if TYPE_CHECKING:
+    from dpassay.verifier.verdict import Finding
 
 Array: TypeAlias = NDArray[Any]
 COMPARE = ".outcome: REFUTED, or NOT_REFUTED, which proves nothing (or ask .refuted)"
@@ -63,6 +66,11 @@ class Outcome(StrEnum):
     def of(p_value: float, significance: float) -> Outcome:
         """Return what a p-value says at a significance."""
         return Outcome.REFUTED if p_value <= significance else Outcome.NOT_REFUTED
+
+
+def decided(outcome: Outcome | None, finding: Finding | None) -> Outcome | None:
+    """Return what runs say, but REFUTED where a claim is known exactly to be false."""
+    return Outcome.REFUTED if finding is not None and finding.refuted else outcome
 
 
 @final
@@ -98,6 +106,8 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     """The target, where it is a mechanism of this package: its exact curve is told."""
     adjacency: Adjacency | str | None = None
     notes: tuple[str, ...] = ()
+    finding: Finding | None = None
+    """The exact verdict on the claim, of a mechanism of this package."""
 
     @classmethod
     def of(
@@ -126,14 +136,14 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         )
 
     @property
-    def verdict(self) -> Outcome | None:
-        """What is said of the claim; None where nothing is claimed."""
+    def outcome(self) -> Outcome | None:
+        """What the runs say of the claim; None where nothing is claimed."""
         return Outcome.of(self.p_value, self.significance) if self.claimed else None
 
     @property
-    def outcome(self) -> Outcome | None:
-        """The verdict, under the name that certificates have for it."""
-        return self.verdict
+    def verdict(self) -> Outcome | None:
+        """The same, but REFUTED where the claim is known exactly to be false."""
+        return decided(self.outcome, self.finding)
 
     @property
     def refuted(self) -> bool:
@@ -267,7 +277,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
                 f"All bounds hold together with confidence {1 - self.significance:.7g}. Upper ends "
                 "are of the binned output: to bin only lowers delta."
             )
-        if not self.refuted:
+        if self.outcome is not Outcome.REFUTED:
             return (
                 f"Not a proof: violations that show in fewer than one of some {self.samples} runs, "
                 "on other neighbours, or in other events, are not excluded."
@@ -292,10 +302,10 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data; a certificate has the verdict of the runs alone."""
         channels = {"values": self._told(self.values), "bits": self._told(self.bits)}
         if self.claimed:
-            return {**self._plain(), **channels}
+            return {**self._plain(), **channels, "verdict": str(self.verdict)}
         plain = self._plain()
         for name in ("claim", "p_value", "delta_lower_bound"):
             del plain[name]

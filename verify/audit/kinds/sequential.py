@@ -19,19 +19,21 @@ means of bounded random variables by betting", 2024).
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import NeitherTrueNorFalse
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.audit.kinds.known import known_or_none, told
 from dpassay.verifier.audit.kinds.players import Learner
-from dpassay.verifier.audit.kinds.result import COMPARE, HINT, Outcome, shown
+from dpassay.verifier.audit.kinds.result import COMPARE, HINT, Outcome, decided, shown
 from dpassay.verifier.audit.kinds.rounds import Evidence, KeptRounds, Round
 from dpassay.verifier.audit.runs import disk
 from dpassay.verifier.audit.runs.blocks import Datasets
@@ -39,6 +41,9 @@ from dpassay.verifier.audit.runs.plan import Plan
 from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, MechanismError
 from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, guarantee
 from dpassay.verifier.seal import seal
+
+if TYPE_CHECKING:
+    from dpassay.verifier.verdict import Finding
 
 
 @final
@@ -60,11 +65,18 @@ class SequentialResult(NeitherTrueNorFalse):
     """Runs a side on average: half of all runs."""
     seconds: float
     notes: tuple[str, ...] = ()
+    finding: Finding | None = None
+    """The exact verdict on the claim, of a mechanism of this package."""
+
+    @property
+    def verdict(self) -> Outcome:
+        """The outcome of the runs, but REFUTED where the claim is known exactly to be false."""
+        return decided(self.outcome, self.finding) or self.outcome
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim was refuted."""
-        return self.outcome is Outcome.REFUTED
+        """Whether the claim is refuted, by the runs or exactly."""
+        return self.verdict is Outcome.REFUTED
 
     @property
     def p_value(self) -> float:
@@ -74,7 +86,7 @@ class SequentialResult(NeitherTrueNorFalse):
     @property
     def advice(self) -> str:
         """Say what the outcome is worth, and what would confirm it."""
-        if not self.refuted:
+        if self.outcome is not Outcome.REFUTED:
             return "Not a proof: what did not show in these runs is not excluded."
         if self.significance > HINT:
             return (
@@ -87,7 +99,7 @@ class SequentialResult(NeitherTrueNorFalse):
         """Return plain data."""
         return {
             "schema_version": 1,
-            "verdict": self.outcome.value,
+            "verdict": self.verdict.value,
             "target": self.target,
             "claim": self.guarantee.to_json(),
             "pairs": [[shown(dataset) for dataset in pair] for pair in self.pairs],
@@ -108,14 +120,15 @@ class SequentialResult(NeitherTrueNorFalse):
         `replay` says how the runs were drawn: see `kinds.replay`.
         """
         how = {} if replay is None or NOT_REPEATABLE in self.notes else {"replay": replay}
-        data = json.loads(json.dumps({**self.to_json(), **how, "kind": "sequential-audit"}))
+        runs = {"verdict": self.outcome.value, "kind": "sequential-audit"}
+        data = json.loads(json.dumps({**self.to_json(), **how, **runs}))
         return {**data, "seal": seal(data)}
 
     def __str__(self) -> str:
         """Return the result in a few lines."""
         bets = [entry for entry in self.rounds if entry.stake > 0]
         lines = [
-            f"{self.outcome.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
+            f"{self.verdict.value}  {floats_in_short(self.guarantee.description)} of {self.target}",
             f"  evidence     {few(self.evidence, 4)} (p-value {few(self.p_value, 3)} at any time), "
             f"{few(1 / self.significance, 4)} refutes",
             f"  runs         {self.samples} pairs in {len(self.rounds)} rounds",
@@ -169,7 +182,9 @@ def audit_until_refuted(
         errors_are_outputs=errors_are_outputs,
     )
     kept = KeptRounds(path, disk.digest(plan.digest(), "until refuted"), plan.seed)
-    return played(plan, Learner(plan), kept, started, progress)
+    found = played(plan, Learner(plan), kept, started, progress)
+    finding = known_or_none(mechanism, claim, adjacency)
+    return dataclasses.replace(found, finding=finding, notes=(*told(finding), *found.notes))
 
 
 def played(

@@ -83,6 +83,8 @@ def prepare(source: Path, *, plots: bool = True, figures: Path | None = None) ->
         shutil.rmtree(source)
     shutil.copytree(DOCS, source, ignore=shutil.ignore_patterns("__pycache__", "templates"))
     shutil.copyfile(ROOT / "CHANGELOG.md", source / "changelog.md")
+    for schema in (ROOT / "verify" / "schema").glob("*.json"):
+        shutil.copy(schema, source / "_static")
     mechanism_pages.write(source / "mechanisms", plots=plots)
     (source / "gallery.md").write_text(gallery(), encoding="utf-8")
     (source / "reference").mkdir()

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, final
 
@@ -26,6 +27,10 @@ _DIGITS = 15
 """Of a number in the program: a double holds no more."""
 _LEAST = 1e-9
 """Below this probability `NormalDist.cdf` loses digits, and the program uses erfc."""
+_FEW_DIGITS = 4
+"""With fewer the true δ is only bounded, and the excess is that of the event."""
+_BEYOND_FLOATS = (DpassayError, ArithmeticError, ValueError)
+"""What numbers raise that no float holds: the event is told by the law alone, without a program."""
 _TINY = 1e-290
 """Below this probability a double has few digits or none: there is no program."""
 _TELLS = 1e-9
@@ -74,18 +79,26 @@ def by_hand(finding: Finding) -> ByHand | None:
     if witness.get("fact") != "event":
         return None
     p, q = (_enclosure(witness[side]) for side in "pq")
-    loss = exact(witness["loss_above"])
-    teller = _TELLERS.get(str(witness["law"].get("law")))
-    told = None
-    if teller is not None and abs(float(loss)) < _LARGEST_LOSS:
-        told = teller(_mechanism(witness), witness["law"], float(loss), float(p), float(q))
-    if told is None:
-        told = _Told(_NEIGHBOURS, str(witness["description"]))
-    inequality, decides = _inequality(finding, p, q)
+    told, inequality, decides = None, "", ""
+    with suppress(*_BEYOND_FLOATS):
+        told = _told(witness, p, q)
+    with suppress(*_BEYOND_FLOATS):
+        inequality, decides = _inequality(finding, p, q)
+    told = told or _Told(_NEIGHBOURS, str(witness["description"]))
     program: tuple[str, ...] = ()
-    if told.lines and decides and float(q) > _TINY:
+    if told.lines and decides:
         program = _importing([*told.lines, f"print(p, q, {decides})"])
     return ByHand(told.datasets, told.event, p, q, inequality, program)
+
+
+def _told(witness: Mapping[str, Any], p: Interval, q: Interval) -> _Told | None:
+    """Tell the event in the units of the release; None where floats do not."""
+    loss, small = float(exact(witness["loss_above"])), float(q)
+    teller = _TELLERS.get(str(witness["law"].get("law")))
+    if teller is None or abs(loss) > _LARGEST_LOSS:
+        return None
+    told = teller(_mechanism(witness), witness["law"], loss, float(p), small)
+    return told if told is None or small > _TINY else replace(told, lines=())
 
 
 def _importing(lines: Sequence[str]) -> tuple[str, ...]:
@@ -99,8 +112,10 @@ def _inequality(finding: Finding, p: Interval, q: Interval) -> tuple[str, str]:
     """Return what contradicts the claim, in numbers and as Python; the latter may be empty."""
     claimed, loss = finding.claimed, exact(finding.witness["loss_above"])
     if "delta" in claimed:
-        delta, growth = exact(claimed["delta"]), enclose(lambda: loss.ball().exp())
-        excess = p - growth * q
+        delta, true = exact(claimed["delta"]), finding.true.get("delta")
+        excess = None if true is None else _enclosure(true)
+        if excess is None or excess.digits < _FEW_DIGITS:
+            excess = p - enclose(lambda: loss.ball().exp()) * q
         clear = float(excess) - float(delta) > _TELLS * float(p)
         shown = f"P(S) - e^{in_short(loss)} Q(S) = {excess} > {in_short(delta)}"
         return shown, f'p - math.exp({_text(loss)}) * q, ">", {_text(delta)}' if clear else ""

@@ -26,6 +26,11 @@ _MOST_LINES = 2
 """Lines of a text that stands below its row."""
 _LONGEST_LABEL = 24
 """Columns of a label, with its indentation, beside which its text goes on."""
+_COPIED = re.compile(r" *(?:release  |run  +|mechanism: |dpassay |\$ )")
+"""How a line begins that is to be copied: the terminal breaks it, and copies it whole."""
+_QUOTED = re.compile(r"`[^`]*`")
+_FIXED = "\u00a0"
+"""A space at which no line ends."""
 _LABEL = re.compile(r" *(?:[-*] |\S+(?: \S+)*  +)?")
 """The indentation of a line, with its bullet, or its label and the gap behind it."""
 
@@ -69,8 +74,9 @@ def fitted(text: str, stream: TextIO) -> str:
 def _hanging(line: str, width: int) -> str:
     label = _LABEL.match(line)[0]  # type: ignore[index]  # it matches any line
     said = line[len(label) :]
-    if len(line) <= width or _GAP in said:
+    if len(line) <= width or _GAP in said or _COPIED.match(line):
         return line
+    said = _QUOTED.sub(lambda found: found[0].replace(" ", _FIXED), said)
     indent = len(label) + len(_GAP) * label.isspace()
     return textwrap.fill(
         said,
@@ -79,7 +85,7 @@ def _hanging(line: str, width: int) -> str:
         subsequent_indent=" " * (indent if indent <= _LONGEST_LABEL else len(_INDENT)),
         break_long_words=False,
         break_on_hyphens=False,
-    )
+    ).replace(_FIXED, " ")
 
 
 def columns(rows: Sequence[Sequence[str]], *, numbers_from: int | None = None) -> str:

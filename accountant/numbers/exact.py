@@ -416,7 +416,8 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
     if isinstance(value, numbers.Real) and isinstance(single := _item(value), float):
         value = single  # numpy.float32 is no float of Python
     if isinstance(value, (float, Decimal)):
-        if not math.isfinite(value):
+        finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
+        if not finite:  # a Decimal may be larger than every float
             raise expected(argument, value, "to be finite", _REMEDY)
         return ExactReal.of_rational(Fraction(value))
     try:

@@ -52,7 +52,7 @@ def page(
             }
             for index, (title, alt, figure) in enumerate(pictures)
         ],
-        heads=["mechanism", "verdict", "noise", *heads],
+        heads=["mechanism", "verdict", "noise", "you need", *heads],
         rows=[_row(found, row, data) for row in found.rows],
         best=output.best_lines(found),
         crossings=crossings if sweeps else None,
@@ -61,6 +61,7 @@ def page(
 
 
 def _row(found: Comparison, row: Row, data: Mapping[str, OnData]) -> dict[str, Any]:
+    from dpassay.verifier.compare.needs import need
     from dpassay.verifier.compare.noise import noise
     from dpassay.verifier.compare.output import number, simulated
 
@@ -77,6 +78,7 @@ def _row(found: Comparison, row: Row, data: Mapping[str, OnData]) -> dict[str, A
         "mechanism": repr(row.found.mechanism),
         "verdict": row.verdict.value,
         "noise": noise(row.found),
+        "need": need(row),
         "struck": not row.is_private,
         "cells": cells,
         "why": row.why,

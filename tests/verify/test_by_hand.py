@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import dpassay
+from dpassay.verifier import report
 from dpassay.verifier.by_hand import by_hand
 
 CLAIMS = {
@@ -55,13 +56,24 @@ def test_the_program_prints_what_is_proved_without_dpassay(claim: str) -> None:
 
 @pytest.mark.parametrize(
     "claim",
-    ["Gaussian(1) is (60, 1e-900)-DP", "Skellam(10) is (0.5, 1e-5)-DP", "Gaussian(3) is 1000-DP"],
+    [
+        "Gaussian(3) is 1e400-DP",
+        "Gaussian('1e300', '1e301') is 1-DP",
+        "Gaussian(1) is (60, 1e-900)-DP",
+        "Skellam(10) is (0.5, 1e-5)-DP",
+        "Gaussian(3) is 1000-DP",
+    ],
 )
 def test_where_floats_do_not_tell_there_is_no_program(claim: str) -> None:
     found = by_hand(dpassay.verify(claim))
     assert found is not None
     assert found.program == ()
-    assert found.inequality
+    assert found.event
+
+
+def test_a_refutation_beyond_floats_is_told() -> None:
+    for claim in ("Gaussian(3) is 1e400-DP", "Laplace('1e-400') is 1-DP"):
+        assert "REFUTED" in report.plain(dpassay.verify(claim))
 
 
 def test_what_has_no_event_has_none() -> None:

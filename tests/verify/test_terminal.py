@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import dpassay
 from dpassay.verifier import progress, report, tables
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.verify import ledger
@@ -295,4 +296,6 @@ def test_an_answer_about_training_fits(width: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.stdout", terminal)
     asked = ["--noise-multiplier", "1.1", "--batch", "256", "--size", "60000", "--steps", "1"]
     assert main(["training", *asked, "--delta", "1e-5"]) == 0
-    assert max(map(len, terminal.getvalue().splitlines())) <= width
+    *prose, copied = terminal.getvalue().splitlines()
+    assert max(map(len, prose)) <= width
+    dpassay.parse(copied.removeprefix("mechanism: "))  # whole, however wide the terminal is

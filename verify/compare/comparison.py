@@ -29,6 +29,7 @@ from dpassay.verifier.compare.candidate import Calibrated, Candidate, LeftOut
 from dpassay.verifier.compare.candidates import candidates_for
 from dpassay.verifier.compare.metrics import TYPICAL, Metric, mean_square, metric, usual
 from dpassay.verifier.compare.named import named
+from dpassay.verifier.compare.needs import relation
 from dpassay.verifier.compare.noise import noise
 from dpassay.verifier.compare.simulation import Simulation, simulate
 from dpassay.verifier.foreign import as_mechanism
@@ -177,8 +178,8 @@ class Comparison(Drawable):
         none where the best is a probability of 0.
         """
         measure = metric(name)
-        known = [(row, value) for row in self._private for value in [row.value(name)] if value]
-        if len(known) < len(self._private):
+        known = [(row, value) for row in self.ranked for value in [row.value(name)] if value]
+        if len(known) < len(self.ranked):
             return ()
         if measure.more_is_better and not any(value.upper > 0 for _, value in known):
             return ()
@@ -222,8 +223,14 @@ class Comparison(Drawable):
         return "\n".join(f"| {' | '.join(line)} |" for line in (head, marks, *lines))
 
     @property
-    def _private(self) -> list[Row]:
-        return [row for row in self.rows if row.is_private]
+    def ranked(self) -> list[Row]:
+        """The private rows that are compared: those with neighbours by the budget's relation.
+
+        If no row has it, all are. An ε for other neighbours is another promise.
+        """
+        private = [row for row in self.rows if row.is_private]
+        same = [row for row in private if relation(row) in ("", self.budget.adjacency.value)]
+        return same or private
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -356,7 +363,7 @@ def compare(
         budget,
         asked,
         measures,
-        tuple(ranked(rows, decisive(rows, measures, typical))),
+        tuple(ranked(rows, decisive(rows, measures, typical), budget)),
         tuple(left),
         time.perf_counter() - started,
         complete,
@@ -438,14 +445,18 @@ def decisive(rows: Sequence[Row], measures: Sequence[Metric], typical: Metric) -
     return typical
 
 
-def ranked(rows: Sequence[Row], measure: Metric) -> Iterator[Row]:
-    """Yield the private rows by a metric, then those without it, then what is struck out."""
+def ranked(rows: Sequence[Row], measure: Metric, budget: Budget) -> Iterator[Row]:
+    """Yield the private rows by a metric, then those without it, then what is struck out.
 
-    def key(row: Row) -> tuple[bool, bool, Fraction]:
+    Among the private ones those with other neighbours than the budget's come last.
+    """
+
+    def key(row: Row) -> tuple[bool, bool, bool, Fraction]:
+        other = relation(row) not in ("", budget.adjacency.value)
         value = row.value(measure.name)
         if value is None:
-            return (not row.is_private, True, Fraction(0))
+            return (not row.is_private, other, True, Fraction(0))
         size = Fraction(value.lower)
-        return (not row.is_private, False, -size if measure.more_is_better else size)
+        return (not row.is_private, other, False, -size if measure.more_is_better else size)
 
     yield from sorted(rows, key=key)

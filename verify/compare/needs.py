@@ -47,6 +47,11 @@ def is_common(row: Row) -> bool:
     return row.candidate.name.startswith(_COMMON)
 
 
+def relation_free(row: Row) -> str:
+    """Return the name of a way to train without its relation."""
+    return _RELATION.sub("", row.candidate.name).strip()
+
+
 def relation(row: Row) -> str:
     """Return the neighbouring relation that the name of a way to train ends with; else empty."""
     found = _RELATION.search(row.candidate.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.compare.candidate import Layout
 from dpassay.verifier.compare.metrics import Metric
+from dpassay.verifier.compare.needs import is_common, need, relation_free
 from dpassay.verifier.compare.noise import noise
 from dpassay.verifier.verdict import Verdict
 
@@ -23,10 +23,18 @@ if TYPE_CHECKING:
 
 _DIGITS = 5
 """Digits of a value in a table; rows that agree to them are said to be the same."""
-NUMBERS_FROM = 3
+NUMBERS_FROM = 4
 """The columns before are texts."""
+_SAMPLINGS = {
+    "Poisson batches": "",
+    "random allocation": " --sampling random-allocation",
+    "batches without replacement": " --sampling without-replacement",
+}
+"""The option of `dpassay training`, by the way to make batches."""
 _ALIKE = 1e-3
 """Relative difference of errors that nobody sees."""
+_GAIN = 0.02
+"""Relative gain for which nobody should leave what the usual libraries have."""
 _LONGEST = 120
 """Letters of a mechanism that fit into a line of advice."""
 _FEW_PERCENT = 10
@@ -37,8 +45,9 @@ _TEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "≤": r"$\l
 def headline(found: Comparison) -> str:
     """Say in one line what to use, its error, what is proved of it, and what comes next.
 
-    Among rows that differ by less than `_ALIKE` it is the first one that can be written in a line:
-    a law of many masses is not worth a gain that nobody sees.
+    What the usual libraries have is advised if it is within `_GAIN` of the best. Else, among rows
+    that differ by less than `_ALIKE`, it is the first one that can be written in a line: a law of
+    many masses is not worth a gain that nobody sees.
     """
     measure = found.ranked_by
     best = advised(found)
@@ -49,13 +58,15 @@ def headline(found: Comparison) -> str:
     if measure.name not in (typical.name, "variance"):
         parts.append(f"{measure.name} {number(best.metrics[measure.name])}")
     parts.append(f"proved {proved(found)}")
-    for other in found.rows:
+    own = found.ratio(best, measure.name)
+    for other in found.ranked:
         ratio = found.ratio(other, measure.name)
-        if other.is_private and not _alike(found, other) and ratio:
-            parts.append(f"next best ({other.candidate.name}) {_worse(ratio)}")
+        if own and ratio and abs(ratio / own - 1) >= _ALIKE:
+            word = "best" if other is found.rows[0] else "next best"
+            parts.append(f"{word} ({other.candidate.name}) {_worse(ratio / own)}")
             break
     else:
-        alike = [row for row in found.rows if row.is_private and row is not best]
+        alike = [row for row in found.ranked if row is not best]
         if alike:
             simplest = min(alike, key=_effort)
             parts.append(f"{simplest.candidate.name} is as good to {100 * _ALIKE:g} %")
@@ -70,10 +81,16 @@ def headline(found: Comparison) -> str:
 
 def advised(found: Comparison) -> Row | None:
     """Return the row to use; None where none is proved to keep the budget."""
-    close = [row for row in found.rows if row.is_private and _alike(found, row)]
+    close = [row for row in found.ranked if _alike(found, row)]
     if not close:
         return None
-    return min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST)
+    ratios = ((row, found.ratio(row, found.ranked_by.name)) for row in found.ranked)
+    common = [row for row, r in ratios if is_common(row) and r and abs(r - 1) < _GAIN]
+    return (
+        common[0]
+        if common
+        else min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST)
+    )
 
 
 def _effort(row: Row) -> tuple[bool, int]:
@@ -109,8 +126,24 @@ def release_code(found: Comparison) -> str:
 def facts(found: Comparison) -> list[tuple[str, str]]:
     """Return what the decision is about, and the line that releases: names and texts."""
     said = [("budget", str(found.budget)), ("workload", repr(found.workload))]
+    if run := _run(found):
+        return [*said, ("run", run)]
     code = release_code(found)
     return [*said, ("release", code)] if code else said
+
+
+def _run(found: Comparison) -> str:
+    """Return the command that states the guarantee of a training run as advised; else empty."""
+    best, target, workload = advised(found), found.budget.target, found.workload
+    if not (isinstance(workload, Training) and isinstance(target, EpsilonDelta) and best):
+        return ""
+    sampling = _SAMPLINGS.get(relation_free(best))
+    if sampling is None:
+        return ""
+    sigma = getattr(best.found.mechanism, "standard_deviation", "")
+    batches = f"--batch {workload.batch_size} --size {workload.dataset_size}"
+    length = f"--epochs {workload.epochs} --delta {target.delta}"
+    return f"dpassay training --noise-multiplier {sigma} {batches} {length}{sampling}"
 
 
 def struck_out(found: Comparison) -> list[str]:
@@ -119,9 +152,15 @@ def struck_out(found: Comparison) -> list[str]:
 
 
 def left_out(found: Comparison, where: str) -> list[str]:
-    """Name the candidates that were not judged, and `where` it is said why."""
-    names = [re.sub(r"( \(.*\))? as published$", "", left.name) for left in found.left_out]
-    return [f"left out: {'; '.join(names)} ({where})"] if names else []
+    """Name the candidates that were not judged.
+
+    Those of papers, which name their authors, have the reason; of others it is said `where` it is.
+    """
+    lines = [f"left out: {left.name}: {left.reason}" for left in found.left_out if "(" in left.name]
+    names = [
+        left.name.removesuffix(" as published") for left in found.left_out if "(" not in left.name
+    ]
+    return [*lines, f"left out: {'; '.join(names)} ({where})"] if names else lines
 
 
 def _plain(value: Interval | None) -> str:
@@ -187,11 +226,18 @@ def _shown(found: Comparison) -> tuple[Metric, ...]:
 def table(found: Comparison) -> list[list[str]]:
     """Return the rows of the table; the best by each metric is marked with *."""
     metrics = _shown(found)
-    header = ["mechanism", "verdict", "noise", *(entry.name for entry in metrics), "simulated rmse"]
+    header = [
+        "mechanism",
+        "verdict",
+        "noise",
+        "you need",
+        *(entry.name for entry in metrics),
+        "simulated rmse",
+    ]
     best = {entry.name: {id(row) for row in found.best(entry.name)} for entry in metrics}
     lines = [header]
     for row, _ in collapsed(found):
-        cells = [row.candidate.name, row.verdict.value, noise(row.found)]
+        cells = [row.candidate.name, row.verdict.value, noise(row.found), need(row)]
         for entry in metrics:
             mark = "*" if id(row) in best[entry.name] else ""
             cells.append(number(row.metrics[entry.name]) + mark)
@@ -225,7 +271,10 @@ def best_lines(found: Comparison) -> list[str]:
     lines, use = [], advised(found)
     if use is not None and use is not found.rows[0]:
         lines.append(
-            f"{use.candidate.name}: advised, as it is within {100 * _ALIKE:g} % of the best "
+            f"{use.candidate.name}: advised, as it is within {100 * _GAIN:g} % of the best "
+            f"({found.rows[0].candidate.name}) and the usual libraries have it"
+            if is_common(use)
+            else f"{use.candidate.name}: advised, as it is within {100 * _ALIKE:g} % of the best "
             f"({found.rows[0].candidate.name}) and short enough to be written in one line"
         )
     for entry in found.shown:

@@ -27,11 +27,24 @@ def plain(text: str) -> str:
     )
 
 
-def _read(_app: Sphinx, _what: str, _name: str, _it: Any, _options: Any, lines: list[str]) -> None:
+_ATTRIBUTES = {"attribute", "data", "property"}
+_WHOLE: dict[str, list[str]] = {}
+"""The docstrings of attributes by name: napoleon takes what stands before a colon for a type."""
+
+
+def _read(_app: Sphinx, what: str, name: str, _it: Any, _options: Any, lines: list[str]) -> None:
     lines[:] = plain("\n".join(lines)).split("\n")
+    if what in _ATTRIBUTES:
+        _WHOLE[name] = list(lines)
+
+
+def _mend(_app: Sphinx, what: str, name: str, _it: Any, _options: Any, lines: list[str]) -> None:
+    if what in _ATTRIBUTES:
+        lines[:] = _WHOLE[name]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Change docstrings before napoleon reads their sections."""
+    """Change docstrings before napoleon reads their sections, and put back what it tears."""
     app.connect("autodoc-process-docstring", _read, priority=100)
+    app.connect("autodoc-process-docstring", _mend, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

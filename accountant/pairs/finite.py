@@ -183,6 +183,13 @@ class FinitePair(Pair):
         rows = zip(labels, p, q, losses, ratios, strict=True)
         return [_Outcome(*row) for row in rows if not (row[1].is_zero() and row[2].is_zero())]
 
+    def masses(self) -> list[tuple[float, float, float]]:
+        """Return p, q and the loss of every outcome, in floats and without proof."""
+        return [
+            (float(each.p.mid()), float(each.q.mid()), float(each.log_ratio().mid()))
+            for each in self._outcomes()
+        ]
+
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return Σ (p − e^ε q)⁺."""
         return _total(outcome.excess(epsilon) for outcome in self._outcomes())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import functools
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -42,12 +43,20 @@ def worst_pairs(
     """Return the pairs that a question ranges over: of one direction, or (None) of both."""
     relation, direction = Adjacency.read(adjacency), Direction.read(direction)
     if method == "auto":
-        return mechanism.worst_case(relation).pairs(direction)
+        return _worst_pairs(mechanism, relation, direction)
     from dpassay.accountant.questions.methods import (
         pairs_of,  # engines are loaded where they are named
     )
 
     return pairs_of(mechanism, method, relation, direction)
+
+
+@functools.lru_cache(maxsize=16)
+def _worst_pairs(
+    mechanism: Mechanism, relation: Adjacency | None, direction: Direction | None
+) -> Sequence[Pair]:
+    """Return the same: the questions of a list are about one mechanism."""
+    return mechanism.worst_case(relation).pairs(direction)
 
 
 def delta(

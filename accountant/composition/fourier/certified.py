@@ -38,7 +38,7 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 import numpy as np
-from flint import acb, arb
+from flint import acb, acb_mat, arb
 
 from dpassay.accountant.composition.fourier.measure import (
     LOSS,
@@ -157,19 +157,41 @@ def integral(
     """
     plan = plan_contour(loss, kernel, strip, near(float(epsilon)), bits)
     line = plan.line
-    precision = _precision(loss, float(line.c), bits)
-    with ctx.workprec(precision):
-        contour = _contour(loss, kernel, line, precision, True)
-        if contour is not None:
-            found = _summed(loss, plan, contour, epsilon) + added
-            strict = most < MOST_NODES  # other ways come before long sums in balls
-            if is_narrow(found, bits) if strict else found.rel_accuracy_bits() >= bits - LOSS:
-                return found
-        if line.count > most:
-            raise UndecidedError(f"Sums in floats do not give {bits} bits.")
-        contour = _contour(loss, kernel, line, precision, False)
-        assert contour is not None
-        return _summed(loss, plan, contour, epsilon) + added
+    quick = Sum.of(loss, kernel, plan, bits, quick=True)
+    if quick is not None:
+        found = quick.at(epsilon) + added
+        strict = most < MOST_NODES  # other ways come before long sums in balls
+        if is_narrow(found, bits) if strict else found.rel_accuracy_bits() >= bits - LOSS:
+            return found
+    if line.count > most:
+        raise UndecidedError(f"Sums in floats do not give {bits} bits.")
+    whole = Sum.of(loss, kernel, plan, bits, quick=False)
+    assert whole is not None
+    return whole.at(epsilon) + added
+
+
+@final
+@dataclass(frozen=True)
+class Sum:
+    """A contour that was formed, to be asked at any ε: the nearer to the plan's, the narrower."""
+
+    loss: Measure
+    plan: Plan
+    contour: _Contour
+    precision: int
+
+    @staticmethod
+    def of(loss: Measure, kernel: Kernel, plan: Plan, bits: int, *, quick: bool) -> Sum | None:
+        """Form it in balls, or quickly, from floats; None where these err too much."""
+        precision = _precision(loss, float(plan.line.c), bits)
+        with ctx.workprec(precision):
+            contour = _contour(loss, kernel, plan.line, precision, quick)
+        return None if contour is None else Sum(loss, plan, contour, precision)
+
+    def at(self, epsilon: ExactReal) -> arb:
+        """Return a ball around G(ε)."""
+        with ctx.workprec(self.precision):
+            return _summed(self.loss, self.plan, self.contour, epsilon)
 
 
 def _precision(loss: Measure, c: float, bits: int) -> int:
@@ -186,9 +208,9 @@ def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) ->
     """Return the sum over a contour, with its truncation and its aliases."""
     line = plan.line
     eps, h = epsilon.ball(), ball(line.step)
-    total = _turned(contour.terms, -h * eps) - contour.terms[0].real / 2
+    total = _turned(contour.rows, -h * eps) - contour.first / 2
     total *= h / arb.pi()
-    sign = 1 if contour.terms[0].real > 0 else -1
+    sign = 1 if contour.first > 0 else -1
     rest = contour.truncation * h / arb.pi()
     value = (sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
     period = 2 * arb.pi() / h
@@ -198,16 +220,19 @@ def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) ->
     return found.max(arb(0))
 
 
-def _turned(terms: Sequence[acb], angle: arb) -> arb:
+def _turned(rows: acb_mat, angle: arb) -> arb:
     """Return the real part of Σ terms e^{ij·angle}: by blocks, as long powers of boxes grow."""
-    inner = math.isqrt(len(terms))
-    phases = [acb(0, g * angle).exp() for g in range(inner)]
-    total = arb(0)
-    for start in range(0, len(terms), inner):
-        block = terms[start : start + inner]
-        whole = sum((t * p for t, p in zip(block, phases, strict=False)), start=acb(0))
-        total += (whole * acb(0, start * angle).exp()).real
-    return total
+    count, length = rows.nrows(), rows.ncols()
+    inner = acb_mat(length, 1, [acb(0, g * angle).exp() for g in range(length)])
+    blocks = acb_mat(1, count, [acb(0, g * length * angle).exp() for g in range(count)])
+    return (blocks * (rows * inner))[0, 0].real
+
+
+def _in_rows(terms: Sequence[acb]) -> acb_mat:
+    """Return the terms in rows of about as many as there are rows, the last one filled up by 0."""
+    length = math.isqrt(len(terms))
+    count = -(-len(terms) // length)
+    return acb_mat(count, length, [*terms, *[acb(0)] * (count * length - len(terms))])
 
 
 def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
@@ -239,8 +264,9 @@ def _log_upper(loss: Measure, s: Fraction, precision: int) -> arb:
 class _Contour:
     """What a contour needs to be asked at any ε."""
 
-    terms: Sequence[acb]
-    """M(c + ijh)/M(c) κ(c + ijh)."""
+    rows: acb_mat
+    """M(c + ijh)/M(c) κ(c + ijh), in rows."""
+    first: arb
     size: arb
     """ln M(c)."""
     truncation: arb
@@ -259,7 +285,7 @@ def _contour(
     size = _log_value(loss, c, precision)
     at, h = ball(c), ball(step)
     terms = [value * kernel.at(acb(at, j * h)) for j, value in enumerate(values)]
-    return _Contour(terms, size, _truncation(loss, kernel, line))
+    return _Contour(_in_rows(terms), terms[0].real, size, _truncation(loss, kernel, line))
 
 
 def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:

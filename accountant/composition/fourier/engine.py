@@ -19,7 +19,14 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.composition.fourier.certified import Kernel, accuracy, falls_soon, integral
+from dpassay.accountant.composition.fourier.certified import (
+    Kernel,
+    Sum,
+    accuracy,
+    falls_soon,
+    integral,
+    plan_contour,
+)
 from dpassay.accountant.composition.fourier.estimates import (
     ABOVE_P,
     ABOVE_Q,
@@ -34,6 +41,7 @@ from dpassay.accountant.composition.fourier.measure import (
     chosen,
     coarse,
     estimator,
+    is_narrow,
     lost,
     near,
     takes_apart,
@@ -52,12 +60,21 @@ from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.chernoff import log_peak
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.solve import shortened
 from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
 """A contour for G(ε) to so many bits."""
+_REACH = 1.0
+"""How far from its own ε a line serves others, in deviations of the tilted law."""
+_WIDER = 12
+"""Bits of aliases and of terms that a line has to spare for them: e^8 at that distance."""
+_REMEMBERED = 31
+"""Lines, and questions without one, that are remembered besides the last."""
+_SAME = 1 / 64
+"""Share of the reach within which two questions are one: both ends of an ε that is sought."""
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -181,8 +198,8 @@ class Contour(Engine):
             return _negative(product, epsilon) - epsilon.ball().expm1()
         loss = self.loss(product)
         try:
-            c = Fraction(saddle(loss, CALL, float(epsilon)).c)
-        except ArithmeticError:
+            c = Fraction(estimator(loss).line(CALL, float(epsilon)).c)
+        except (ArithmeticError, UndecidedError):
             return arb(1)
         if c <= 0:
             return arb(1)
@@ -272,6 +289,8 @@ class Fourier(Contour):
             return value * epsilon.ball().exp()
         problem, bits = UndecidedError("No contour was found."), accuracy(product.relative_width)
         loss = self.loss(product)
+        if (found := _neighbours(loss, kernel, strip, bits).at(epsilon)) is not None:
+            return found
         for way in _ways(product, kernel, strip, epsilon, bits):
             try:
                 return way(loss, kernel, strip, epsilon, bits)
@@ -320,11 +339,65 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
     short = loss
     if any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
         short = chosen(loss, strip, near(float(epsilon)), coarse(bits))
+    if (found := _neighbours(loss, kernel, strip, bits).widen(short, epsilon)) is not None:
+        return found
     rest = _cut_off(short, kernel, strip, epsilon)
     found = integral(short, kernel, strip, epsilon, bits, added=rest)
     if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
+
+
+class _Neighbours:
+    """Lines that serve many ε of one question: made when a second one in reach is asked."""
+
+    def __init__(self, kernel: Kernel, strip: Strip, bits: int) -> None:
+        self._about = kernel, strip, bits
+        self._asked: list[float] = []
+        self._sums: list[tuple[float, float, Sum]] = []
+        self._failed = False
+
+    def at(self, epsilon: ExactReal) -> arb | None:
+        """Return the integral by a line that was made, None where none is near or narrow enough."""
+        kernel, strip, bits = self._about
+        for place, reach, known in reversed(self._sums):
+            if abs(float(epsilon) - place) <= reach:
+                assert isinstance(known.loss, Loss)
+                found = known.at(epsilon) + _cut_off(known.loss, kernel, strip, epsilon)
+                if is_narrow(found, bits):
+                    return found
+        return None
+
+    def widen(self, loss: Loss, epsilon: ExactReal) -> arb | None:
+        """Make a line that serves neighbours, where several were asked; else remember this one."""
+        (kernel, strip, bits), at = self._about, float(epsilon)
+        try:
+            curvature = saddle(loss, strip, at).curvature
+        except (ArithmeticError, UndecidedError):
+            return None
+        reach = _REACH * math.sqrt(curvature)
+        away = [abs(at - other) for other in self._asked]
+        if not any(distance < _SAME * reach for distance in away):
+            self._asked = [*self._asked[-_REMEMBERED:], at]
+        if self._failed or not any(_SAME * reach <= distance <= reach for distance in away):
+            return None
+        for share in (1.0, 0.5):
+            more = bits + round(_WIDER * share)
+            with contextlib.suppress(UndecidedError):
+                plan = plan_contour(loss, kernel, strip, shortened(at, 20), more)
+                known = Sum.of(loss, kernel, plan, more, quick=True)
+                if known is not None:
+                    self._sums = [*self._sums[-_REMEMBERED:], (at, share * reach, known)]
+                    if (found := self.at(epsilon)) is not None:
+                        return found
+        self._failed = True
+        return None
+
+
+@functools.lru_cache(maxsize=256)
+def _neighbours(loss: Loss, kernel: Kernel, strip: Strip, bits: int) -> _Neighbours:
+    """Return what was made for a question."""
+    return _Neighbours(kernel, strip, bits)
 
 
 def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:

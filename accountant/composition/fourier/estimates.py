@@ -13,6 +13,7 @@ which are decreasing and smooth in ε over their whole range.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -57,6 +58,13 @@ _LEAST_GROWTH = 1.02
 """Ratio of an unknown and a known moment's tilts at which their search is given up."""
 _LEAP = 16.0
 """Largest ratio of two tilts in a search: larger ones leave what floats hold."""
+_REACH = 1.0
+"""How far from its own ε a line serves others, in deviations of its tilted law: further away more
+terms cancel, and the period is longer."""
+_NEIGHBOUR = 1.0
+"""Difference of logarithms up to which the root that was found last is where a search begins."""
+_MOST_LINES = 64
+"""Lines that are kept for the questions to come."""
 _LEAST_LOG = -0.5
 """ln δ above it is compared as it is, below it by its own logarithm, which is straighter there."""
 SMALL_DELTA = -2.5
@@ -111,6 +119,8 @@ class Estimator:
 
     def __init__(self, factors: Sequence[tuple[FloatTransform, int]]) -> None:
         self._factors = tuple(factors)
+        self._lines: dict[Strip, list[Line]] = {}
+        self._root: tuple[float, float] | None = None
         self.cumulants = functools.lru_cache(maxsize=256)(self._cumulants)
 
     def _cumulants(self, c: float) -> tuple[float, float, float]:
@@ -131,10 +141,24 @@ class Estimator:
 
         Raises UndecidedError where digits are lost to cancellation.
         """
-        c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE).c
-        return self._line(strip, c, epsilon)(epsilon)
+        return self.line(strip, epsilon)(epsilon)
 
-    def _line(self, strip: Strip, c: float, epsilon: float) -> Line:
+    def line(self, strip: Strip, epsilon: float) -> Line:
+        """Return a line for ε: one of a neighbour, where that serves.
+
+        From the second on lines are made to serve neighbours.
+        """
+        lines = self._lines.setdefault(strip, [])
+        for line in reversed(lines):
+            if abs(epsilon - line.epsilon) <= line.reach:
+                return line
+        start = lines[-1].c if lines else None
+        c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE, start=start).c
+        lines.append(self._line(strip, c, epsilon, wide=bool(lines)))
+        del lines[:-_MOST_LINES]
+        return lines[-1]
+
+    def _line(self, strip: Strip, c: float, epsilon: float, *, wide: bool = False) -> Line:
         """Return a line at or near the saddle c, with a step that is good at and near ε.
 
         Where the moments explode beside c, a line a little further away needs a shorter period.
@@ -143,17 +167,27 @@ class Estimator:
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
         top = size - c * epsilon + _log_kernel(strip, c)
         level = top - 0.5 * math.log(2 * math.pi * curvature)
-        bounds = [nearest_bound(self, strip, epsilon, c, side, level, TARGET) for side in (-1, 1)]
+        reach = _REACH * math.sqrt(curvature) if wide else 0.0
+        bounds = []
+        for side in (-1, 1):
+            known = [(epsilon, level)]
+            if wide:
+                known += [
+                    (epsilon + move, level - c * move - 0.5 * _REACH**2) for move in (-reach, reach)
+                ]
+            bounds.append(
+                max(nearest_bound(self, strip, at, c, side, log, TARGET) for at, log in known)
+            )
         period = max(bounds)[0]
         at, shorter = _balanced(c, bounds, _AWAY / math.sqrt(curvature))
-        if shorter < _SHORTER * period:
+        if shorter < _SHORTER * period and not wide:
             there = self.cumulants(at)
             if there[0] - at * epsilon + _log_kernel(strip, at) < top + _MOST_RISE:
                 c, period, (size, mean, spread) = at, shorter, there
         step = 2 * math.pi / period
         spread += sum((c - pole) ** -2 for pole in strip.poles)
         terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
-        return Line(c, step, size, mean, level + c * epsilon, terms)
+        return Line(c, step, size, mean, level + c * epsilon, terms, epsilon, reach)
 
     def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes:
         """Return M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}, as far as that counts.
@@ -197,13 +231,20 @@ class Estimator:
         At every s there is an ε whose saddle it is, and, to a few percent, a δ. From the s of this
         δ on, Newton's method stays on one line.
         """
+        if (known := self._root) is not None and abs(known[0] - log_delta) < _NEIGHBOUR:
+            with contextlib.suppress(UndecidedError, ArithmeticError):
+                return self._newton(log_delta, known[1], None)
         s = self._saddle_of(log_delta)
         epsilon = self._at_saddle(s)
-        line = self._line(CALL, s, epsilon)
+        return self._newton(log_delta, epsilon, self._line(CALL, s, epsilon))
+
+    def _newton(self, log_delta: float, epsilon: float, line: Line | None) -> float:
+        """Return the root near an ε, on one line or on those that serve."""
         for _ in range(_MOST_STEPS):
-            value, slope = line(epsilon)
+            value, slope = (line or self.line(CALL, epsilon))(epsilon)
             epsilon += (log_delta - value) / slope
             if abs(log_delta - value) <= max(_SETTLED, _ROUNDING * abs(log_delta)):
+                self._root = log_delta, epsilon
                 return epsilon
         raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
 
@@ -282,6 +323,9 @@ class Line:
     """The saddle-point approximation of ln G(ε), plus cε."""
     terms: Complexes
     """M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}."""
+    epsilon: float
+    reach: float
+    """It serves ε up to so far from this one."""
 
     def __call__(self, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative.
@@ -330,6 +374,7 @@ class FloatCurve:
 
     def __init__(self, engine: Estimator, least: float, largest: float) -> None:
         self._engine, self._least, self._largest = engine, least, largest
+        self._roots: dict[str, tuple[float, float]] = {}
         _, self._mean, variance = self._engine.cumulants(0.0)
         self._spread = math.sqrt(variance)
 
@@ -409,6 +454,9 @@ class FloatCurve:
     ) -> float:
         """Return the ε with these log-odds, by Newton's method in a bracket."""
         low, high = self._least, self._largest
+        name = share.__name__
+        if name in self._roots and abs(self._roots[name][0] - odds) < _NEIGHBOUR:
+            first = self._roots[name][1]
         at, step = min(max(first, low), high), max(self._spread, 1e-300)
         last = math.inf
         for _ in range(_MOST_STEPS):
@@ -422,9 +470,10 @@ class FloatCurve:
             usable = slope < 0 and math.isfinite(slope) and math.isfinite(found.odds)
             move = (odds - found.odds) / slope if usable else side * step
             scale = max(abs(at), 1e-3 * self._spread)
-            if usable and abs(found.odds - odds) <= settled:
-                return at + move
-            if abs(move) <= _CLOSE * scale or 0.5 * last <= abs(move) <= _ROUNDING * scale:
+            settled_here = usable and abs(found.odds - odds) <= settled
+            close = abs(move) <= _CLOSE * scale or 0.5 * last <= abs(move) <= _ROUNDING * scale
+            if settled_here or close:
+                self._roots[name] = odds, at + move
                 return at + move
             last = abs(move)
             wanted, step = at + min(max(move, -step), step), _WIDER * step

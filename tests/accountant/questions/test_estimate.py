@@ -193,3 +193,40 @@ def test_a_line_where_no_loss_can_be_is_refused_without_a_warning() -> None:
     assert product is not None
     with pytest.raises(UndecidedError, match="digits"):
         curve(product).epsilon(math.log(2.8e-108))
+
+
+@pytest.mark.parametrize(
+    "noise",
+    ["Gaussian(1.1)", "Gaussian(0.02)", "Gaussian(300)", "Laplace(1)", "RandomizedResponse(1)"],
+)
+def test_arrays_of_closed_forms_lie_beside_their_enclosures(noise: str) -> None:
+    """To 1e-12, relative where a number exceeds 1; a thousand points take no thousand questions."""
+    mechanism, chance = dpassay.parse(noise), np.random.default_rng(46)
+    epsilons = np.concatenate([chance.uniform(-3, 3, 9), chance.uniform(-20, 40, 6), [0.0]])
+    alphas = np.array([0.0, 1e-9, 0.01, 0.3, 0.5, 0.77, 1 - 1e-9, 1.0])
+    deltas = np.array([0.0, 1e-30, 1e-3, 0.5, 1.0])
+    for name, question, points in (
+        ("log_delta", dpassay.log_delta, epsilons),
+        ("delta", dpassay.delta, epsilons),
+        ("beta", dpassay.beta, alphas),
+        ("power", dpassay.power, alphas),
+        ("epsilon", dpassay.epsilon, deltas),
+    ):
+        found = getattr(dpassay, f"estimate_{name}")(mechanism, points)
+        for at, value in zip(points, found, strict=True):
+            true = question(mechanism, float(at))
+            low, high = float(true.lower), float(true.upper)
+            room = 3e-12 * (max(1.0, abs(low)) if name in ("log_delta", "epsilon") else abs(low))
+            assert low == value or low - room <= value <= high + room, (name, at)
+
+
+def test_neighbours_share_a_line_and_keep_their_digits() -> None:
+    """Of one run at many ε; the lines of an earlier question serve a later one."""
+    fresh = Composed(PoissonSubsampled(Gaussian(1), "0.01"), 3007)
+    grid = np.linspace(0.05, 6, 301)
+    many = estimate.estimate_delta(fresh, grid, adjacency=BOTH)
+    back = estimate.estimate_epsilon(fresh, many, adjacency=BOTH)
+    assert np.allclose(back, grid, rtol=1e-11, atol=0)
+    for i in range(0, 301, 60):
+        true = profile.delta(fresh, float(grid[i]), adjacency=BOTH, relative_width="1e-12")
+        assert near(float(many[i]), true, 1e-11)

@@ -393,8 +393,8 @@ class Account(Drawable):
         self._history.append(entry)
         self._counts[entry.mechanism] = self._counts.get(entry.mechanism, 0) + entry.count
         cost = self._sum.of_one(entry.mechanism) if self._budget is not None else None
-        known = self._spent is not None and cost is not None
-        self._spent = self._spent + entry.count * cost if known else None  # type: ignore[operator]
+        if self._spent is not None:
+            self._spent = None if cost is None else self._spent + entry.count * cost
 
     def _with(self, more: Mapping[Mechanism, int]) -> Mechanism:
         counts = dict(self._counts)
@@ -478,7 +478,8 @@ class Account(Drawable):
                 self._sum.is_exact and name == "epsilon" and exact(at, "delta").sign == 0
             ):
                 asked = "delta" if name == "epsilon" else "epsilon"
-                found = convert(**self._sum.guarantee, **{asked: at})
+                given: dict[str, Any] = {**self._sum.guarantee, asked: at}
+                found = convert(**given)
                 return self._promised(found, at) if name == "epsilon" else found
             whole = self.mechanism
         if whole is None:
@@ -655,7 +656,7 @@ def _read_budget(
     elif rho is not None:
         budget = Rho(rho)
     elif isinstance(budget, Sequence) and not isinstance(budget, str) and len(budget) == 2:
-        budget = EpsilonDelta(*budget)
+        budget = EpsilonDelta(budget[0], budget[1])
     if budget is None:
         return None
     if not isinstance(budget, EpsilonDelta | Mu | Rho):

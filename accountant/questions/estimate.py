@@ -318,7 +318,7 @@ def _estimates(
     flat = points.ravel()
     values = np.full(flat.shape, math.nan)
     if points.ndim and flat.size:
-        closed = [known for pair in enclosures.pairs if (known := forms(pair)) is not None]
+        closed = [each for each in map(forms, enclosures.pairs) if each is not None]
         if len(closed) == len(enclosures.pairs):
             with np.errstate(all="ignore"):
                 values = np.array(by_floats(closed, flat), float)

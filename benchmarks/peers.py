@@ -1,13 +1,16 @@
-"""Forty questions, answered by dpassay and by dp-accounting side by side; a cold command last.
+"""Questions, curves, loops and arrays, answered by dpassay and by others; a cold command last.
 
     python -P benchmarks/peers.py [--peer-python PYTHON] [--only TEXT] [--width W]
-                                  [--limit SECONDS] [--json FILE]
+                                  [--limit SECONDS] [--json FILE] [--plots FOLDER]
 
 PYTHON is an interpreter that has dp-accounting. Every question is answered in a process of its
 own, forked after all imports and one small question: computing time and memory are those of a
-first answer. dp-accounting discretises at 1e-4, its default, pessimistically; it gives one number,
-an upper bound up to its rounding (of β a lower bound, from its δ at 400 ε). Ours is an enclosure
-of relative width W (1e-6), or the best one reached.
+first answer. The plots show the time over the number of different Laplace scales, and over the
+number of steps of one DP-SGD run.
+
+dp-accounting discretises at 1e-4, its default, pessimistically; it gives one number, an upper bound
+up to its rounding (of β a lower bound, from its δ at 400 ε). Ours is an enclosure of relative width
+W (1e-6), or the best one reached; of "estimates" it is a float, which stands for both ends.
 """
 
 from __future__ import annotations
@@ -89,6 +92,40 @@ def questions() -> list[dict[str, Any]]:
     return rows
 
 
+SCALES, STEPS = (5, 10, 15, 16, 20, 30, 50, 100), (10, 30, 100, 300, 1000, 10000)
+
+
+def in_use() -> list[dict[str, Any]]:
+    """Return what is asked in scripts: many kinds, many points, many steps."""
+    rows: list[dict[str, Any]] = []
+
+    def ask(name: str, parts: list[list[Any]], question: str, at: str, **more: Any) -> None:
+        rows.append({"name": name, "parts": parts, "question": question, "at": at, **more})
+
+    for kinds in SCALES:
+        parts = [["laplace", str(5 + i), "1", 1] for i in range(kinds)]
+        ask(f"{kinds} Laplace scales", parts, "epsilon", "1e-6", kinds=kinds)
+    parts = [["laplace", f"{35 + i}/7", "1", 1] for i in range(30)]
+    ask("30 scales 5 + i/7", parts, "epsilon", "1e-6")
+    for kinds, count in ((30, 1), (100, 1), (1000, 10)):
+        sampled = [["gaussian", f"{1 + i / 10:.6g}", "0.01", count] for i in range(kinds)]
+        ask(f"{kinds} sampled Gaussians × {count}", sampled, "epsilon", "1e-6")
+    ask("rare jumps × 100", [["gaussian", "0.8", "1e-4", 100]], "delta", "1e-10")
+    ask("rare jumps × 1e5", [["gaussian", "1", "1e-4", 100000]], "epsilon", "1e-8")
+    for steps in STEPS:
+        ask(f"DP-SGD × {steps}", [["gaussian", "1", "0.01", steps]], "epsilon", "1e-5", steps=steps)
+    run = [["gaussian", "1", "0.01", 3000]]
+    ask("δ of one Gaussian at 1e5 ε, estimates", [["gaussian", "1.1", "1", 1]], "points", "100000")
+    ask("1000 δ of one run, proved", run, "curve", "1000")
+    ask("1000 δ of one run, estimates", run, "points", "1000")
+    ask("1000 β of one run, estimates", run, "betas", "1000")
+    mixed = [[("gaussian", "laplace")[i % 2], f"{10 + i}", "1", 1] for i in range(60)]
+    ask("60 releases, one by one", mixed, "append", "1e-5")
+    changing = [["gaussian", f"{100 + i}", "1", 1] for i in range(1000)]
+    ask("1000 releases with changing noise, an ε after each", changing, "loop", "1e-5")
+    return rows
+
+
 def number(text: str) -> float:
     """Return a decimal or a ratio as a float."""
     above, _, below = text.partition("/")
@@ -114,6 +151,28 @@ def ours(width: str) -> Callable[[dict[str, Any]], Any]:
         text = ", ".join(release(*part) for part in row["parts"])
         mechanism = dpassay.parse(f"Composed([{text}])")
         adjacency = "replace-one" if row.get("replace") else "add-remove"
+        if row["question"] in ("append", "loop"):
+            account = dpassay.Account(adjacency=adjacency)
+            for part in row["parts"]:
+                account.spend(release(*part))
+                if row["question"] == "loop":
+                    account.epsilon(row["at"])
+            found = account.epsilon(row["at"])
+            return [str(found.lower), str(found.upper)]
+        if row["question"] in ("points", "betas", "curve"):
+            count = int(row["at"])
+            if row["question"] == "betas":
+                alphas = [(i + 0.5) / count for i in range(count)]
+                middle = dpassay.estimate_beta(mechanism, alphas, adjacency=adjacency)[count // 2]
+                return [str(middle), str(middle)]
+            epsilons = [6 * (i + 0.5) / count for i in range(count)]
+            if row["question"] == "points":
+                last = dpassay.estimate_delta(mechanism, epsilons, adjacency=adjacency)[count // 2]
+                return [str(last), str(last)]
+            middle = dpassay.delta(
+                mechanism, epsilons, adjacency=adjacency, relative_width=Fraction(width)
+            )[count // 2]
+            return [str(middle.lower), str(middle.upper)]
         if row["question"] == "tv":
             ask, at = dpassay.total_variation, ()
         else:
@@ -153,22 +212,36 @@ def theirs(_: str) -> Callable[[dict[str, Any]], Any]:
         for part in row["parts"]:
             law = release(*part, replace=bool(row.get("replace")))
             together = law if together is None else together.compose(law)
+            if row["question"] == "loop":
+                last = float(together.get_epsilon_for_delta(float(row["at"])))
+        if row["question"] == "loop":
+            return [last]
         assert together is not None
         at = float(row["at"])
-        if row["question"] == "epsilon":
+        if row["question"] in ("points", "curve"):
+            count = int(at)
+            epsilons = [6 * (i + 0.5) / count for i in range(count)]
+            return [float(together.get_delta_for_epsilon(epsilons)[count // 2])]
+        if row["question"] == "betas":
+            return [beta_of(together, [(i + 0.5) / at for i in range(int(at))])[int(at) // 2]]
+        if row["question"] in ("epsilon", "append"):
             return [float(together.get_epsilon_for_delta(at))]
         if row["question"] in ("delta", "tv"):
             return [float(together.get_delta_for_epsilon(at))]
-        best = 0.0
-        for step in range(400):
-            epsilon = 20.0 * step / 400
-            delta = together.get_delta_for_epsilon(epsilon)
-            best = max(
-                best, 1 - delta - math.exp(epsilon) * at, (1 - delta - at) * math.exp(-epsilon)
-            )
-        return [best]
+        return [beta_of(together, [at])[0]]
 
     return answer
+
+
+def beta_of(together: Any, alphas: list[float]) -> list[float]:
+    """Return the β that follow from the δ at 400 ε, which is at most the true one."""
+    epsilons = [20.0 * step / 400 for step in range(400)]
+    deltas = [float(each) for each in together.get_delta_for_epsilon(epsilons)]
+    known = list(zip(map(math.exp, epsilons), deltas, strict=True))
+    return [
+        max(max(1 - d - growth * a, (1 - d - a) / growth, 0.0) for growth, d in known)
+        for a in alphas
+    ]
 
 
 def served(answer: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]], limit: int) -> None:
@@ -212,6 +285,7 @@ def main() -> None:
     parser.add_argument("--width", default="1e-6")
     parser.add_argument("--limit", type=int, default=60, help="seconds of computing time")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--plots", type=Path, help="a folder for the plots over kinds and steps")
     parser.add_argument("--serve", choices=("ours", "theirs"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -222,7 +296,7 @@ def main() -> None:
         few,  # which the interpreter of dp-accounting has not
     )
 
-    rows = [row for row in questions() if options.only in row["name"]]
+    rows = [row for row in questions() + in_use() if options.only in row["name"]]
     mine = ask(sys.executable, "ours", rows, options)
     peer = ask(options.peer_python, "theirs", rows, options)
     print("| question | | ours | width | s | MiB | dp-accounting | away | s | MiB | faster |")
@@ -251,6 +325,9 @@ def main() -> None:
     print(f"\n{len(rows)} questions: median {statistics.median(factors):.1f}×, slower in {slower}.")
     seconds = cold()
     print(f"A cold command: {seconds:.2f} s of computing time.")
+    if options.plots:
+        for what, words in (("kinds", "different Laplace scales"), ("steps", "steps of DP-SGD")):
+            plot(options.plots / f"peers-{what}.svg", words, what, rows, mine, peer)
     if options.json:
         machine = f"{platform.platform()}, Python {platform.python_version()}"
         answers = [
@@ -259,6 +336,32 @@ def main() -> None:
         ]
         found = {"machine": machine, "cold_seconds": seconds, "rows": answers}
         options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+def plot(  # noqa: PLR0917
+    path: Path,
+    words: str,
+    what: str,
+    rows: list[dict[str, Any]],
+    mine: list[dict[str, Any]],
+    peer: list[dict[str, Any]],
+) -> None:
+    """Draw the computing time over a number that rows have, for both sides."""
+    from dpassay.figures import style
+
+    with style.sheet() as (figure, axes):
+        sides = (("dpassay", mine), ("dp-accounting", peer))
+        for curve, (name, answers) in zip(style.CURVES, sides, strict=False):
+            known = [
+                (row[what], found["seconds"])
+                for row, found in zip(rows, answers, strict=True)
+                if what in row and "seconds" in found
+            ]
+            at, seconds = zip(*known, strict=True) if known else ((), ())
+            axes.plot(at, seconds, label=name, **curve.marked(len(at)))
+        axes.set(xscale="log", yscale="log", xlabel=words, ylabel="computing time (s)")
+        axes.legend()
+        style.save(figure, path)
 
 
 def cold() -> float:

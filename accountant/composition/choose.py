@@ -42,6 +42,7 @@ from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval
+from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair, is_long
 from dpassay.accountant.pairs.finite import FinitePair
@@ -80,6 +81,8 @@ _ROUGH_WIDTH = Fraction(1, 10**8)
 """Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
 _CLOSE = 1 / 64
 """Last step of an estimate, by the root of the width: the next one would be about its square."""
+_ROUGH_BITS = 64
+"""Bits of a logarithm that becomes a float."""
 _BETTER, _BETTER_DRAWN = 1e-4, 1e-2
 """Relative width of a refusal from which on a grid, which hardly ever does better, is not asked;
 and the same of a sum over the samples drawn, where grids of little noise are wide."""
@@ -330,7 +333,7 @@ class Ladder(Engine):
         if smooth(product) is not None:
             if self.quick is not None and relative_width >= QUICK_WIDTH:
                 with contextlib.suppress(UndecidedError):
-                    return self.quick.inverse(delta, relative_width)
+                    return _near_estimate(self.quick, self.rungs[0], delta, relative_width)
             return None
 
         def ask(rung: Product) -> Interval:
@@ -394,6 +397,17 @@ class Ladder(Engine):
         """Return the same forms of the product of the reversed pairs."""
         quick = None if self.quick is None else self.quick.reverse()
         return Ladder(tuple(rung.reverse() for rung in self.rungs), quick)
+
+
+def _near_estimate(
+    quick: Product, first: Product, delta: ExactReal, relative_width: Fraction
+) -> Interval | None:
+    """Enclose ε(δ) by one product, searched from where another one estimates it."""
+    if not isinstance(quick.engine, Grid):
+        return quick.inverse(delta, relative_width)
+    with ctx.workprec(_ROUGH_BITS):
+        start = first.estimate_epsilon(float(delta.ball().log().mid()))
+    return quick.engine.inverse_near(quick, delta, relative_width, start)
 
 
 @functools.lru_cache(maxsize=64)

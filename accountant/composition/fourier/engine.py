@@ -73,8 +73,9 @@ _WIDER = 12
 """Bits of aliases and of terms that a line has to spare for them: e^8 at that distance."""
 _REMEMBERED = 31
 """Lines, and questions without one, that are remembered besides the last."""
-_SAME = 1 / 64
-"""Share of the reach within which two questions are one: both ends of an ε that is sought."""
+_SAME, _ONE = 1 / 64, 1e-4
+"""Shares of the reach, and of ε, within which two questions are one: an ε and its neighbours that
+prove it."""
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -371,6 +372,9 @@ class _Neighbours:
     def widen(self, loss: Loss, epsilon: ExactReal) -> arb | None:
         """Make a line that serves neighbours, where several were asked; else remember this one."""
         (kernel, strip, bits), at = self._about, float(epsilon)
+        if all(abs(at - other) <= _ONE * abs(at) for other in self._asked):  # or none was asked
+            self._asked = self._asked or [at]
+            return None
         try:
             curvature = saddle(loss, strip, at).curvature
         except (ArithmeticError, UndecidedError):

@@ -48,6 +48,14 @@ class Grid(Engine):
 
         return bracket.inverse(product, delta, relative_width, self.most)
 
+    def inverse_near(
+        self, product: Product, delta: ExactReal, relative_width: Fraction, start: float | None
+    ) -> Interval:
+        """Enclose ε(δ), searched from an estimate of it, if there is one."""
+        from dpassay.accountant.composition.grid import bracket
+
+        return bracket.inverse(product, delta, relative_width, self.most, start)
+
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the upper bound on the coarsest grid."""
         from dpassay.accountant.composition.grid import bracket

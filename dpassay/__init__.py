@@ -3,8 +3,8 @@
 The public face. `import dpassay` loads none of the parts: a name is imported when it is first
 used (PEP 562), so the import costs milliseconds and a question pays for what it asks. The rooms
 behind it are `dpassay.accountant`, `.lp`, `.verifier` and `.figures`; accountants for other
-libraries are in `dpassay.integrations.opacus`, `.dp_accounting` and `.jax_privacy`. Arguments may have
-the names that other libraries give them: `dpassay.accountant.aliases` has the table.
+libraries are in `dpassay.integrations.opacus`, `.dp_accounting` and `.jax_privacy`. Arguments may
+have the names that other libraries give them: `dpassay.accountant.aliases` has the table.
 
 >>> import dpassay
 >>> noise = dpassay.Gaussian(standard_deviation=1)

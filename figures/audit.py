@@ -69,7 +69,9 @@ def compute(result: AuditResult) -> Table:
         labels, marks = [], rule.marks
         shares = result.histogram / result.histogram.sum(axis=1, keepdims=True)
         inner = [float(edge) for edge in partition.edges]
-        edges = (min(partition.ends[0], inner[0]), *inner, max(partition.ends[1], inner[-1]))
+        edges = _finite(
+            [min(partition.ends[0], inner[0]), *inner, max(partition.ends[1], inner[-1])]
+        )
     below = zip(*curve.tradeoff(), strict=True)
     seen = zip(*curve.tradeoff_estimate(), strict=True)
     said = f"ε({float(result.point.delta):.3g}) ≥ {result.epsilon:.4g}"
@@ -92,6 +94,13 @@ def compute(result: AuditResult) -> Table:
 
 def _cut(text: str, letters: int) -> str:
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
+def _finite(edges: list[float]) -> tuple[float, ...]:
+    """Return edges with infinite ones a little beyond the others: NaN counts as infinite."""
+    known = [edge for edge in edges if np.isfinite(edge)] or [0.0]
+    margin = 0.05 * ((known[-1] - known[0]) or 1.0)
+    return tuple(float(np.clip(edge, known[0] - margin, known[-1] + margin)) for edge in edges)
 
 
 def _alphas() -> Any:

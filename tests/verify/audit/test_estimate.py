@@ -153,6 +153,17 @@ def test_a_claim_is_stated_once() -> None:
         dpassay.audit(laplace(1.0), 0, 1, epsilon=1)  # type: ignore[misc]
 
 
+def test_outputs_that_are_infinite_or_no_number_are_drawn(tmp_path: Path) -> None:
+    def odd(dataset: float, size: int, rng: np.random.Generator) -> Any:
+        found = dataset + rng.laplace(0.0, 1.0, size)
+        return np.where(rng.random(size) < 0.1, rng.choice([np.nan, np.inf, -np.inf], size), found)
+
+    found = dpassay.audit(odd, pair=PAIR, samples=1000, seed=1)
+    assert isinstance(found, dpassay.AuditResult)
+    found.plot(tmp_path / "a.png")
+    json.dumps(found.to_json(), allow_nan=False)
+
+
 def test_pictures_and_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from matplotlib.figure import Figure
 

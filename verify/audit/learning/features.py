@@ -190,8 +190,9 @@ def coordinates(first: Matrix, second: Matrix) -> Iterable[int]:
 def most_shifted(first: Matrix, second: Matrix) -> list[int]:
     """Return all entries, those first whose means differ most in standard deviations."""
     a, b = (np.nan_to_num(side[:_ROWS_RANKED].astype(np.float64)) for side in (first, second))
-    spread = np.sqrt(a.var(axis=0) + b.var(axis=0)) + 1e-300
-    shift = np.abs(a.mean(axis=0) - b.mean(axis=0)) / spread
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities became the largest doubles
+        spread = np.sqrt(a.var(axis=0) + b.var(axis=0)) + 1e-300
+        shift = np.abs(a.mean(axis=0) - b.mean(axis=0)) / spread
     return [int(i) for i in np.argsort(-shift, kind="stable")]
 
 

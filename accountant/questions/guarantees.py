@@ -17,9 +17,10 @@ from dpassay.accountant.composition.product import Factor, Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, loss_tails
-from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError, expected
+from dpassay.accountant.errors import BetweenError, UndecidedError, expected
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import (
+    GRID_WIDTH,
     MAX_PRECISION,
     RELATIVE_WIDTH,
     START_PRECISION,
@@ -31,7 +32,7 @@ from dpassay.accountant.numbers.interval import (
 )
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.questions import profile
+from dpassay.accountant.questions import orders_below_one, profile
 from dpassay.accountant.questions.answer import (
     NONNEGATIVE,
     PROBABILITIES,
@@ -120,10 +121,10 @@ def renyi(
     direction: Direction | None = None,
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the Rényi divergence of order ≥ 1 (1: Kullback–Leibler; ∞: the largest loss).
+    """Enclose the Rényi divergence of an order > 0 (1: Kullback–Leibler; ∞: the largest loss).
 
-    Order ∞ is "inf" or `math.inf`. Orders in (0, 1) are answered for Gaussian noise alone, where
-    the divergence is the order times ρ.
+    Order ∞ is "inf" or `math.inf`. Divergences of orders in (0, 1) follow from the profiles: see
+    `dpassay.accountant.questions.orders_below_one`.
 
     That of one direction alone is the largest of its pairs. Of a mechanism that is only dominated
     by the largest of several profiles (`WorstCase.enveloped`) the largest divergence of the pairs
@@ -138,8 +139,6 @@ def renyi(
     ------
     InvalidInputError
         If the order is not above 0.
-    NotApplicableError
-        If it is below 1 and the noise is not Gaussian.
     UndecidedError
         If a width is named and not reached, with the bounds.
     """
@@ -150,11 +149,10 @@ def renyi(
     if a.sign <= 0:
         raise expected("order", order, "> 0", "Give an order from 1 (Kullback–Leibler) on.")
     pairs = worst_pairs(mechanism, adjacency, direction)
+    enveloped = direction is None and mechanism.worst_case(Adjacency.read(adjacency)).enveloped
     if a < ExactReal.of_rational(1) and not all(isinstance(p, GaussianPair) for p in pairs):
-        raise NotApplicableError(
-            f"The divergence of order {a}, below 1, is known for Gaussian noise alone. Ask for one "
-            "from 1 (Kullback–Leibler) on."
-        )
+        named = None if relative_width is None else exact(relative_width, "relative_width").rational
+        return _below_one(pairs, a, named, enveloped=enveloped)
 
     def divergence(pair: Pair) -> arb:
         return pair.kullback_leibler() if a.rational == 1 else pair.renyi(a.ball())
@@ -163,8 +161,6 @@ def renyi(
         if a.rational == 1:
             return sum(map(divergence, pairs), start=arb(0))
         return enveloped_renyi(pairs, a.ball())
-
-    enveloped = direction is None and mechanism.worst_case(Adjacency.read(adjacency)).enveloped
 
     def ask(width: Fraction) -> Interval:
         found = enclose(
@@ -179,6 +175,25 @@ def renyi(
         return found
 
     return answer(ask, relative_width, usual(pairs), lambda: NONNEGATIVE, whole=NONNEGATIVE)
+
+
+def _below_one(
+    pairs: Sequence[Pair], order: ExactReal, width: Fraction | None, *, enveloped: bool
+) -> Interval:
+    """Enclose a divergence of an order in (0, 1), to a width if one is named."""
+    with ctx.workprec(START_PRECISION):
+        a = order.ball()
+        missed = [orders_below_one.missing(pair, a, width or GRID_WIDTH) for pair in pairs]
+        found = most([orders_below_one.divergence(each, a) for each in missed])
+        if enveloped:
+            together = sum(missed, start=arb(0)).min(arb(1))
+            found = found.union(orders_below_one.divergence(together, a))
+        answered = Interval.of_ball(nonnegative(found))
+    if width is not None and answered.lower < answered.upper:
+        reached_width = answered.relative_width
+        if reached_width is None or reached_width > width:
+            raise BetweenError("a Rényi divergence", answered)
+    return answered
 
 
 def enveloped_renyi(pairs: Sequence[Pair], order: arb) -> arb:

@@ -13,7 +13,7 @@ from typing import ClassVar, final
 from flint import arb
 
 from dpassay.accountant.core.pair import Pair
-from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError
+from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError, expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx
@@ -121,6 +121,9 @@ class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
     def decide(self, scope: Scope) -> Decision:
         """Compare the exact divergence with ε."""
         order, claimed = Expression(self.order).exact(scope), Expression(self.epsilon).exact(scope)
+        if order < ExactReal.of_rational(1):
+            remedy = "A claim is of an order from 1 on; dpassay.renyi answers for orders below."
+            raise expected("order", order, "≥ 1", remedy)
         mechanism = self.built(scope)
         try:
             value = guarantees.renyi(

@@ -432,7 +432,7 @@ class TestAuditsInWords:
     def test_two_claims_are_answered_with_one(self) -> None:
         with pytest.raises(InvalidInputError, match="Name one claim: epsilon=1"):
             dpassay.audit("Laplace(1)", epsilon=1, mu=1)
-        with pytest.raises(InvalidInputError, match="Did you mean 'epsilon'"):
+        with pytest.raises(InvalidInputError, match="claim=1 or epsilon"):
             dpassay.audit("Laplace(1)", 1, eps=1)  # type: ignore[call-arg]
         with pytest.raises(InvalidInputError, match="Name one claim: epsilon=1"):
             dpassay.assert_private("Laplace(1)", delta=1e-5)

@@ -253,8 +253,8 @@ def test_the_first_line_says_what_to_use(one_count: Comparison) -> None:
         "next best (staircase) 2.1 % worse"
     )
     assert best_lines(one_count)[0] == (
-        "discrete Laplace: advised, as it is within 0.1 % of the best (optimal integer noise) and "
-        "short enough to be written in one line"
+        "discrete Laplace: advised, as it is within 2 % of the best (optimal integer noise) and "
+        "the usual libraries have it"
     )
     assert noise(row(one_count, "Gaussian").found) == "σ = 4.2247"
 

@@ -50,7 +50,7 @@ def test_it_fits_and_keeps_every_row(
     assert text.startswith("Use `Gaussian(")
     for row in found.rows:
         assert row.candidate.name.split()[0] in text
-    assert ("simulated rmse" in text) == (columns > 60)
+    assert ("simulated rmse" in text) == (columns > 80)
 
 
 def test_what_is_not_private_is_struck_out(

@@ -354,7 +354,11 @@ def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: in
     terms = jumps * whole
     if terms > MAX_TERMS:
         raise too_long(float(terms))
-    build = _ROW * jumps * sum(count for _, count in groups[1:])
+    rows, known = 0, 1
+    for _, count in groups:  # a table grows with each group, up to all jumps
+        rows += min(known, jumps) * count
+        known *= count + 1
+    build = _ROW * rows
     slower = 1 + sum(count for _, count in groups) / _MANY
     return Plan(line, whole, lost, slower * (_COEFFICIENT * terms + build * (1 + whole / 64)))
 

@@ -45,6 +45,8 @@ _WIDTH, _CLOSE = Fraction(1, 10**12), 1e-6
 """Relative width of the values of an estimate, and of its last step: the next would be finer."""
 _FEW_SHIFTS = 16
 """Coordinates of a vector for which all digits come at once."""
+_NEAR = 0.9
+"""Share of an upper bound of ε at which sums are counted before it is known."""
 _MANY, _QUICK_WIDTH = 256, Fraction(1, 10**7)
 """Coordinates, and the finest width, from which on a grid takes less time than sums."""
 _QUICK_POINTS = 1 << 18
@@ -93,7 +95,13 @@ class LaplaceSums(Engine):
             with contextlib.suppress(UndecidedError):
                 return sooner.inverse(delta, relative_width)
         other = long(product, relative_width)
-        return None if other is None else other.inverse(delta, relative_width)
+        if other is None:
+            return None
+        first = chernoff_epsilon(product, float(delta.ball().log().mid()))  # at least ε(δ)
+        near = ExactReal.of_rational(Fraction((first or 0.0) * _NEAR))
+        if lattice(product).is_short(near, relative_width):  # few sums reach as far as ε
+            return None
+        return other.inverse(delta, relative_width)
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""

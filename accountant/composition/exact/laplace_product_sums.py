@@ -401,12 +401,20 @@ def _parts(distances: Sequence[tuple[float, int]], c: float, bits: int) -> int:
 
 
 def _count_jumps(groups: Groups, bar: float) -> int:
-    """Return at most how many jumps lie above the bar."""
-    signs, total = 1, 0
+    """Return at most how many jumps lie above the bar.
+
+    Of all choices of signs the share e^{−b²/(2 Σ (nt)²)} at most has a sum above b > 0 (Hoeffding).
+    """
+    signs, total, square = 1, 0, 0
     for multiple, count in groups:
         signs *= count + 1
         total += multiple * count
-    return min(signs, max(0, math.floor((total - Fraction(bar)) / 2) + 1))
+        square += (multiple * count) ** 2
+    steps = max(0, math.floor((total - Fraction(bar)) / 2) + 1)
+    if bar > 0 and square:
+        log = math.log(signs) - float(min(Fraction(bar) ** 2 / (2 * square), Fraction(10**6)))
+        signs = min(signs, math.ceil(math.exp(min(log, 700.0)) * (1 + 1e-9)) + 1)
+    return min(signs, steps)
 
 
 def too_long(terms: float) -> UndecidedError:

@@ -21,6 +21,7 @@ from dpassay.accountant.composition.exact.laplace_product_sums import (
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.pair import Tails
 from dpassay.accountant.mechanisms import Composed, Laplace, LaplaceVector
+from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import enclose
 from dpassay.accountant.questions import profile
@@ -200,3 +201,15 @@ def test_a_grid_answers_where_the_coefficients_are_long() -> None:
     assert time.process_time() - began < 20
     assert found.relative_width is not None
     assert found.relative_width < Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("kinds", [15, 17, 18, 20])
+def test_many_different_scales_are_summed_where_few_signs_reach_epsilon(kinds: int) -> None:
+    scales = ", ".join(f"Laplace({5 + i})" for i in range(kinds))
+    mechanism = parse(f"Composed([{scales}])")
+    rough = profile.epsilon(mechanism, "1e-6", relative_width="1e-6")
+    fine = profile.epsilon(mechanism, "1e-6", relative_width="1e-20")
+    assert rough.overlaps(fine)
+    assert fine < sum(Fraction(1, 5 + i) for i in range(kinds))
+    delta = profile.delta(mechanism, fine.upper, relative_width="1e-9")
+    assert delta.lower <= Fraction(1, 10**6) < Fraction(delta.upper) * (1 + Fraction(1, 10**8))

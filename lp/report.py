@@ -1,4 +1,4 @@
-"""Solutions of count-noise problems as plain data: answers and certificates."""
+"""Solutions of count-noise problems as plain data."""
 
 from __future__ import annotations
 
@@ -49,46 +49,6 @@ def to_json(solution: Solution) -> dict[str, Any]:
         if mechanism is None or solution.problem.objective != "singular"
         else counts_for_one_law(solution.problem),
         "seconds": round(solution.seconds, 6),
-    }
-
-
-def certificate(solution: Solution) -> dict[str, Any]:
-    """Return laws, multipliers, bounds of E and of δ, for the checker of count noise."""
-    problem = solution.problem
-    program, bound = solution.dual
-    start = 0 if problem.max_count is None else problem.min_count
-    laws = range(program.equalities // 2)
-    mass = {str(law + start): bound.multipliers[2 * law] for law in laws}
-    mean = {str(law + start): bound.multipliers[2 * law + 1] for law in laws}
-    first = problem.support + 1 if problem.max_count is None else problem.min_count
-    flows = [
-        [comparison.first + first, comparison.first + first + comparison.shift, z, _text(value)]
-        for (comparison, z), value in zip(
-            program.flows, bound.multipliers[program.equalities :], strict=True
-        )
-        if value != 0
-    ]
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "count-noise",
-        "problem": {
-            "epsilon": None if problem.epsilon is None else str(problem.epsilon),
-            "ratio": None if problem.ratio is None else str(problem.ratio),
-            "eta": str(problem.eta),
-            "support": problem.support,
-            "min_count": problem.min_count,
-            "max_count": problem.max_count,
-            "objective": problem.objective,
-        },
-        "delta": solution.delta.to_json(),
-        "exact": None if solution.exact is None else str(solution.exact),
-        "ratio": {"lower": _text(solution.ratio.lower), "upper": _text(solution.ratio.upper)},
-        "laws": _laws(solution),
-        "dual": {
-            "mass": {count: _text(value) for count, value in mass.items() if value != 0},
-            "mean": {count: _text(value) for count, value in mean.items() if value != 0},
-            "flows": flows,
-        },
     }
 
 

@@ -425,7 +425,8 @@ class TestAuditsInWords:
         given = dpassay.audit(dpassay.Laplace(1), (1, "1e-5"), **options)
         assert isinstance(said, dpassay.AuditResult)
         assert isinstance(given, dpassay.AuditResult)
-        assert said.certificate()["claim"] == given.certificate()["claim"]
+        theorems = [each.certificate()["theorem"] for each in (said, given)]
+        assert theorems[0]["claim"] == theorems[1]["claim"]
         assert (said.p_value, said.outcome) == (given.p_value, given.outcome)
         assert dpassay.audit("Gaussian(1)", mu=2, **options).verdict == "NOT_REFUTED"
 

@@ -12,6 +12,7 @@ import itertools
 import json
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,6 +31,7 @@ from dpassay.verifier.audit.kinds.rounds import Evidence, Round
 from dpassay.verifier.checker import Outcome, apart
 from dpassay.verifier.claims import KINDS
 from dpassay.verifier.exact import verify
+from dpassay.verifier.kernel.schema import require
 from tests.quick import quick
 from tests.verify.forge import CLAIMS, OTHERS, Data, certified, mutants
 
@@ -43,27 +45,33 @@ EVERY_SLOW = 11
 
 def is_true(data: Data) -> bool:
     """Whether a certificate that passed states something true."""
-    match data.get("kind"):
-        case "audit":
-            return _audit(data)
-        case "sequential-audit":
-            return _bets(data)
-        case "one-run-audit":
-            return _one_run(data)
-        case "count-noise" | "integer-noise" | "gaussian-shape" as kind:
-            key = "problem" if kind == "count-noise" else "given"
-            stated = data["delta"] if kind == "count-noise" else data["optimum"]
-            try:
-                low, high = _optimum(kind, json.dumps(data[key]))
-            except DpassayError:
-                return False
-            return low <= Fraction(stated["upper"]) and Fraction(stated["lower"]) <= high
+    if "version" in data:
+        whole = require(data)
+        return _is_true(whole["theorem"], whole["witness"])
     claim = {key: value for key, value in data["claim"].items() if key != "statement"}
     if data["verdict"] == "REFUTED":  # in the case that it names
         grids = {name: [value] for name, value in data["case"].items()}
         claim = {**claim, "where": grids, "for_all": {}}
     found = _decided(json.dumps(claim))
     return found == data["verdict"] or (found, data["verdict"]) == ("HOLDS", "SUPPORTED")
+
+
+def _is_true(theorem: Data, witness: Data) -> bool:
+    match theorem["kind"]:
+        case "audit":
+            return _audit(theorem, witness)
+        case "sequential-audit":
+            return _bets(theorem, witness)
+        case "one-run-audit":
+            return _one_run(theorem, witness)
+        case kind:
+            given = ("kind", "verdict", "lower", "upper")
+            asked = {k: v for k, v in theorem.items() if k not in given}
+            try:
+                low, high = _optimum(kind, json.dumps(asked))
+            except DpassayError:
+                return False
+            return low <= Fraction(theorem["upper"]) and Fraction(theorem["lower"]) <= high
 
 
 @functools.cache
@@ -80,63 +88,81 @@ def _decided(text: str) -> str:
 @functools.cache
 def _optimum(kind: str, text: str) -> tuple[Fraction, Fraction]:
     asked = json.loads(text)
+    value: Any
     if kind == "gaussian-shape":
-        space = Box(asked["space"]["bounds"])
-        value = optimal_gaussian_shape(
-            GaussianShapeProblem(space, asked["objective"], asked["weights"])
-        ).value
+        bounds = json.loads(asked["space"].removeprefix("Box(bounds=").removesuffix(")"))
+        problem = GaussianShapeProblem(Box(bounds), asked["objective"], asked["weights"])
+        value = optimal_gaussian_shape(problem).value
     elif kind == "count-noise":
         value = optimal_count_noise(CountNoiseProblem(**asked)).delta
     else:
+        asked["costs"] = asked["costs"] or None
         value = optimal_integer_noise(IntegerNoiseProblem(**asked)).value
     return Fraction(value.lower), Fraction(value.upper)
 
 
-def _audit(data: Data) -> bool:
+def _audit(theorem: Data, witness: Data) -> bool:
     """Compare with the auditor's p-value, which has fewer cells: 0.7 of it at least is the same."""
-    counts = Counts(**{**data["counts"], "design": Design(data["counts"]["design"])})
-    tested = [float(Fraction(data["tested"][name])) for name in ("epsilon", "delta")]
-    found = p_value(counts, *tested, spared=data["spared"])
-    refuted = data["p_value"] <= data["significance"] < 1
-    claimed = data["claim"]["kind"] == "epsilon-delta" and data["tested"] in data["claim"]["points"]
-    enough = data["p_value"] >= 0.7 * found
-    return bool(claimed and enough and (data["verdict"] == "REFUTED") == refuted)
+    marks, histogram = witness["marks"], witness["histogram"]
+    first, second = histogram if witness["favours"] == "first" else histogram[::-1]
+
+    def count(row: list[int], mark: int) -> int:
+        return sum(n for n, own in zip(row, marks, strict=True) if own == mark)
+
+    if witness["design"] == "guesses":
+        runs = sum(first) + sum(second)
+        right = count(first, 1) + count(second, -1)
+        counts = Counts(right, runs, count(second, 1) + count(first, -1), runs, Design.GUESSES)
+    else:
+        counts = Counts(count(first, 1), sum(first), count(second, 1), sum(second), Design.SIDES)
+    tested = [float(Fraction(theorem["tested"][name])) for name in ("epsilon", "delta")]
+    stated, level, share = (
+        float(Fraction(theorem[name])) for name in ("p_value", "significance", "share")
+    )
+    found = p_value(counts, *tested, spared=0.01 * min(stated, level) * share) / share
+    points = theorem["claim"]["points"]
+    claimed = theorem["claim"]["kind"] == "epsilon-delta" and theorem["tested"] in points
+    enough = stated >= 0.7 * min(1.0, found)
+    return bool(claimed and enough and (theorem["verdict"] == "REFUTED") == (stated <= level < 1))
 
 
-def _one_run(data: Data) -> bool:
+def _one_run(theorem: Data, witness: Data) -> bool:
     """Audit the scores again, with the numbers of guesses that are stated."""
-    scores = [float(each) for text in data["scores"] for each in text.split()]
-    coins = [coin == "1" for text in data["included"] for coin in text]
-    points = [(each["epsilon"], each["delta"]) for each in data["claim"]["points"]]
+    points = [(each["epsilon"], each["delta"]) for each in theorem["claim"]["points"]]
+    number = {
+        name: float(Fraction(theorem[name]))
+        for name in ("delta", "significance", "p_value", "epsilon_lower_bound")
+    }
     try:
         found = audit_one_run(
-            scores,
-            coins,
+            [float(Fraction(score)) for score in witness["scores"]],
+            [coin == "1" for coin in witness["included"]],
             points,
-            delta=data["delta"],
-            guesses=data["guesses_tried"],
-            significance=data["significance"],
-            seed=int(data["seed"]),
+            delta=number["delta"],
+            guesses=witness["guesses_tried"],
+            significance=number["significance"],
+            seed=int(witness["seed"]),
         )
     except DpassayError:
         return False
     room = 1 + 1e-5
-    refuted = data["p_value"] <= data["significance"]
+    refuted = number["p_value"] <= number["significance"]
     return bool(
-        data["epsilon_lower_bound"] <= found.epsilon * room
-        and data["mu_lower_bound"] <= found.mu * room
-        and data["p_value"] * room >= (found.p_value or 0.0)
-        and (data["verdict"] == "REFUTED") == refuted
+        number["epsilon_lower_bound"] <= found.epsilon * room
+        and number["p_value"] * room >= (found.p_value or 0.0)
+        and (theorem["verdict"] == "REFUTED") == refuted
     )
 
 
-def _bets(data: Data) -> bool:
+def _bets(theorem: Data, witness: Data) -> bool:
     evidence = Evidence()
-    for entry in data["rounds"]:
-        plain = {key: value for key, value in entry.items() if key != "tested"}
-        evidence.add(Round(**entry["tested"], **plain))
-    stated, level = float(data["evidence"]), float(data["significance"])
-    refuted = bool(data["verdict"] == "REFUTED")
+    for entry in witness["rounds"]:
+        plain = {key: value for key, value in entry.items() if key not in ("tested", "stake")}
+        stake = float(Fraction(entry["stake"]))
+        tested = entry["tested"] if stake else {"epsilon": "0", "delta": "0"}  # no bet, no loss
+        evidence.add(Round(**tested, **plain, stake=stake))
+    stated, level = (float(Fraction(theorem[name])) for name in ("evidence", "significance"))
+    refuted = bool(theorem["verdict"] == "REFUTED")
     return stated <= evidence.best * (1 + 1e-5) and refuted == (stated * level >= 1)
 
 

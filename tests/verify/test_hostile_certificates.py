@@ -60,13 +60,13 @@ def test_the_checker_describes_every_kind_of_claim_as_it_is(kind: str) -> None:
         ("approximate-dp/holds", "schema_version", 1.0),
         ("approximate-dp/holds", "claim.adjacency", "anything"),
         ("approximate-dp/supported", "claim.for_all.x.note", "1"),
-        ("count-noise", "problem.note", "1"),
-        ("count-noise", "laws.0.note", "1"),
+        ("count-noise", "theorem.note", "1"),
+        ("count-noise", "witness.laws.0.note", "1"),
         ("count-noise", "verdict", "OPTIMAL"),
-        ("audit", "counts.note", 1),
-        ("audit", "event.note", 1),
+        ("audit", "theorem.tested.note", 1),
+        ("audit", "witness.note", 1),
         ("audit", "schema_version", None),
-        ("sequential-audit", "rounds.0.note", 1),
+        ("sequential-audit", "witness.rounds.0.note", 1),
         ("sequential-audit", "schema_version", "1"),
     ],
 )
@@ -80,10 +80,10 @@ def test_an_unknown_field_or_version_is_named(name: str, path: str, value: objec
 @pytest.mark.parametrize(
     ("name", "path", "value", "said"),
     [
-        *(
-            (name, "schema_version", 2, "version 2")
-            for name in ("relation/equal", "audit", "count-noise", "integer-noise")
-        ),
+        ("relation/equal", "schema_version", 2, "version 2"),
+        ("audit", "version", 3, "version 3"),
+        ("integer-noise", "version", 3, "version 3"),
+        ("relation/equal", "kind", "count-noise", "make it again"),
         ("approximate-dp/holds", "facts.0.law", {"law": "several-positions"}, "several-positions"),
         (
             "approximate-dp/holds",
@@ -166,31 +166,28 @@ def test_a_field_that_stands_twice_is_named(tmp_path: Path) -> None:
 
 
 def test_an_optimum_between_zero_and_a_billion_is_none() -> None:
-    wide = put("delta", {"lower": "0", "upper": "1000000000"})
-    found = check("count-noise", wide)
-    assert [field for field, _ in found.problems] == ["delta.lower"]
+    wide = put("theorem.lower", "0"), put("theorem.upper", "1000000000")
+    found = check("count-noise", *wide)
+    assert [field for field, _ in found.problems] == ["theorem.lower"]
 
 
 @pytest.mark.parametrize(
     ("name", "path", "value"),
     [
-        ("sequential-audit", "significance", 100),
-        ("sequential-audit", "significance", 1),
-        ("sequential-audit", "significance", float("nan")),
-        ("sequential-audit", "evidence", float("inf")),
-        ("sequential-audit", "p_value", -1),
-        ("sequential-audit", "p_value", 1e-300),
-        ("sequential-audit", "samples", 3),
-        ("sequential-audit", "rounds.0.pair", 7),
-        ("audit", "significance", 100),
-        ("audit", "p_value", float("nan")),
-        ("audit", "epsilon_lower_bound", float("nan")),
-        ("audit", "epsilon_lower_bound", float("inf")),
-        ("audit", "delta_lower_bound", float("nan")),
-        ("audit", "epsilon_lower_bound", "inf"),
-        ("audit", "claim.description", "(0.0001, 0)-DP"),
-        ("audit", "claim.parameter", "1"),
-        ("sequential-audit", "claim.description", "0.001-GDP"),
+        ("sequential-audit", "theorem.significance", "100"),
+        ("sequential-audit", "theorem.significance", "1"),
+        ("sequential-audit", "theorem.significance", float("nan")),
+        ("sequential-audit", "theorem.evidence", float("inf")),
+        ("sequential-audit", "theorem.evidence", "1e300"),
+        ("sequential-audit", "theorem.evidence", "-1"),
+        ("sequential-audit", "witness.rounds.0.pair", 7),
+        ("audit", "theorem.significance", "100"),
+        ("audit", "theorem.p_value", float("nan")),
+        ("audit", "theorem.p_value", 0.01),
+        ("audit", "theorem.epsilon_lower_bound", float("inf")),
+        ("audit", "theorem.epsilon_lower_bound", "inf"),
+        ("audit", "theorem.epsilon_lower_bound", "701"),
+        ("audit", "theorem.claim.parameter", "1"),
     ],
 )
 def test_what_no_audit_says(name: str, path: str, value: object) -> None:
@@ -198,7 +195,7 @@ def test_what_no_audit_says(name: str, path: str, value: object) -> None:
 
 
 def test_the_headline_of_an_audit_is_what_was_tested() -> None:
-    theorem = str(check("audit", put("advice", "It is 0.001-DP.")).theorem)
+    theorem = str(check("audit", put("witness.event", {"description": "It is 0.001-DP."})).theorem)
     assert theorem.startswith("REFUTED at significance 0.05")
     assert theorem.endswith(': "Laplace(scale=1)" is (0.8, 0)-DP')
     assert "0.001-DP" not in theorem
@@ -228,9 +225,9 @@ def test_foreign_texts_are_printed_on_one_line_between_quotes() -> None:
             ("relation/equal", FOREIGN),
             ("approximate-dp/supported", "claim.for_all.x.statement"),
             ("approximate-dp/holds", "claim.mechanism"),
-            ("audit", "target"),
-            ("audit", "claim.description"),
-            ("audit", "kind"),
+            ("audit", "theorem.target"),
+            ("audit", "theorem.claim.description"),
+            ("audit", "theorem.kind"),
         ],
         1,
         5,
@@ -455,7 +452,7 @@ def test_a_mechanism_of_this_package_is_replayed(
     assert "epsilon(0) >=" not in said  # one seed in twenty gives a bound that is too large
     assert "its bound of epsilon is left out" in said
     data = json.loads(path.read_text())
-    data["seed"] = "4"
+    data["witness"]["seed"] = "4"
     seal.write(path, [sealed(data)])
     assert main(["check", str(path)]) == 3
     assert main(["check", "--replay", str(path)]) == 1

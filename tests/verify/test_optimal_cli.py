@@ -88,10 +88,10 @@ def test_count_noise_text_and_certificate(
     assert "left out" not in out
     assert main(["check", str(path)]) == 0
     assert capsys.readouterr().out.startswith("VALID  OPTIMAL: the least delta at ")
-    path.write_text(path.read_text("utf-8").replace('"exact": "1/53"', '"exact": "1/54"'), "utf-8")
+    path.write_text(path.read_text("utf-8").replace('"upper":"1/53"', '"upper":"1/54"'), "utf-8")
     assert main(["check", str(path), "--json"]) == 1
     checked = json.loads(capsys.readouterr().out)["certificates"][0]
-    assert [problem["field"] for problem in checked["problems"]] == ["exact"]
+    assert [problem["field"] for problem in checked["problems"]] == ["theorem.lower"]
     assert main([*EXACT, "--quiet"]) == 0
     assert capsys.readouterr().out == "0.00431034482759\n"
 

@@ -21,37 +21,35 @@ To believe that (ε, δ)-DP of Gaussian noise HOLDS, read these files, of which 
 - the certificate, what has to be concluded, and what is said:
   `seal`, `schema`, `facts`, `kinds`, `stated`, `steps`, `outcome`.
 
-All else is of other laws (`declared`, `compositions`, `mechanisms`), of proofs over whole domains
-(`kernel`), of optima (`optima`) and of audits.
+All else is of other laws (`declared`, `compositions`, `mechanisms`), and of proofs over whole
+domains (`kernel`). Certificates of optima and of audits are checked by `dpassay.verifier.kernel`,
+which also knows how words of strangers are printed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from flint import arb, fmpq
 
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier import rules, seal
 from dpassay.verifier.budget import SpentError, within_budget
-from dpassay.verifier.checker.audits import audit_problems, sequential_problems
-from dpassay.verifier.checker.one_run import one_run_problems
-from dpassay.verifier.checker.optima.count_noise import count_noise_problems, count_noise_theorem
-from dpassay.verifier.checker.optima.gaussian_shape import (
-    gaussian_shape_problems,
-    gaussian_shape_theorem,
-)
-from dpassay.verifier.checker.optima.integer_noise import (
-    integer_noise_problems,
-    integer_noise_theorem,
-)
-from dpassay.verifier.checker.outcome import Checked, Outcome, Theorem, audit_theorem, theorem
-from dpassay.verifier.checker.reals import UnknownError
+from dpassay.verifier.checker.arithmetic import largest, settle
+from dpassay.verifier.checker.facts import mechanism
+from dpassay.verifier.checker.laws import hockey_stick
+from dpassay.verifier.checker.mechanisms.pairs import fits, pairs
+from dpassay.verifier.checker.outcome import Checked, Outcome, Theorem, theorem
+from dpassay.verifier.checker.reals import UnknownError, ball
 from dpassay.verifier.checker.schema import excess, shape_problems, unheard
 from dpassay.verifier.checker.steps import Steps
+from dpassay.verifier.kernel import VERSION
+from dpassay.verifier.kernel import check as by_witness
 
 __all__ = ["Checked", "Outcome", "Theorem", "check", "check_file"]
 
@@ -59,17 +57,6 @@ Problems = list[tuple[str, str]]
 
 _BITS = 448
 """At which what has no precision of its own is evaluated."""
-_OPTIMA: dict[str, tuple[Callable[[Mapping[str, Any]], Problems], Callable[..., Theorem]]] = {
-    "count-noise": (count_noise_problems, count_noise_theorem),
-    "integer-noise": (integer_noise_problems, integer_noise_theorem),
-    "gaussian-shape": (gaussian_shape_problems, gaussian_shape_theorem),
-}
-"""The certificates of `dpassay optimal`, by their kind."""
-_AUDITS = {
-    "audit": audit_problems,
-    "sequential-audit": sequential_problems,
-    "one-run-audit": one_run_problems,
-}
 
 
 def check_file(path: Path) -> list[Checked]:
@@ -78,12 +65,12 @@ def check_file(path: Path) -> list[Checked]:
 
 
 def check(data: Mapping[str, Any]) -> Checked:
-    """Check one certificate: of a claim, or of an audit or optimum, which have a kind.
+    """Check one certificate: of a claim here, of an audit or optimum (version 2) by the kernel.
 
     What takes more than `dpassay.verifier.budget` has is NOT CHECKED.
     """
     try:
-        return within_budget(_checked, data)
+        return within_budget(_by_kernel if "version" in data else _checked, data)
     except SpentError as spent:
         verdict = str(data.get("verdict", ""))
         return Checked(name(data), verdict, [], [], 0.0, not_checked=str(spent))
@@ -92,6 +79,8 @@ def check(data: Mapping[str, Any]) -> Checked:
 def _checked(data: Mapping[str, Any]) -> Checked:
     started = time.perf_counter()
     problems, not_checked = excess(data)
+    if "kind" in data and data.get("schema_version") == seal.SCHEMA_VERSION:
+        not_checked = "certificates of audits and optima are of version 2 now: make it again"
     if not problems and not not_checked:
         problems = _unlike_any(data)
         not_checked = "" if problems else unheard(data)
@@ -99,19 +88,10 @@ def _checked(data: Mapping[str, Any]) -> Checked:
     recomputed: list[str] = []
     said: Theorem | None = None
     if not problems and not not_checked:
-        if data.get("kind") in _AUDITS:
-            problems, given = _AUDITS[data["kind"]](data)
-            said = None if problems else audit_theorem(data)
-        elif "kind" in data:
-            prove, say = _OPTIMA[data["kind"]]
-            with ctx.workprec(_BITS):
-                problems, not_checked = _read(prove, data)
-            said = None if problems or not_checked else say(data)
-        else:
-            said = _check_claim(data, problems, given, recomputed)
+        said = _check_claim(data, problems, given, recomputed)
     return Checked(
         id=name(data),
-        verdict=str(data.get("verdict", "OPTIMAL" if "kind" in data else "")),
+        verdict=str(data.get("verdict", "")),
         problems=problems,
         taken_as_given=list(dict.fromkeys(given)),
         seconds=time.perf_counter() - started,
@@ -121,23 +101,43 @@ def _checked(data: Mapping[str, Any]) -> Checked:
     )
 
 
-def _read(
-    prove: Callable[[Mapping[str, Any]], Problems], data: Mapping[str, Any]
-) -> tuple[Problems, str]:
-    """Return what is wrong with the certificate of an optimum, or why that is not found."""
+def _by_kernel(data: Mapping[str, Any]) -> Checked:
+    started = time.perf_counter()
+    if type(data["version"]) is int and data["version"] > VERSION:
+        other = f"it is of version {data['version']}, and version {VERSION} is known here"
+        return Checked(name(data), "", [], [], 0.0, not_checked=other)
+    with ctx.workprec(_BITS):
+        found = by_witness(data, _profile)
+    said = [f"{name}: {value}" for name, value in found.numbers.items()]
+    said += [f"lemma {lemma}" for lemma in found.lemmas]
+    return Checked(
+        id=name(data),
+        verdict="" if found.problems else str(data["theorem"]["verdict"]),
+        problems=[*found.problems],
+        taken_as_given=[*found.assumptions],
+        seconds=time.perf_counter() - started,
+        recomputed=said,
+        theorem=found.theorem,
+    )
+
+
+def _profile(text: str, epsilon: fmpq) -> arb | None:
+    """Return δ(ε) of an audited claim's mechanism; None where its laws are not known here."""
+    noise = mechanism(text)
+    if not fits(noise, None):  # which relation is meant is not said
+        return None
+    at = Fraction(int(epsilon.p), int(epsilon.q))
     try:
-        return prove(data), ""
-    except UnknownError as error:
-        return [], f"it is not found again here: {error}"
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-        return [("certificate", f"cannot be read: {type(error).__name__} {error}")], ""
+        return ball(settle(lambda: [largest([hockey_stick(law, at) for law in pairs(noise)])])[0])
+    except UnknownError:
+        return None
 
 
 def name(data: Mapping[str, Any]) -> str:
     """Return what its author calls a certificate."""
-    claim = data.get("claim")
-    described = claim if isinstance(claim, Mapping) else {"id": data.get("kind", "")}
-    return str(described.get("id", described.get("description", "")))
+    described = data.get("theorem", data.get("claim"))
+    known = described if isinstance(described, Mapping) else {}
+    return str(known.get("id", known.get("kind", "")))
 
 
 def _unlike_any(data: Mapping[str, Any]) -> Problems:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, final
+
+from dpassay.verifier.kernel.theorem import LONGEST_FORMULA, Theorem, quoted, safe
+
+__all__ = ["Checked", "Outcome", "Theorem", "formula", "quoted", "safe", "theorem"]
 
 
 @final
@@ -28,24 +30,6 @@ class Outcome(StrEnum):
     def worst(outcomes: Iterable[Outcome]) -> Outcome:
         """Return the worst outcome; VALID for none."""
         return max(outcomes, key=[*Outcome].index, default=Outcome.VALID)
-
-
-@final
-@dataclass(frozen=True)
-class Theorem:
-    """What was checked, in the checker's words, made of checked fields alone."""
-
-    mechanism: str
-    """The notation; empty for a relation."""
-    adjacency: str
-    claimed: str
-    verdict: str
-
-    def __str__(self) -> str:
-        """Say it in one line."""
-        subject = f"{self.mechanism} is " if self.mechanism else ""
-        relation = f" under {self.adjacency}" if self.adjacency else ""
-        return f"{self.verdict}: {subject}{self.claimed}{relation}"
 
 
 @final
@@ -99,39 +83,9 @@ class Checked:
         return self.outcome is Outcome.VALID
 
 
-_LONGEST = 200
-"""Characters of a certificate's text that are shown."""
-_LONGEST_FORMULA = 1000
-"""Characters of a formula that are shown."""
-
-
-def safe(text: object, longest: int = _LONGEST) -> str:
-    r"""Return a text on one line: what is not printable escaped, what is too long cut off.
-
-    Control characters, line ends, marks of direction and lone surrogates are written as escapes.
-
-    >>> safe("one\nVALID"), safe("\x1b[2J")
-    ('one\\nVALID', '\\x1b[2J')
-    """
-    whole = str(text)
-    shown = "".join(map(_character, whole[:longest]))
-    return shown if len(whole) <= longest else f"{shown}… ({len(whole)} characters)"
-
-
-def quoted(text: object, longest: int = _LONGEST) -> str:
-    """Return somebody's words between quotation marks, which do not occur inside."""
-    return '"' + safe(text, longest).replace('"', "'") + '"'
-
-
 def formula(text: object) -> str:
     """Return a checked expression on one line."""
-    return safe(" ".join(str(text).split()), _LONGEST_FORMULA)
-
-
-def _character(character: str) -> str:
-    if character == " " or (character.isprintable() and unicodedata.combining(character) == 0):
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+    return safe(" ".join(str(text).split()), LONGEST_FORMULA)
 
 
 _MOST_VALUES = 12
@@ -268,59 +222,3 @@ def _listed(name: str, values: Sequence[Any]) -> str:
         return f"{formula(name)} = {shown[0]}"
     more = f", ... ({len(values)} values)" if len(values) > _MOST_VALUES else ""
     return f"{formula(name)} in {{{', '.join(shown)}{more}}}"
-
-
-def audit_theorem(data: Mapping[str, Any]) -> Theorem:
-    """Say what the certificate of an audit without problems shows, from what was recomputed."""
-    text = f"{data['verdict']} at significance {_few(data['significance'])}"
-    if data["kind"] == "one-run-audit":
-        text += (
-            f" (p-value at most {_few(data['p_value'])}, {data['right']} of {data['guesses']} "
-            f"guesses right, of {data['canaries']} canaries)"
-        )
-        for name, at in (("epsilon", f"({_few(data['delta'], 6)})"), ("mu", "")):
-            if data[f"{name}_lower_bound"] > 0:
-                text += f"; with that confidence {name}{at} >= "
-                text += f"{math.floor(data[f'{name}_lower_bound'] * 1e6) / 1e6:.7g}"
-    elif data["kind"] == "sequential-audit":
-        text += f" (evidence {data['evidence']:.4g} after {len(data['rounds'])} rounds of bets)"
-    else:
-        at, counts = data["tested"], data["counts"]
-        tested = f"tested at ({formula(at['epsilon'])}, {formula(at['delta'])})"
-        text += f" ({tested}: p-value at most {_few(data['p_value'])}, {_counts(counts)})"
-        if data["epsilon_lower_bound"] > 0:
-            text += f"; with that confidence epsilon({formula(at['delta'])}) >= "
-            text += f"{math.floor(data['epsilon_lower_bound'] * 1e6) / 1e6:.7g}"
-    return Theorem(
-        mechanism=quoted(data["target"]) if "target" in data else "one run with canaries",
-        adjacency="",
-        claimed=guarantee(data["claim"]),
-        verdict=text,
-    )
-
-
-def _few(value: float, digits: int = 3) -> str:
-    """Return a number in few digits, with exponents as people write them: 1e-5, not 1e-05."""
-    return re.sub(r"e([-+])0", r"e\1", f"{value:.{digits}g}")
-
-
-def _counts(counts: Mapping[str, Any]) -> str:
-    if counts["design"] == "guesses":
-        return (
-            f"{counts['hits']} right and {counts['misses']} wrong guesses in {counts['runs']} runs"
-        )
-    return f"{counts['hits']} of {counts['runs']} runs against {counts['misses']} of " + str(
-        counts["other_runs"]
-    )
-
-
-def guarantee(claim: Mapping[str, Any]) -> str:
-    """Say what is claimed, of the fields that are tested."""
-    if claim["kind"] == "epsilon-delta":
-        points = ", ".join(f"({point['epsilon']}, {point['delta']})" for point in claim["points"])
-        return formula(f"{points}-DP")
-    if claim["kind"] == "gaussian":
-        return formula(f"{claim['parameter']}-GDP")
-    if claim["kind"] == "mechanism":
-        return formula(f"the profile of {claim['parameter']}")
-    return f"the profile that is called {quoted(claim['description'])}"

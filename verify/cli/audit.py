@@ -117,7 +117,6 @@ def run(options: argparse.Namespace) -> int:
     """Audit and print."""
     from dpassay.accountant.core.drawing import Drawable
     from dpassay.accountant.errors import InvalidInputError
-    from dpassay.verifier import seal
     from dpassay.verifier.ask import apart, read_claim
     from dpassay.verifier.sentence import read_sentence
 
@@ -140,7 +139,9 @@ def run(options: argparse.Namespace) -> int:
             raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
     result = _audited(options, _mechanism(options), claim, _pairs(options))
     if options.certificate is not None:
-        seal.write(options.certificate, [result.certificate(_recipe(options, claim))])
+        from dpassay.verifier.prover import write
+
+        write(options.certificate, result.certificate(_recipe(options, claim)))
     if options.json:
         say_json(result.to_json())
     elif not options.quiet:

@@ -192,9 +192,9 @@ def _claim(options: argparse.Namespace) -> Any:
 def _told(result: Any, options: argparse.Namespace) -> int:
     """Print a result and return the exit code: 1 where what was claimed is refuted."""
     if getattr(options, "certificate", None) is not None:
-        from dpassay.verifier import seal
+        from dpassay.verifier.prover import write
 
-        seal.write(options.certificate, [result.certificate()])
+        write(options.certificate, result.certificate())
     if options.json:
         say_json(result.to_json())
     elif not options.quiet:

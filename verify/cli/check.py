@@ -97,10 +97,10 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
     """Return what a replay adds to a check."""
     from dpassay.verifier.audit.kinds.replay import replay
     from dpassay.verifier.checker.apart import Apart
-    from dpassay.verifier.checker.audits import FIXED_BEFORE
-    from dpassay.verifier.checker.outcome import audit_theorem
+    from dpassay.verifier.kernel import check
+    from dpassay.verifier.kernel.statistics import FIXED, RUNS
 
-    if entry.problems or entry.not_checked or data.get("kind") not in ("audit", "sequential-audit"):
+    if entry.problems or entry.not_checked or "target" not in data.get("theorem", ()):
         return entry
     with Apart(replay, seconds=_REPLAY_SECONDS, memory=_REPLAY_BYTES) as apart:
         found, why = apart.call((data, options.replay_code))
@@ -110,11 +110,11 @@ def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace)
         why = why or found.not_replayed
         given = [f"{entry.taken_as_given[0]}; not replayed: {why}"]
         return replace(entry, taken_as_given=given + entry.taken_as_given[1:])
-    kept = [text for text in entry.taken_as_given[1:] if not text.startswith(FIXED_BEFORE)]
+    kept = [text for text in entry.taken_as_given if not text.startswith((RUNS, FIXED))]
     drawn = [f"{found.runs} runs were drawn again and counted: the same"]
     said = entry.theorem
-    if found.any_seed and data.get("epsilon_lower_bound"):
-        said = audit_theorem({**data, "epsilon_lower_bound": 0.0})
+    if found.any_seed and "epsilon_lower_bound" in data["theorem"]:
+        said = check({**data, "theorem": {**data["theorem"], "epsilon_lower_bound": "0"}}).theorem
         drawn.append("its bound of epsilon is left out: it holds only for a seed that nobody chose")
     return replace(
         entry,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown, values
 from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
 from dpassay.verifier.tables import columns
@@ -153,19 +152,6 @@ def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Cou
     )
 
 
-def _certificate(solution: Solution) -> dict[str, Any]:
-    """Return the certificate of an optimum; what may be far from it has none."""
-    from dpassay.lp.report import certificate
-    from dpassay.verifier.checker.optima.rationals import gap_problems
-
-    data = certificate(solution)
-    if gap_problems("delta", *(Fraction(data["delta"][end]) for end in ("lower", "upper"))):
-        raise UndecidedError(
-            f"The least delta is only known to be in {solution.delta}: too wide for a certificate."
-        )
-    return data
-
-
 def _show(solution: Solution, options: argparse.Namespace) -> None:
     from dpassay.lp.one_law import counts_for_one_law
 
@@ -247,7 +233,9 @@ _KIND = Kind(
     fixed=("objective", "max_count", "min_count", "relative_width", "solver"),
     kept=("delta", "exact", "seconds"),
     solve=_solve,
-    certificate=_certificate,
+    certificate=lambda solution: import_module("dpassay.verifier.prover.optima").count_noise(
+        solution
+    ),
     to_json=lambda solution: import_module("dpassay.lp.report").to_json(solution),
     line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
     quiet=lambda solution: str(solution.delta),

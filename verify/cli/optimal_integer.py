@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpassay.verifier.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown
@@ -114,32 +115,6 @@ def to_json(solution: IntegerNoiseSolution) -> dict[str, Any]:
     }
 
 
-def certificate(solution: IntegerNoiseSolution) -> dict[str, Any]:
-    """Return the problem, the law and the tests, all exact: what `dpassay check` reads."""
-    problem = solution.problem
-    given: dict[str, Any] = {
-        "objective": problem.objective,
-        "support": problem.support,
-        "sensitivity": problem.sensitivity,
-        "costs": None if problem.costs is None else [str(cost) for cost in problem.costs],
-        "monotone": problem.monotone,
-    }
-    for name in ("epsilon", "ratio", "delta", "error_free"):
-        value = getattr(problem, name)
-        given[name] = None if value is None else str(value)
-    return {
-        "schema_version": 1,
-        "kind": "integer-noise",
-        "given": given,
-        "optimum": solution.value.to_json(),
-        "exact": None if solution.exact is None else str(solution.exact),
-        "law": [str(mass) for mass in solution.mechanism.probabilities],
-        "ratio": [str(bound) for bound in solution.ratio],
-        "tests": [[str(entry) for entry in test] for test in solution.tests],
-        "steps": [str(step) for step in solution.steps],
-    }
-
-
 def _show(solution: IntegerNoiseSolution, _: argparse.Namespace) -> None:
     rows = [(_NAMES[solution.problem.objective], str(solution.value))]
     if solution.exact is not None and len(str(solution.exact)) <= 60:
@@ -166,7 +141,9 @@ _KIND = Kind(
     fixed=("objective", "costs", "monotone"),
     kept=("objective", "exact", "mechanism", "seconds"),
     solve=_solve,
-    certificate=certificate,
+    certificate=lambda solution: import_module("dpassay.verifier.prover.optima").integer_noise(
+        solution
+    ),
     to_json=to_json,
     line=lambda answer: shown(answer["objective"]),
     quiet=lambda solution: repr(solution.mechanism),

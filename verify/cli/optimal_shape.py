@@ -64,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
         solver=options.solver or given.get("solver", "CLARABEL"),
     )
     if options.certificate is not None:
-        write_certificate(options.certificate, certificate(found))
+        from dpassay.verifier.prover.optima import gaussian_shape
+
+        write_certificate(options.certificate, gaussian_shape(found))
     if options.json:
         say_json(to_json(found))
     elif options.quiet:
@@ -121,52 +123,8 @@ def to_json(found: GaussianShape) -> dict[str, Any]:
     }
 
 
-def certificate(found: GaussianShape) -> dict[str, Any]:
-    """Return the problem, Σ, and what proves the lower bound: what `dpassay check` reads."""
-    weights = found.problem.weight_list()
-    return {
-        "schema_version": 1,
-        "kind": "gaussian-shape",
-        "given": {
-            "space": _plain(found.problem.space),
-            "objective": found.problem.objective,
-            "weights": [str(weight) for weight in weights],
-        },
-        "optimum": found.value.to_json(),
-        "covariance": _covariance(found),
-        "vertices": [
-            {"square": str(v.square), "entries": [str(entry) for entry in v.entries]}
-            for v in found.vertices
-        ],
-        "law": [str(mass) for mass in found.law],
-        "shares": [
-            str(inner / weight)
-            for inner, weight in zip(found.coordinate_weights, weights, strict=True)
-        ],
-    }
-
-
 def _covariance(found: GaussianShape) -> list[list[str]]:
     return [[str(entry) for entry in row] for row in found.mechanism.covariance.matrix()]
-
-
-def _plain(space: Space) -> dict[str, Any]:
-    """Return a space as {"type", …} with numbers as strings."""
-    from dpassay.accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
-
-    data: dict[str, Any] = {"type": type(space).__name__}
-    if isinstance(space, Box):
-        data["bounds"] = [str(bound) for bound in space.bounds]
-    elif isinstance(space, FiniteSet):
-        data["vectors"] = [[str(entry) for entry in vector] for vector in space.vectors]
-    elif isinstance(space, SparseBox):
-        data |= {"dimension": space.dimension, "sparsity": space.sparsity}
-        data |= {"bound": str(space.bound), "signed": space.signed}
-    elif isinstance(space, L2Ball):
-        data |= {"dimension": space.dimension, "radius": str(space.radius)}
-    elif isinstance(space, DisjointGroups):
-        data |= {"groups": space.groups, "space": _plain(space.space)}
-    return data
 
 
 def _show(found: GaussianShape) -> None:

@@ -32,11 +32,10 @@ class DrawLaws(Protocol):
 
 
 def write_certificate(path: str, data: dict[str, Any]) -> None:
-    """Seal a certificate, write it, and say so."""
-    from dpassay.verifier import seal
+    """Write a certificate, and say so."""
+    from dpassay.verifier.prover import write
 
-    sealed = data | {"seal": seal.seal(data)}
-    Path(path).write_text(json.dumps(sealed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(Path(path), data)
     note(f"certificate: {path}")
 
 

@@ -1,7 +1,8 @@
-"""Certificates of audits: the second program agrees, and forgeries are named."""
+"""Certificates of audits: the kernel agrees, and forgeries are named."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,10 @@ from dpassay.verifier.audit import (
     p_value,
 )
 from dpassay.verifier.audit.kinds.replay import replay
-from dpassay.verifier.audit.runs.target import NOT_REPEATABLE
-from dpassay.verifier.checker import audits
-from dpassay.verifier.checker.masses import binomial_tail
+from dpassay.verifier.checker import Outcome, apart
+from dpassay.verifier.kernel import statistics
+from dpassay.verifier.kernel.statistics import binomial_tail
 from tests.quick import quick
-from tests.verify.forge import sealed
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,10 @@ def test_certificates_of_both_designs_are_valid(
     assert {guessed.rule.design, one_sided.rule.design} == set(Design)
     path = tmp_path / "audit.json"
     seal.write(path, [guessed.certificate(), one_sided.certificate()])
-    for found in checker.check_file(path):
-        assert found.outcome is checker.Outcome.CONDITIONAL, found.problems
-        assert found.verdict == "REFUTED"
-        assert "on neighbours" in found.taken_as_given[0]
+    for found in apart.check_all(seal.read(path)):
+        assert found.outcome is Outcome.CONDITIONAL, found.problems
+        assert str(found.theorem).startswith("REFUTED")
+        assert "on neighbouring datasets" in found.taken_as_given[0]
 
 
 def test_runs_that_cannot_be_drawn_again_are_not_said_to_be() -> None:
@@ -64,19 +64,20 @@ def test_runs_that_cannot_be_drawn_again_are_not_said_to_be() -> None:
 
     how = {"target": "somewhere:own", "samples": 2000}
     data = audit(own, 1, pairs=[(0, 1)], samples=2000, seed=1).certificate(how)
-    assert "replay" not in data
+    assert "replay" not in data["witness"]
     betted = audit_until_refuted(own, 1, pairs=[(0, 1)], samples=2000, seed=1).certificate(how)
-    assert "replay" not in betted
-    assert replay(({**data, "replay": how}, True)).not_replayed == NOT_REPEATABLE
+    assert "replay" not in betted["witness"]
+    assert "does not say how" in replay((data, True)).not_replayed
 
 
 def test_a_claimed_curve_is_checked() -> None:
     noise = notation.parse("Gaussian(standard_deviation=2)")
     data = audit(noise, {"mu": "sqrt(0.16)"}, samples=20_000, seed=1).certificate()
-    assert data["verdict"] == "REFUTED"
+    tested = data["theorem"]["tested"]
+    assert data["theorem"]["verdict"] == "REFUTED"
     assert checker.check(data).problems == []
-    data["tested"]["delta"] = str(float(data["tested"]["delta"]) * 0.9)
-    assert "tested.delta" in dict(checker.check(sealed(data)).problems)
+    tested["delta"] = str(float(tested["delta"]) * 0.9)
+    assert "theorem.tested" in dict(checker.check(data).problems)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +101,11 @@ def test_the_curve_of_a_claimed_mechanism_is_computed_again(text: str) -> None:
     data = audit(noise, noise, samples=2_000, seed=1).certificate()
     found = checker.check(data)
     assert found.problems == []
-    assert not any("claims delta" in given for given in found.taken_as_given)
+    assert not any("profile" in given for given in found.taken_as_given)
     true = Fraction(profile.delta(noise, "1/8").lower)
     for factor, wrong in ((1 - Fraction(1, 10**9), True), (1 + Fraction(1, 10**9), False)):
-        data["tested"] = {"epsilon": "1/8", "delta": str(true * factor)}
-        assert ("tested.delta" in dict(checker.check(sealed(data)).problems)) == wrong
+        data["theorem"]["tested"] = {"epsilon": "1/8", "delta": str(true * factor)}
+        assert ("theorem.tested" in dict(checker.check(data).problems)) == wrong
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-4])
@@ -119,10 +120,12 @@ def test_the_curve_of_a_claimed_mechanism_is_computed_again(text: str) -> None:
     ],
 )
 def test_both_programs_find_the_same(counts: Counts, delta: float) -> None:
-    """Guesses to 1e-5; sides within the slack of the cells, of which the checker has more."""
+    """Guesses to 1e-5; sides within the slack of the cells, of which the kernel has more."""
     epsilon = epsilon_lower_bound(counts, delta, 0.05)
     first = p_value(counts, epsilon, delta, spared=5e-4)
-    second = audits.p_value(counts.to_json(), epsilon, delta, 5e-4)
+    again = (counts.hits, counts.runs, counts.misses, counts.other_runs)
+    with ctx.workprec(statistics.BITS):
+        second = getattr(statistics, counts.design.value)(again, math.exp(epsilon), delta, 5e-4)
     assert second <= first * (1 + 1e-6)
     assert second >= first * (1 - 1e-5 if counts.design is Design.GUESSES else 0.9)
 
@@ -140,8 +143,8 @@ def test_both_programs_find_the_same(counts: Counts, delta: float) -> None:
 )
 def test_the_ends_of_rates_are_ends(hits: int, runs: int, level: float) -> None:
     """The tail is at most the level there, and above it within 1e-9 of the rate or its rest."""
-    with ctx.workprec(audits.BITS):
-        found = audits._least_rate(hits, runs, level)
+    with ctx.workprec(statistics.BITS):
+        found = statistics.least_rate(hits, runs, level)
         assert found > 0
         assert binomial_tail(hits, runs, found) <= level
         beyond = found + found.min(1 - found) * arb(1e-9)

@@ -17,7 +17,6 @@ from dpassay.verifier.audit.learning.learn import choose
 from dpassay.verifier.audit.learning.outputs import Alphabet
 from dpassay.verifier.audit.statistics.binomial import at_least
 from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
-from dpassay.verifier.seal import seal
 
 
 def answers(rate: float) -> Any:
@@ -36,10 +35,10 @@ def test_a_rare_outcome_is_found(seed: int) -> None:
     assert found.refuted
     assert found.counts.misses == 0
     assert 0 < found.rule.share < 0.05
-    assert not checker.check(found.certificate()).problems
-    data = {key: value for key, value in found.certificate().items() if key != "seal"}
-    forged = {**data, "share": found.rule.share / 2}
-    assert [path for path, _ in checker.check({**forged, "seal": seal(forged)}).problems]
+    data = found.certificate()
+    assert not checker.check(data).problems
+    data["theorem"]["share"] = str(found.rule.share / 2)
+    assert checker.check(data).problems
 
 
 @given(st.integers(0, 3))
@@ -71,11 +70,11 @@ def test_mu_is_bounded() -> None:
     assert found.refuted
     assert found.mu is not None
     assert 0.8 < found.mu <= 1
-    assert not checker.check(found.certificate()).problems
-    data = {key: value for key, value in found.certificate().items() if key != "seal"}
-    forged = {**data, "mu_lower_bound": found.mu * 1.01}
-    problems = checker.check({**forged, "seal": seal(forged)}).problems
-    assert [path for path, _ in problems] == ["mu_lower_bound"]
+    data = found.certificate()
+    assert not checker.check(data).problems
+    data["theorem"]["epsilon_lower_bound"] = str(found.epsilon * 1.01)
+    problems = checker.check(data).problems
+    assert [path for path, _ in problems] == ["theorem.epsilon_lower_bound"]
 
 
 def test_the_curve_of_zcdp_is_above_that_of_a_gaussian() -> None:
@@ -115,7 +114,7 @@ def named(dataset: int, size: int, rng: np.random.Generator) -> Any:
 def test_events_over_texts_print_them() -> None:
     found = audit(named, "0.1", pairs=[(0, 1)], samples=3000, seed=1)
     assert found.refuted
-    shown = str(found) + str(found.certificate()["event"])
+    shown = str(found) + str(found.certificate()["witness"]["event"])
     assert "{'cyd'}" in shown or "{'ann'}" in shown
     assert "np.str_" not in shown
     rng = np.random.default_rng(1)

@@ -102,7 +102,8 @@ if __name__ == "__main__":
     else:
         result = run(None)
     data = result.certificate()
-    print(json.dumps([data["histogram"], data["p_value"], data["epsilon_lower_bound"]]))
+    bounds = [data["theorem"][name] for name in ("p_value", "epsilon_lower_bound")]
+    print(json.dumps([data["witness"]["histogram"], *bounds]))
 """
 
 

@@ -72,7 +72,7 @@ def test_runs_that_are_asked_for_are_drawn_and_the_truth_is_said() -> None:
     data = found.to_json()
     assert data["verdict"] == "REFUTED"
     assert data["notes"][0].startswith("known exactly, without any run: REFUTED: Gaussian")
-    assert found.certificate()["verdict"] == "NOT_REFUTED"  # all that these runs prove
+    assert found.certificate()["theorem"]["verdict"] == "NOT_REFUTED"  # all that these runs prove
     with pytest.raises(PrivacyError, match="REFUTED"):
         dpassay.assert_private(dpassay.Gaussian("3.7"), (1, "1e-5"), samples=2000)
 

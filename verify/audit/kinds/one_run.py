@@ -32,7 +32,6 @@ from dpassay.verifier.audit.statistics.one_run_bound import (
     points_of_mu,
     tail_bound,
 )
-from dpassay.verifier.seal import seal
 
 Floats: TypeAlias = NDArray[np.float64]
 _MOST_CANARIES = 1 << 30
@@ -43,8 +42,6 @@ _SHARES = (1, 2, 4, 16, 64)
 """The usual numbers of guesses are the canaries over these."""
 _UNFAIR = 6.0
 """Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
-_IN_A_TEXT = 500
-"""Canaries in one text of a certificate, which may have 20,000 characters."""
 _NARROW = 1e-6
 """Relative width to which bounds of μ are searched."""
 
@@ -62,9 +59,6 @@ class Evidence:
     """The points of the claim that the p-value rests on."""
     epsilon_guesses: int
     """The number of guesses that the bound of ε rests on."""
-    mu_guesses: int
-    mu_tested: Steps
-    """The same for μ, and the points of its curve."""
 
 
 @final
@@ -114,35 +108,13 @@ class OneRunResult(NeitherTrueNorFalse):
         }
 
     def certificate(self) -> dict[str, Any]:
-        """Return scores, coins and result as plain data under a seal, for `dpassay check`.
+        """Return scores, coins and result as a certificate, for `dpassay check`.
 
         Raises InvalidInputError where nothing was claimed.
         """
-        held = self.evidence
-        if held.guarantee is None:
-            raise InvalidInputError(
-                "A certificate needs a claim: name one, such as claim=(1, 1e-5)."
-            )
-        parts = range(0, self.canaries, _IN_A_TEXT)
-        data = {
-            **self.to_json(),
-            "kind": "one-run-audit",
-            "claim": held.guarantee.to_json(),
-            "tested": [_written(*step) for step in held.tested],
-            "epsilon_guesses": held.epsilon_guesses,
-            "mu_guesses": held.mu_guesses,
-            "mu_tested": [_written(*step) for step in held.mu_tested],
-            "seed": str(held.seed),
-            "scores": [
-                " ".join(map(repr, held.scores[start : start + _IN_A_TEXT].tolist()))
-                for start in parts
-            ],
-            "included": [
-                "".join("01"[coin] for coin in held.included[start : start + _IN_A_TEXT].tolist())
-                for start in parts
-            ],
-        }
-        return {**data, "seal": seal(data)}
+        from dpassay.verifier.prover import audits
+
+        return audits.one_run(self)
 
     def __str__(self) -> str:
         """Return the result in a few lines."""
@@ -158,10 +130,6 @@ class OneRunResult(NeitherTrueNorFalse):
         )
 
     __repr__ = __str__
-
-
-def _written(epsilon: str, delta: str, back: bool) -> dict[str, Any]:
-    return {"epsilon": epsilon, "delta": delta, "reversed": back}
 
 
 def audit_one_run(
@@ -222,7 +190,6 @@ def audit_one_run(
     epsilons = {r: _epsilon(v, r, m, delta, level) for r, v in right.items()}
     mus = {r: _mu(v, r, m, level) for r, v in right.items()}
     best = max(numbers, key=lambda r: (epsilons[r], mus[r]))
-    of_epsilon, of_mu = (max(numbers, key=each.__getitem__) for each in (epsilons, mus))
     p_value, tested = None, []
     if whole is not None:
         points = points_of(whole)
@@ -242,14 +209,7 @@ def audit_one_run(
         p_value=p_value,
         significance=significance,
         evidence=Evidence(
-            values,
-            coins,
-            seed,
-            whole,
-            tested,
-            of_epsilon,
-            of_mu,
-            least_bound(right[of_mu], of_mu, m, points_of_mu(mus[of_mu]), level)[1],
+            values, coins, seed, whole, tested, max(numbers, key=epsilons.__getitem__)
         ),
     )
 

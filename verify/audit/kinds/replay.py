@@ -7,23 +7,22 @@ is learned again from the training runs, as it was the first time.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 from dpassay.accountant import notation
 from dpassay.accountant.errors import DpassayError, InvalidInputError
-from dpassay.verifier import seal
 from dpassay.verifier.audit.kinds.auditor import audit
 from dpassay.verifier.audit.kinds.sequential import audit_until_refuted
 from dpassay.verifier.audit.runs.neighbours import neighbours
-from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, is_notation, named
+from dpassay.verifier.audit.runs.target import is_notation, named
 
 _MOST_RUNS = 10**8
 """Runs a side that are drawn again: beyond, whoever checks waits for minutes."""
 _MOST_SEEDS = 1e18
-"""How many seeds somebody may have tried before this one was sealed."""
-_UNPREDICTABLE = ("seconds", "notes")
+"""How many seeds somebody may have tried before this one."""
 
 
 @final
@@ -45,44 +44,54 @@ class Replayed:
 def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:
     """Draw the runs of a checked certificate again; the flag allows to import what it names."""
     data, code = request
-    how = data.get("replay")
-    if NOT_REPEATABLE in data.get("notes", ()):
-        return Replayed([], not_replayed=NOT_REPEATABLE)
+    theorem, witness = data["theorem"], data["witness"]
+    how = witness.get("replay")
     if how is None:
         return Replayed([], not_replayed="the certificate does not say how they were drawn")
+    how = dict.fromkeys(("pairs", "search", "adjacency")) | how
     foreign = not is_notation(how["target"])
     if foreign and not code:
         why = f"{how['target']} is code that the certificate names, which --replay-code runs"
         return Replayed([], not_replayed=why)
-    if data["claim"]["kind"] == "profile":
+    if theorem["claim"]["kind"] == "profile":
         return Replayed([], not_replayed="the claimed profile is a function of its author")
     if how["samples"] > _MOST_RUNS:
         return Replayed([], not_replayed=f"more than {_MOST_RUNS} runs; audit with another seed")
     try:
-        mechanism = named(how["target"])
-        found = _again(mechanism, data, how).certificate(how)
+        result = _again(named(how["target"]), data, how)
+        found = result.certificate(witness["replay"])
     except DpassayError as error:
         return Replayed([], not_replayed=str(error))
-    own, theirs = seal.seal({**found, "seal": 0}), seal.seal({**data, "seal": 0})
-    changed = [
-        path for path in {**own, **theirs}
-        if own.get(path) != theirs.get(path) and not path.startswith(_UNPREDICTABLE)
-    ]  # fmt: skip
+    own, theirs = dict(_leaves(json.loads(json.dumps(found)))), dict(_leaves(data))
+    changed = [path for path in {**own, **theirs} if own.get(path) != theirs.get(path)]
     why = "is not what the seed gives (or another version of numpy or scikit-learn drew it)"
     rests = []
     if foreign:
         rests.append(f"that the code that is now called {how['target']} is what was meant")
     if how["pairs"] or how["search"]:
-        rests.append(f"that {data.get('pair') or data['pairs']} are neighbours under the claim")
-    refuted = data["verdict"] == "REFUTED"
-    chosen = refuted and data["p_value"] * _MOST_SEEDS > data["significance"]
+        pairs = witness.get("pair") or witness["pairs"]
+        rests.append(f"that {pairs} are neighbours under the claim")
+    refuted = theorem["verdict"] == "REFUTED"
+    chosen = refuted and result.p_value * _MOST_SEEDS > result.significance
     if chosen:
         rests.append(
-            f"that the seed {data['seed']} was not chosen among many for its outcome; audit with "
-            "another one"
+            f"that the seed {witness['seed']} was not chosen among many for its outcome; audit "
+            "with another one"
         )
     problems = [(path, why) for path in changed]
     return Replayed(problems, 2 * how["samples"], tuple(rests), any_seed=not chosen)
+
+
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield every leaf of nested data with its path, such as `witness.marks[0]`."""
+    if isinstance(value, Mapping) and value:
+        for key, entry in value.items():
+            yield from _leaves(entry, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value:
+        for index, entry in enumerate(value):
+            yield from _leaves(entry, f"{path}[{index}]")
+    else:
+        yield path, value
 
 
 def _again(mechanism: Any, data: Mapping[str, Any], how: Mapping[str, Any]) -> Any:
@@ -90,12 +99,12 @@ def _again(mechanism: Any, data: Mapping[str, Any], how: Mapping[str, Any]) -> A
     arguments: dict[str, Any] = {
         "pairs": _pairs(how),
         "samples": how["samples"],
-        "significance": data["significance"],
-        "seed": int(data["seed"]),
+        "significance": float(data["theorem"]["significance"]),
+        "seed": int(data["witness"]["seed"]),
         "adjacency": how["adjacency"],
     }
-    once = audit if data["kind"] == "audit" else audit_until_refuted
-    return once(mechanism, _claim(data["claim"]), **arguments)
+    once = audit if data["theorem"]["kind"] == "audit" else audit_until_refuted
+    return once(mechanism, _claim(data["theorem"]["claim"]), **arguments)
 
 
 def _claim(claim: Mapping[str, Any]) -> Any:

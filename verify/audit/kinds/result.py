@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE
 from dpassay.verifier.audit.statistics.curve import DELTAS, EPSILONS, Curve
 from dpassay.verifier.audit.statistics.exact_test import LEAST_P_VALUE, Counts, mu_lower_bound
 from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
-from dpassay.verifier.seal import seal
 
 if TYPE_CHECKING:
     from dpassay.verifier.verdict import Finding
@@ -356,28 +354,13 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         }
 
     def certificate(self, replay: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the evidence as plain data under a seal, for `dpassay check`.
+        """Return the evidence as a certificate, for `dpassay check`.
 
         `replay` says how the runs were drawn: see `kinds.replay`.
         """
-        tested = self.tested
-        sizes = tested.histogram.sum(axis=1)
-        data = {
-            **self._plain(),
-            "kind": "audit",
-            "samples": int(np.clip(self.samples, sizes.min(), sizes.max())),
-            "spared": tested.spared,
-            "share": tested.rule.share,
-            "histogram": tested.histogram.tolist(),
-            **({} if replay is None or NOT_REPEATABLE in self.notes else {"replay": replay}),
-        }
-        data["event"] = {
-            **tested.rule.event(),
-            "partition": tested.rule.partition.to_json(),
-            "marks": tested.rule.marks.tolist(),
-        }
-        data = json.loads(json.dumps(data, default=str))
-        return {**data, "seal": seal(data)}
+        from dpassay.verifier.prover import audits
+
+        return audits.audit(self, replay)
 
     def plot(self, path: Path | str | None = None, *, ax: Any = None, **options: Any) -> Any:
         """Return a matplotlib Figure: the histogram of both sides, and the trade-off function.

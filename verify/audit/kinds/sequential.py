@@ -20,7 +20,6 @@ means of bounded random variables by betting", 2024).
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -38,9 +37,8 @@ from dpassay.verifier.audit.kinds.rounds import Evidence, KeptRounds, Round
 from dpassay.verifier.audit.runs import disk
 from dpassay.verifier.audit.runs.blocks import Datasets
 from dpassay.verifier.audit.runs.plan import Plan
-from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, MechanismError
+from dpassay.verifier.audit.runs.target import MechanismError
 from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, guarantee
-from dpassay.verifier.seal import seal
 
 if TYPE_CHECKING:
     from dpassay.verifier.verdict import Finding
@@ -115,14 +113,13 @@ class SequentialResult(NeitherTrueNorFalse):
         }
 
     def certificate(self, replay: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the evidence as plain data under a seal, for `dpassay check`.
+        """Return the evidence as a certificate, for `dpassay check`.
 
         `replay` says how the runs were drawn: see `kinds.replay`.
         """
-        how = {} if replay is None or NOT_REPEATABLE in self.notes else {"replay": replay}
-        runs = {"verdict": self.outcome.value, "kind": "sequential-audit"}
-        data = json.loads(json.dumps({**self.to_json(), **how, **runs}))
-        return {**data, "seal": seal(data)}
+        from dpassay.verifier.prover import audits
+
+        return audits.sequential(self, replay)
 
     def __str__(self) -> str:
         """Return the result in a few lines."""

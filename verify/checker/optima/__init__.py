@@ -1,1 +1,0 @@
-"""Certificates of `dpassay optimal`, each decided in fractions alone."""

@@ -42,6 +42,7 @@ OTHER_WORDS = {
     "pair": "pairs",
     "search": "pairs",
     "no_simulation": "simulated",
+    "no_bits": "bits",
     "workers": "executor",
     "question": "workload",
     "sweep": "parameter",
@@ -61,12 +62,12 @@ OTHER_WORDS = {
 """What an option is called in Python: a list, a choice of functions, or the other way round."""
 SAID_BY: dict[str, tuple[Any, ...]] = {
     "audit": (
-        dpassay.verifier.audit.audit,
-        dpassay.verifier.audit.audit_until_refuted,
+        dpassay.audit,
+        dpassay.audit_until_refuted,
         dpassay.verify,
     ),
     "audit-one-run": (dpassay.audit_one_run, dpassay.canaries_needed),
-    "audit-samples": (dpassay.verifier.audit.audit_samples, dpassay.verify),
+    "audit-samples": (dpassay.audit_samples, dpassay.verify),
     "audit-scores": (dpassay.audit_scores,),
     "calibrate": (dpassay.calibrate, calibrate),
     "check": (dpassay.check,),

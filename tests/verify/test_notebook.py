@@ -91,7 +91,7 @@ def test_a_comparison_shows_its_table() -> None:
     assert "line-through" in found._repr_html_()
     lines = found._repr_markdown_().splitlines()
     assert len(lines) == 2 + len(found.rows)
-    assert {line.count("|") for line in lines} == {5}
+    assert {line.count("|") for line in lines} == {6}
 
 
 def test_an_audit_and_a_check_show_what_they_print() -> None:

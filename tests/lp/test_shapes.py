@@ -168,7 +168,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["optimal", "gaussian-shape", space, "--certificate", str(proof)]) == 0
     assert "7.464101615" in capsys.readouterr().out
     written = json.loads(proof.read_text(encoding="utf-8"))
-    assert sum(Fraction(mass) for mass in written["law"]) == 1
+    assert sum(Fraction(mass) for mass in written["witness"]["law"]) == 1
     assert main(["optimal", "gaussian-shape", space, "--quiet", "--weights", "1,1,1,1"]) == 0
     assert capsys.readouterr().out.startswith("GeneralGaussian(covariance=Matrix(")
     assert main(["check", str(proof)]) == 0

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.audit.kinds.result import Outcome, shown
+from dpassay.verifier.audit.outcome import Outcome, shown
 from dpassay.verifier.audit.runs.target import NOT_REPEATABLE
 from dpassay.verifier.kernel import VERSION
 

@@ -16,7 +16,7 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier import checker
 from dpassay.verifier.audit import audit_one_run, canaries_needed
-from dpassay.verifier.audit.kinds.result import Outcome
+from dpassay.verifier.audit.outcome import Outcome
 from dpassay.verifier.audit.statistics.curve_bound import BothOrders, bound, curve_bound
 from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
 from dpassay.verifier.audit.statistics.guarantee import gaussian

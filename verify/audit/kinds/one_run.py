@@ -19,7 +19,8 @@ from scipy import stats
 from dpassay.accountant.errors import InvalidInputError, NeitherTrueNorFalse, expected
 from dpassay.accountant.numbers.halving import halved
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.kinds.result import COMPARE, Outcome
+from dpassay.verifier.audit.kinds.result import COMPARE
+from dpassay.verifier.audit.outcome import Outcome
 from dpassay.verifier.audit.runs.rows import real_numbers
 from dpassay.verifier.audit.statistics.exact_test import LARGEST_MU, least
 from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
@@ -18,12 +17,13 @@ from dpassay.accountant.core import notebook
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.drawing import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse, shortened
+from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.learning.hedged import Tested, decide
 from dpassay.verifier.audit.learning.learn import shares_of
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Rule
+from dpassay.verifier.audit.outcome import Outcome, decided, shown
 from dpassay.verifier.audit.runs.laws import MechanismTarget
 from dpassay.verifier.audit.runs.plan import Plan
 from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE
@@ -50,25 +50,6 @@ LEAK = (
 """What to do about last bits that tell the dataset."""
 _ROWS, _BAR, _LABEL = 12, 24, 40
 """Rows of the histogram in text, the length of its longest bar, and letters of a label."""
-
-
-class Outcome(StrEnum):
-    """The verdict of a statistical test."""
-
-    REFUTED = "REFUTED"
-    """The claim is false, or something of probability ≤ significance happened."""
-    NOT_REFUTED = "NOT_REFUTED"
-    """These runs do not refute the claim; no number of runs can prove it."""
-
-    @staticmethod
-    def of(p_value: float, significance: float) -> Outcome:
-        """Return what a p-value says at a significance."""
-        return Outcome.REFUTED if p_value <= significance else Outcome.NOT_REFUTED
-
-
-def decided(outcome: Outcome | None, finding: Finding | None) -> Outcome | None:
-    """Return what runs say, but REFUTED where a claim is known exactly to be false."""
-    return Outcome.REFUTED if finding is not None and finding.refuted else outcome
 
 
 @final
@@ -549,11 +530,3 @@ def _counted(counts: Counts) -> str:
 
 def _finite(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
-
-
-def shown(dataset: Any) -> str:
-    """Return a dataset as one line of text, shortened."""
-    text = repr(dataset.tolist()) if hasattr(dataset, "tolist") else repr(dataset)
-    if "\n" in text:  # a table of pandas
-        text = " ".join(text.split())
-    return shortened(text)

@@ -32,8 +32,9 @@ from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.known import known_or_none, told
 from dpassay.verifier.audit.kinds.players import Learner
-from dpassay.verifier.audit.kinds.result import COMPARE, HINT, Outcome, decided, shown
+from dpassay.verifier.audit.kinds.result import COMPARE, HINT
 from dpassay.verifier.audit.kinds.rounds import Evidence, KeptRounds, Round
+from dpassay.verifier.audit.outcome import Outcome, decided, shown
 from dpassay.verifier.audit.runs import disk
 from dpassay.verifier.audit.runs.blocks import Datasets
 from dpassay.verifier.audit.runs.plan import Plan

@@ -65,7 +65,8 @@ class OpacusAccountant:
     def __init__(self) -> None:
         """Begin with no steps."""
         self.history: list[tuple[float, float, int]] = []
-        self._account, self._spent = Account(adjacency=Adjacency.ADD_REMOVE), []
+        self._account = Account(adjacency=Adjacency.ADD_REMOVE)
+        self._spent: list[tuple[float, float, int]] = []
         self.shuffled_batch: int | None = None
         """Records in each batch, once the loader is known to shuffle; None before."""
         self._equal = (-1, 0)  # the size of the last batch, and how many in a row had it

@@ -40,7 +40,7 @@ class CategoryReport(Mechanism, FiniteLaws, ABC):
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
         """Return ε, 0, −ε."""
-        epsilon: ExactReal = self.epsilon  # type: ignore[attr-defined]  # all but Rappor
+        epsilon: ExactReal = self.epsilon  # all but Rappor
         return [epsilon, ExactReal.of_rational(0), -epsilon]
 
     def worst_answers(self) -> list[tuple[Any, Any]]:

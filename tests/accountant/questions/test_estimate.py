@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,11 +120,9 @@ def test_arrays_keep_their_shape_and_ends_are_those_of_the_enclosure() -> None:
     assert isinstance(found, np.ndarray)
     assert found.shape == (2, 2)
     assert found[0, 1] == dpassay.estimate_epsilon(TRAINING, 1e-9, adjacency=BOTH)
-    assert estimate.estimate_epsilon(TRAINING, [0.0, 1.0], adjacency=BOTH).tolist() == [
-        math.inf,
-        0.0,
-    ]
-    add = {"adjacency": BOTH, "direction": Direction.ADD}
+    ends = np.asarray(estimate.estimate_epsilon(TRAINING, [0.0, 1.0], adjacency=BOTH))
+    assert ends.tolist() == [math.inf, 0.0]
+    add: dict[str, Any] = {"adjacency": BOTH, "direction": Direction.ADD}
     largest = -7032 * math.log1p(-256 / 60000)
     assert math.isclose(estimate.estimate_epsilon(TRAINING, 0.0, **add), largest)
     assert estimate.estimate_delta(TRAINING, 31.0, **add) == 0.0
@@ -224,7 +223,7 @@ def test_neighbours_share_a_line_and_keep_their_digits() -> None:
     """Of one run at many ε; the lines of an earlier question serve a later one."""
     fresh = Composed(PoissonSubsampled(Gaussian(1), "0.01"), 3007)
     grid = np.linspace(0.05, 6, 301)
-    many = estimate.estimate_delta(fresh, grid, adjacency=BOTH)
+    many = np.asarray(estimate.estimate_delta(fresh, grid, adjacency=BOTH))
     back = estimate.estimate_epsilon(fresh, many, adjacency=BOTH)
     assert np.allclose(back, grid, rtol=1e-11, atol=0)
     for i in range(0, 301, 60):

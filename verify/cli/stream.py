@@ -216,10 +216,11 @@ def _counter(
 
 def _promise(counter: StreamCounter, options: argparse.Namespace) -> str:
     """Say which privacy the whole output has, first in the words of a budget that was given."""
+    from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
     from dpassay.accountant.numbers.exact import exact, in_short
 
     mechanism = counter.mechanism
-    mu = getattr(mechanism, "mu", None)
+    mu = mechanism.mu if isinstance(mechanism, LinearCounter) else None
     kind = f"{mechanism.epsilon}-DP" if mu is None else f"{mu}-GDP"
     if options.delta is not None and exact(options.delta, "delta").sign > 0:
         kind = f"({in_short(options.epsilon)}, {in_short(options.delta)})-DP ({kind})"

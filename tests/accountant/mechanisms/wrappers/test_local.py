@@ -54,7 +54,7 @@ def hadamard(size: int) -> np.ndarray:
 def reports(mechanism: LocalReport, truth: int) -> Iterator[tuple[object, Report, float]]:
     """List what is reported, the set it stands for, and its probability, by the definition."""
     k = mechanism.categories
-    e = float(np.exp(float(getattr(mechanism, "epsilon", 0))))
+    e = float(np.exp(0 if isinstance(mechanism, Rappor) else float(mechanism.epsilon)))
     match mechanism:
         case UnaryEncoding():
             keep = 0.5 if mechanism.optimised else e**0.5 / (1 + e**0.5)

@@ -182,7 +182,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert printed["exact"] is not None
     assert printed["every_support"]
     written = json.loads(proof.read_text(encoding="utf-8"))
-    tests = [[to_fmpq(Fraction(entry)) for entry in test] for test in written["tests"]]
+    tests = [[to_fmpq(Fraction(entry)) for entry in test] for test in written["witness"]["tests"]]
     problem = IntegerNoiseProblem("variance", 8, "0.01", None, 3)
     bound, _ = lower_bound(problem, tests, Ratio(fmpq(3), fmpq(3)))
     assert bound == to_fmpq(Fraction(printed["exact"]))

@@ -16,7 +16,6 @@ from dpassay.accountant.composition.grid.factors import releases
 from dpassay.accountant.composition.grid.plan import guess, plan
 from dpassay.accountant.composition.grid.samples import samples_sums
 from dpassay.accountant.composition.product import Product
-from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.exact import ExactReal
@@ -47,8 +46,6 @@ _NEARLY = 1e-3
 """Share of an estimate to which it is sought: secants of values go on from there."""
 OF_SUMS = 1 << 18
 """Grid points at most for samples of several releases: the table of their sum is no finer."""
-_MUCH_FINER = 8.0
-"""Ratio of the asked width and the one reached from which on half as many points come next."""
 _ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
 
@@ -84,13 +81,11 @@ def inverse(
 ) -> Interval:
     """Enclose ε(δ) by the points at which the two bounds pass δ, searched from a start.
 
-    The first grid is the last one of the same kinds of releases. Raises UndecidedError as for
-    `profile`.
+    Raises UndecidedError as for `profile`.
     """
     ledger.note("grid")
     starts: list[float | None] = [start]
-    last = _last_points(product.pairs, relative_width)
-    widths = [math.inf if start is None or not last else float(relative_width)]
+    widths = [math.inf]
     settled = max(float(relative_width) * _SOUGHT, engine.SETTLED)
 
     def width(points: int) -> tuple[float, tuple[Fraction, Fraction] | None]:
@@ -109,23 +104,14 @@ def inverse(
             return math.inf, None
         reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
         widths.append(reached)
-        finer = points if reached > wanted / _MUCH_FINER else max(points // 2, engine.LEAST)
-        last[:] = [finer]
         return reached, (low, high)
 
     wanted = float(relative_width) * _ROOM
-    begin = last[0] if last else engine.LEAST
-    found = _refined(width, wanted, "epsilon", _between, most or _most(product), begin)
+    found = _refined(width, wanted, "epsilon", _between, most or _most(product))
     answer = _between(found)
     if answer is None:
         raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
     return answer
-
-
-@functools.lru_cache(maxsize=64)
-def _last_points(pairs: tuple[Pair, ...], relative_width: Fraction) -> list[int]:
-    """Return the points of the last grid that these kinds were asked on; none before the first."""
-    return []
 
 
 def _most(product: Product) -> int:
@@ -260,19 +246,18 @@ def refuse_seldom(product: Product, epsilon: ExactReal) -> None:
         )
 
 
-def _refined(  # noqa: PLR0917
+def _refined(
     width: Callable[[int], tuple[float, _T]],
     wanted: float,
     name: str,
     enclosed: Callable[[_T], Interval | None],
     most: int,
-    begin: int = engine.LEAST,
 ) -> _T:
     """Return the bounds on the first grid on which they are as near as is wanted.
 
     Raises UndecidedError where no grid in reach has them.
     """
-    found, reached, points = engine.refined(width, wanted, most, min(begin, most))
+    found, reached, points = engine.refined(width, wanted, most)
     if reached <= wanted:
         return found
     known = enclosed(found)

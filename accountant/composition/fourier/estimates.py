@@ -141,7 +141,11 @@ class Estimator:
 
         Raises UndecidedError where digits are lost to cancellation.
         """
-        return self.line(strip, epsilon)(epsilon)
+        try:
+            return self.line(strip, epsilon)(epsilon)
+        except UndecidedError:  # one of its own loses fewer digits than one that serves neighbours
+            c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE).c
+            return self._line(strip, c, epsilon)(epsilon)
 
     def line(self, strip: Strip, epsilon: float) -> Line:
         """Return a line for ε: one of a neighbour, where that serves.
@@ -241,7 +245,7 @@ class Estimator:
     def _newton(self, log_delta: float, epsilon: float, line: Line | None) -> float:
         """Return the root near an ε, on one line or on those that serve."""
         for _ in range(_MOST_STEPS):
-            value, slope = (line or self.line(CALL, epsilon))(epsilon)
+            value, slope = line(epsilon) if line else self.log_integral(CALL, epsilon)
             epsilon += (log_delta - value) / slope
             if abs(log_delta - value) <= max(_SETTLED, _ROUNDING * abs(log_delta)):
                 self._root = log_delta, epsilon

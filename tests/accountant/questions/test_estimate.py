@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -229,3 +230,12 @@ def test_neighbours_share_a_line_and_keep_their_digits() -> None:
     for i in range(0, 301, 60):
         true = profile.delta(fresh, float(grid[i]), adjacency=BOTH, relative_width="1e-12")
         assert near(float(many[i]), true, 1e-11)
+
+
+def test_what_a_line_of_neighbours_loses_a_line_of_its_own_keeps() -> None:
+    """One by one, as a search asks: at 0.67 the line of the questions before loses its digits."""
+    run = Composed(PoissonSubsampled(Gaussian(1), "2199023255552/1400506469000031"), 1000)
+    found = [estimate.estimate_log_delta(run, i / 24, adjacency=BOTH) for i in range(49)]
+    true = profile.delta(run, "2/3", adjacency=BOTH, relative_width="1e-12")
+    assert near(math.exp(float(np.asarray(found[16]))), true, 1e-10)
+    assert all(float(np.asarray(a)) > float(np.asarray(b)) for a, b in pairwise(found))

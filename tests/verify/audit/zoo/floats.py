@@ -57,7 +57,14 @@ def rescaled_naive_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any
     return (dataset + rng.normal(0.0, 1.0, size)) * 37.0 + 3.7
 
 
-@broken("naive-sum-over-37", EPSILON, _ZERO, true=None, source="after Mironov 2012")
+@broken(
+    "naive-sum-over-37",
+    EPSILON,
+    _ZERO,
+    true=None,
+    source="after Mironov 2012",
+    samples=60_000,
+)
 def naive_sum_over_37(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Add a constant before the noise and divide by a number after it."""
     return ((3.7 + dataset) + rng.laplace(0.0, 1 / EPSILON, size)) / 37.0

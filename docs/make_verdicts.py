@@ -94,14 +94,13 @@ def methods_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
 
 
 def certificates_table(ledgers: list[tuple[Document, list[Checked]]]) -> str:
-    """Return what the checker says of the certificates of each paper, and its time."""
+    """Return what the checker says of the certificates of each paper."""
     names = [outcome.value for outcome in checker.Outcome]
-    lines = ["| paper | " + " | ".join(names) + " | seconds |", "|---|" + "---|" * (len(names) + 1)]
+    lines = ["| paper | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
     for document, checked in ledgers:
         counts = Counter(each.outcome.value for each in checked)
-        seconds = sum(each.seconds for each in checked)
         cells = " | ".join(str(counts[name]) for name in names)
-        lines.append(f"| `{document.name}` | {cells} | {seconds:.0f} |")
+        lines.append(f"| `{document.name}` | {cells} |")
     return "\n".join(lines)
 
 

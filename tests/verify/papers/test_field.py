@@ -138,7 +138,7 @@ def test_the_page_is_that_of_a_run(decided: Callable[[str], dict[str, Finding]])
     specification.loader.exec_module(tables)
     page = (ROOT / "docs" / "field.md").read_text("utf-8")
     table = tables.field_table([*decided(FIELD).values()])
-    assert tables.in_readme(page, table) == page
+    assert tables.with_table(page, table) == page
     assert all(f"`{name}`" in page.split("## All claims")[0] for name in REFUTED)
 
 

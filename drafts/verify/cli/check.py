@@ -1,0 +1,137 @@
+"""`dpassay check`: check certificates with the kernel, and draw the runs of audits again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+
+if TYPE_CHECKING:
+    from dpassay.verifier.kernel import Checked
+
+_DESCRIPTION = """\
+Check certificates again, with a kernel that shares no code with what wrote them.
+Prints the theorem that was proved, in the kernel's own words, after one of
+
+  VALID        the theorem was proved
+  CONDITIONAL  nothing is wrong; what the theorem rests on besides comes first
+  INVALID      a field is wrong, and is named
+
+A certificate may take 60 s and 1 GB. A file of several ends with the exit code of the worst.
+"""
+_EPILOG = """\
+exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL
+
+examples:
+  dpassay verify "Laplace(scale=2)" --epsilon 0.4 --certificate claim.json
+  dpassay check claim.json
+  dpassay check --trust
+  dpassay check --replay audit.json
+"""
+_REPLAY_SECONDS = 600
+"""Seconds that a replay may take."""
+_REPLAY_BYTES = 8 * 10**9
+"""Of one replay: numpy and scikit-learn reserve some of it and use little."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="a file of certificates, or - for a pipe")
+    add(
+        "--trust",
+        action="store_true",
+        help="print what a VALID rests on: files, their lines, and lemmas (those of FILE)",
+    )
+    add(
+        "--replay",
+        action="store_true",
+        help="draw the runs of an audit of a mechanism of this package again, and count",
+    )
+    add(
+        "--replay-code",
+        action="store_true",
+        help="the same for package.module:callable: RUNS THE CODE that the certificate names",
+    )
+    add_output_options(parser, quiet="print nothing; the exit code says it")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check every certificate of every file, and show each as soon as it is checked."""
+    from dpassay.verifier.kernel import Outcome, trust
+    from dpassay.verifier.kernel.theorem import safe
+    from dpassay.verifier.limited import check_all
+
+    if not options.files:
+        if options.trust:
+            say(trust())
+            return ExitCode.DONE
+        raise InvalidInputError("Name a file of certificates, or - for a pipe.")
+    entries = [(path, data) for path in options.files for data in _read(path)]
+    results: list[tuple[str, Checked]] = []
+    found = check_all(data for _, data in entries)
+    for (path, data), first in zip(entries, found, strict=True):
+        replay = options.replay or options.replay_code
+        entry = _replayed(first, data, options) if replay else first
+        results.append((path, entry))
+        if not (options.json or options.quiet):
+            say(entry.report(f" of {safe(path)}" if len(options.files) > 1 else ""))
+            sys.stdout.flush()
+    if options.json:
+        plain = [{"file": safe(path), **found.to_json()} for path, found in results]
+        say_json({"schema_version": 1, "certificates": plain})
+    elif options.trust and not options.quiet:
+        say("\n" + trust({row for _, found in results for row in found.lemmas}))
+    return Outcome.worst(found.outcome for _, found in results).exit_code
+
+
+def _read(path: str) -> list[Any]:
+    """Return the certificates of a file."""
+    from dpassay.verifier.kernel.__main__ import content
+    from dpassay.verifier.kernel.numbers import Wrong
+    from dpassay.verifier.kernel.schema import read
+    from dpassay.verifier.kernel.theorem import safe
+
+    try:
+        return read(content(path))
+    except OSError as error:
+        why = error.strerror or error
+        raise InvalidInputError(f"Cannot read {safe(path)}: {why}.") from None
+    except Wrong as error:
+        raise InvalidInputError(f"{safe(path)} {safe(error.reason)}.") from None
+
+
+def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked:
+    """Return what drawing the runs of an audit again adds to a check."""
+    from dpassay.verifier.audit.kinds.replay import replay
+    from dpassay.verifier.kernel import schema, theorem
+    from dpassay.verifier.kernel.numbers import Proof
+    from dpassay.verifier.kernel.statistics import FIXED, RUNS
+    from dpassay.verifier.limited import Limited
+
+    if found.problems or data["theorem"]["kind"] not in ("audit", "sequential-audit"):
+        return found
+    with Limited(replay, seconds=_REPLAY_SECONDS, memory=_REPLAY_BYTES) as limited:
+        again, why = limited.call((data, options.replay_code))
+    if again is not None and again.problems:
+        return replace(found, problems=tuple(again.problems), theorem=None)
+    if again is None or again.not_replayed:
+        why = why or again.not_replayed
+        given = [f"{found.assumptions[0]}; not replayed: {why}", *found.assumptions[1:]]
+        return replace(found, assumptions=tuple(given))
+    kept = [text for text in found.assumptions if not text.startswith((RUNS, FIXED))]
+    numbers = {**found.numbers, "replay": f"{again.runs} runs drawn again and counted: the same"}
+    said = found.theorem
+    whole = dict(schema.require(data)["theorem"])
+    if again.any_seed and any(name.endswith("_lower_bound") for name in whole):
+        numbers["bounds"] = "left out: they hold only for a seed that nobody chose"
+        without = {name: "0" for name in whole if name.endswith("_lower_bound")}
+        said = theorem.said(whole | without, data["witness"], Proof(numbers=dict(found.numbers)))
+    return replace(found, theorem=said, assumptions=(*again.rests_on, *kept), numbers=numbers)
+
+
+COMMAND = Command("check", "check certificates", _DESCRIPTION, _EPILOG, configure, run)

@@ -1,0 +1,427 @@
+"""Audits: what counts of runs say against a claim, with exact probabilities.
+
+A claim of (ε, δ)-DP says P(E) ≤ e^ε Q(E) + δ for neighbours P, Q and every event E. An event fixed
+before the runs is counted; the p-value bounds the probability of such counts under the claim.
+
+**Guesses.** Each run is on the dataset that a fair coin chose, and guesses which, or none. The
+claim says P(right) ≤ e^ε P(wrong) + δ; so among guesses made at the rate g, the share of right ones
+is at most π = e^ε/(1 + e^ε), or 1 − (g − δ)/((1 + e^ε) g) where δ > 0, with a lower bound of g that
+fails with probability s, a hundredth of the level. P(Bin(guesses, π) ≥ right) + s is the p-value.
+
+**Sides.** a ~ Bin(n, p) runs are in E on one dataset, b ~ Bin(m, q) on the other, p ≤ e^ε q + δ.
+With the statistic T(a, b) = a/n − δ − e^ε b/m over its standard deviation where p = e^ε q + δ, the
+set R = {T ≥ t} of outcomes as extreme as the counts grows with a and falls with b; so P(R) is
+largest on the boundary p = e^ε q + δ. There q is confined to an interval that fails with
+probability s, and cut into cells; in each P(R) is at most that at its largest p and least q.
+P(R) = Σ_b P(b) P(a ≥ k(b)) is summed in doubles over the b and a within eight standard deviations:
+below 10⁶ positive terms, each with a relative error below 1e-10; 1e-9 of it and 1e-13 are added.
+
+**Bets.** A stake θ in [0, 1/(e^ε + δ)] multiplies a capital by 1 + θ(1 − δ) for a right guess,
+1 − θ(e^ε + δ) for a wrong one, 1 − θδ for none: of mean at most 1 under the claim. The evidence, a
+mixture over the round in which betting begins, M_t = (M_{t−1} + 1/(t(t + 1))) F_t and
+E_t = M_t + 1/(t + 1), exceeds 1/significance at any time with probability ≤ significance (Ville).
+
+**One run.** m canaries, each included by a fair coin; of r guesses at least v are right with
+probability ≤ min(1, β + mδβ(1 − β)/(vw)), where W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v),
+w = P(W = v). A curve δ(ε) gives for points (ε_j, δ_j), j ≤ v, by weak duality of the inequalities
+R_j ≤ e^{ε_j} H_{j−1} + δ_j (R_j, H_j: canary i guessed right, wrong, among ≥ j right guesses)
+P(V ≥ v) ≤ (1 + Σ λ_j δ_j)/gain. Several numbers of guesses pay for each other (Bonferroni). Proofs:
+the heads of `one_run_bound.py` and `curve_bound.py` in dpassay's `audit/statistics`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import Any
+
+from flint import arb, fmpq
+
+from .notation import parse
+from .numbers import Budget, NotProved, Proof, Wrong, ball, precision, rational, real
+from .quantities import quantity
+
+Data = Mapping[str, Any]
+Counts = tuple[int, int, int, int]
+"""Hits, runs, misses, other runs."""
+FAIR = 8.0
+"""Standard deviations by which fair coins may differ: by more they do with probability 1.3e-15."""
+SPARED = fmpq(1, 100)
+"""Of its level, a test spares for the unknown rate: such tests are nested, so that the least level
+that rejects is a p-value."""
+BITS = 192
+_CELLS = 288
+"""Of rates: more are sharper, and slower; the auditor uses half as many."""
+_MOST_TERMS = 100_000
+"""Counts within reach of one cell."""
+RUNS = "that the runs were drawn from the audited program on neighbouring datasets"
+FIXED = "that event and tested point were fixed before these runs"
+_CANARIES = "that the scores are of one run, in which a fair coin of its own included each canary"
+_NUMBERS = "that the numbers of guesses and the seed were fixed before the coins were known"
+
+
+def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
+    """Recompute an audit from its counts, rounds or scores."""
+    proof = Proof()
+    with precision(BITS):
+        level = rational(theorem["significance"])
+        if not 0 < level < 1:
+            raise Wrong("theorem.significance", "expected a number in (0, 1)")
+        claim = _Claim(theorem["claim"], proof, budget)
+        stated = _KINDS[theorem["kind"]](theorem, witness, claim, proof, budget)
+    if theorem["verdict"] != ("REFUTED" if stated <= level else "NOT_REFUTED"):
+        raise Wrong("theorem.verdict", "does not follow from the p-value and the significance")
+    return proof
+
+
+def _point(entry: Mapping[str, str]) -> tuple[fmpq, fmpq]:
+    return rational(entry["epsilon"]), rational(entry["delta"])
+
+
+def _above(stated: fmpq, found: arb, field: str) -> None:
+    """Require a stated number not to be below what is found."""
+    if not found <= ball(stated):
+        raise Wrong(field, f"is {found.str(8, radius=False)} by this calculation")
+
+
+class _Claim:
+    """What is claimed: points (ε, δ), or a curve δ(ε)."""
+
+    def __init__(self, data: Data, proof: Proof, budget: Budget) -> None:
+        self.data, self._proof, self._budget = data, proof, budget
+        if bool(data["points"]) != (data["kind"] == "epsilon-delta"):
+            raise Wrong("theorem.claim.points", "do not fit the kind")
+        if bool(data["parameter"]) != (data["kind"] in ("gaussian", "mechanism")):
+            raise Wrong("theorem.claim.parameter", "does not fit the kind")
+
+    def require(self, epsilon: fmpq, delta: fmpq, where: str) -> None:
+        """Require the claim to say that the mechanism is (ε, δ)-DP, or make it a condition."""
+        if epsilon < 0 or not 0 <= delta < 1:
+            raise Wrong(where, "expected epsilon >= 0 and delta in [0, 1)")
+        if self.data["kind"] == "epsilon-delta":
+            if (epsilon, delta) not in map(_point, self.data["points"]):
+                raise Wrong(where, "is no point of the claim")
+            return
+        least = None if self.data["kind"] == "profile" else self._curve(epsilon)
+        if least is not None and ball(delta) < least:
+            raise Wrong(where, f"is below the claimed curve, {least.str(8, radius=False)}")
+        condition = "that the claimed profile has the tested points"
+        if (least is None or not ball(delta) >= least) and condition not in self._proof.conditions:
+            self._proof.conditions.append(condition)
+
+    def _curve(self, epsilon: fmpq) -> arb | None:
+        """Return δ(ε) of the claimed μ or mechanism; None where the kernel does not find it."""
+        if self.data["kind"] == "gaussian":
+            self._proof.lemmas.add("gaussian")
+            mu = ball(real(self.data["parameter"]))
+            if not mu > 0:
+                raise Wrong("theorem.claim.parameter", "expected mu > 0")
+            return gaussian_delta(mu, epsilon)
+        try:
+            noise = parse(self.data["parameter"])
+            found = quantity("delta", noise, None, {"epsilon": epsilon}, self._budget)
+        except NotProved:
+            return None
+        self._proof.lemmas |= found.lemmas
+        return ball(found.value)
+
+
+def gaussian_delta(mu: arb, epsilon: fmpq) -> arb:
+    """Return H(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
+    e, root = ball(epsilon), arb(2).sqrt()
+    return (((e / mu - mu / 2) / root).erfc() - e.exp() * ((e / mu + mu / 2) / root).erfc()) / 2
+
+
+# --- many runs ----------------------------------------------------------------------------------
+def _audit(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: Budget) -> fmpq:
+    epsilon, delta = _point(theorem["tested"])
+    claim.require(epsilon, delta, "theorem.tested")
+    counts = _counted(witness, proof)
+    stated, share, level, bound = (
+        rational(theorem[name])
+        for name in ("p_value", "share", "significance", "epsilon_lower_bound")
+    )
+    if not 0 < share <= 1 or not 0 <= bound <= 700:
+        raise Wrong("theorem.share", "expected a share in (0, 1], and a bound in [0, 700]")
+    coins = ", each on the one that a fair coin chose" if witness["design"] == "guesses" else ""
+    part = "" if share == 1 else f", as one of a few: it has {_double(share, 0.0):.4g} of the risk"
+    proof.conditions += [RUNS + coins, FIXED + part]
+
+    def found(at: fmpq, most: fmpq) -> arb:
+        budget.check()
+        spared = _double(SPARED * most * share, 0.0)
+        factor, most_delta = (_double(x, math.inf) for x in (ball(at).exp(), delta))
+        test = guesses if witness["design"] == "guesses" else sides
+        return arb(test(counts, factor, most_delta if delta else 0.0, spared)) / ball(share)
+
+    if stated < 1:
+        _above(stated, found(epsilon, min(stated, level)), "theorem.p_value")
+    if bound > 0:
+        _above(level, found(bound, level), "theorem.epsilon_lower_bound")
+    return stated
+
+
+def _double(x: fmpq | arb, towards: float) -> float:
+    """Return a double next to x, on the side that is named."""
+    return math.nextafter(float(ball(x).mid()) * (1 + (1e-15 if towards else -1e-15)), towards)
+
+
+def _counted(witness: Data, proof: Proof) -> Counts:
+    """Return hits, runs, misses and other runs, from the histogram."""
+    marks, swap = witness["marks"], -1 if witness["favours"] == "second" else 1
+    if len(witness["histogram"]) != 2:
+        raise Wrong("witness.histogram", "expected two rows")
+    p, q = witness["histogram"][::swap]
+    if not len(p) == len(q) == len(marks) or not (sum(p) and sum(q)):
+        raise Wrong("witness.histogram", "has other cells than the event, or no runs")
+
+    def count(row: Sequence[int], mark: int) -> int:
+        return sum(entry for entry, own in zip(row, marks, strict=True) if own == mark)
+
+    if witness["design"] == "sides":
+        hits, runs, misses, others = count(p, 1), sum(p), count(q, 1), sum(q)
+        proof.numbers["counts"] = f"{hits} of {runs} runs against {misses} of {others}"
+        return hits, runs, misses, others
+    right, wrong, runs = count(p, 1) + count(q, -1), count(q, 1) + count(p, -1), sum(p) + sum(q)
+    if abs(sum(p) - sum(q)) > FAIR * math.sqrt(runs):
+        raise Wrong("witness.histogram", "has more runs on one side than fair coins give")
+    proof.numbers["counts"] = f"{right} right and {wrong} wrong guesses in {runs} runs"
+    return right, runs, wrong, runs
+
+
+def guesses(counts: Counts, factor: float, delta: float, spared: float) -> float:
+    """Bound P(Bin(G, π) ≥ right) for the largest π that the claim allows."""
+    right, runs, wrong, _ = counts
+    guesses, odds = right + wrong, arb(factor)
+    chance = odds / (1 + odds)
+    if delta > 0:
+        rate = least_rate(guesses, runs, spared)
+        chance = arb(1) if not rate > delta else 1 - (rate - delta) / ((1 + odds) * rate)
+    if not right > guesses * chance:
+        return 1.0
+    tail = float(binomial_tail(right, guesses, chance).upper())
+    return min(1.0, tail * (1 + 1e-15) + (spared if delta > 0 else 0.0))
+
+
+def sides(counts: Counts, factor: float, delta: float, spared: float) -> float:
+    """Bound the supremum of P(R) over the boundary, cell by cell."""
+    _, n, b, m = counts
+    t = _statistic(counts, factor, delta)
+    if t <= 0:
+        return 1.0
+    low = float(least_rate(b, m, spared / 2)) * (1 - 1e-9)
+    high = min(1.0, float(1 - least_rate(m - b, m, spared / 2)) * (1 + 1e-9))
+    top = (1 - delta) / factor
+    if low >= top:
+        return 1.0
+    start, stop = math.asin(math.sqrt(low)), math.asin(math.sqrt(min(high, top, 1.0)))
+    step = (stop - start) / _CELLS
+    cuts = [math.sin(start + step * i) ** 2 for i in range(_CELLS + 1)]
+    cuts[0], cuts[-1] = min(low, cuts[0]), max(min(high, top), cuts[-1])
+    region = (t, n, m, factor, delta)
+    worst = max(_summed(region, min(1.0, factor * q + delta), p) for p, q in pairwise(cuts))
+    return min(1.0, worst * (1 + 1e-9) + spared)
+
+
+_Region = tuple[float, int, int, float, float]
+
+
+def _statistic(counts: Counts, factor: float, delta: float) -> float:
+    a, n, b, m = counts
+    u, v = a - n * delta, factor * n / m * b
+    s = (u + v) / 2
+    p, q = s / n + delta, s / (n * factor)
+    variance = n * p * (1 - p) + (factor * n / m) ** 2 * m * q * (1 - q)
+    return (u - v) / math.sqrt(variance) if u > v and variance > 0 else 0.0
+
+
+@lru_cache(maxsize=1 << 20)
+def _edge(region: _Region, b: int) -> int:
+    """Return k(b), the least a with T(a, b) ≥ t, by bisection; n + 1 where there is none."""
+    t, n, m, factor, delta = region
+    start = min(math.floor(n * delta + factor * n / m * b), n)  # T is 0 up to here
+
+    def beyond(a: int) -> bool:
+        return _statistic((a, n, b, m), factor, delta) >= t * (1 - 1e-9)
+
+    return bisect.bisect_left(range(n + 1), True, start, n + 1, key=beyond)
+
+
+def _summed(region: _Region, p: float, q: float) -> float:
+    """Sum over every outcome within eight standard deviations, and what the rest may add."""
+    _, n, m, _, _ = region
+    counts, masses = zip(*reversed(_masses(n, p)), strict=True)
+    survival = {k: min(1.0, s) for k, s in zip(counts, accumulate(masses), strict=True)}
+    least, total = min(survival), 0.0
+    for b, mass in _masses(m, q):
+        k = _edge(region, b)
+        total += mass * (1.0 if k < least else survival.get(k, 0.0))
+    return total + 1e-13
+
+
+def _masses(n: int, p: float) -> list[tuple[int, float]]:
+    """Return the outcomes of Bin(n, p) within reach with their probabilities."""
+    if p <= 0 or p >= 1:
+        return [(0 if p <= 0 else n, 1.0)]
+    spread = math.sqrt(n * p * (1 - p))
+    if spread * 16 > _MOST_TERMS:
+        raise NotProved(f"a p-value of {n} runs: its sums have more than {_MOST_TERMS} terms")
+    start = max(0, math.floor(n * p - 8 * spread - 12))
+    stop = min(n, math.ceil(n * p + 8 * spread + 24))
+    middle = min(max(round(n * p), start), stop)
+    found, odds = {middle: float(binomial_mass(middle, n, arb(p)))}, p / (1 - p)
+    for k in range(middle, stop):
+        found[k + 1] = found[k] * ((n - k) / (k + 1) * odds)
+    for k in range(middle, start, -1):
+        found[k - 1] = found[k] * (k / (n - k + 1) / odds)
+    return sorted(found.items())
+
+
+# --- binomial laws ------------------------------------------------------------------------------
+def binomial_tail(k: int, n: int, p: arb) -> arb:
+    """Return P(Bin(n, p) ≥ k), by DiDonato and Morris (1992), equation 9, for k ≥ (n + 1)p.
+
+    All entries of this continued fraction are positive there, so that its convergents of odd number
+    are above the value, those of even number below.
+    """
+    if k <= 0 or k > n or p >= 1 or p <= 0:
+        return arb(k <= 0 or (p >= 1 and k <= n))
+    if k < (n + 1) * p:  # nearly 1 where k is far below the mean
+        return 1 - binomial_tail(n - k + 1, n, 1 - p)
+    a, b = arb(k), arb(n - k + 1)
+    front = binomial_mass(k, n, p) * a * (1 - p)
+    excess = a - (a + b) * p + 1
+    if not excess > 0:
+        raise NotProved("a tail of a binomial law of so uncertain a probability")
+    above, below = (arb(1), a * excess / (a + 1)), (arb(0), arb(1))
+    for i in range(1, 5000):
+        numerator = (a + i - 1) * (a + b + i - 1) * i * (b - i) * (p / (a + 2 * i - 1)) ** 2
+        if b == i:
+            return front * above[0] / above[1]
+        denominator = i + i * (b - i) * p / (a + 2 * i - 1)
+        denominator += (a + i) * (excess + i * (2 - p)) / (a + 2 * i + 1)
+        top, bottom = (denominator * x + numerator * y for x, y in zip(above, below, strict=True))
+        above, below = (top / bottom, arb(1)), (above[0] / bottom, above[1] / bottom)
+        ends = above[0], below[0] / below[1]
+        if abs(ends[0] - ends[1]) < abs(ends[0]) * arb(2) ** -100:
+            break
+    return front * ends[0].union(ends[1])
+
+
+def binomial_mass(k: int, n: int, p: arb) -> arb:
+    """Return P(Bin(n, p) = k)."""
+    log = arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
+    return (log + k * p.log() + ((n - k) * (-p).log1p() if n > k else 0)).exp()
+
+
+def least_rate(hits: int, runs: int, level: float) -> arb:
+    """Return a rate at which P(Bin(runs, rate) ≥ hits) ≤ level, near the largest one."""
+    low, high = arb(0), arb(hits) / (runs + 1)
+    for _ in range(60 if hits and level > 0 else 0):
+        middle = ((low + high) / 2 if low > 0 else high / 4).mid()
+        under = binomial_tail(hits, runs, middle) <= level
+        low, high = (middle, high) if under else (low, middle)
+    return low
+
+
+# --- bets, and one run --------------------------------------------------------------------------
+def _sequential(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: Budget) -> fmpq:
+    proof.conditions.append(
+        f"{RUNS}, each on the one that a fair coin chose, and that every bet was chosen before"
+    )
+    capital, best = arb(0), arb(1)
+    for number, entry in enumerate(witness["rounds"], 1):
+        budget.check()
+        where, theta = f"witness.rounds[{number - 1}]", ball(rational(entry["stake"]))
+        right, wrong = entry["right"], entry["wrong"]
+        none = entry["runs"] - right - wrong
+        if none < 0 or entry["pair"] >= len(witness["pairs"]):
+            raise Wrong(where, "has more guesses than runs, or a pair that is not listed")
+        factor = arb(1)
+        if theta != 0:
+            epsilon, delta = _point(entry["tested"])
+            claim.require(epsilon, delta, f"{where}.tested")
+            d, lost = ball(delta), ball(epsilon).exp() + ball(delta)
+            if not 0 <= theta * lost <= 1:
+                raise Wrong(f"{where}.stake", "is more than can be lost")
+            factor = (1 + theta * (1 - d)) ** right * (1 - theta * lost) ** wrong
+            factor *= (1 - theta * d) ** none
+        capital = (capital + arb(1) / (number * (number + 1))) * factor
+        best = best.max(capital + arb(1) / (number + 1))
+    stated = rational(theorem["evidence"])
+    if stated <= 0 or not best >= ball(stated):
+        raise Wrong("theorem.evidence", f"is {best.str(8, radius=False)} by this calculation")
+    proof.numbers["counts"] = f"{len(witness['rounds'])} rounds of bets"
+    return 1 / stated
+
+
+def _one_run(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: Budget) -> fmpq:
+    proof.conditions += [_CANARIES, _NUMBERS]
+    points = []
+    for index, step in enumerate(witness["tested"]):
+        epsilon, delta = _point(step)
+        claim.require(epsilon, delta, f"witness.tested[{index}]")
+        e, d = ball(epsilon), ball(delta)  # reversed: what it says of complements
+        points.append((-e, 1 - (-e).exp() * (1 - d)) if step["reversed"] else (e, d))
+    scores, tried = [rational(text) for text in witness["scores"]], witness["guesses_tried"]
+    coins, m = [coin == "1" for coin in witness["included"]], len(scores)
+    if len(coins) != m or abs(2 * sum(coins) - m) > FAIR * math.sqrt(m):
+        raise Wrong("witness.included", "expected one fair coin for each score")
+    used = (witness["guesses"], witness["epsilon_guesses"])
+    if len({*tried}) < len(tried) or max(tried, default=0) > m or not {*used} <= {*tried}:
+        raise Wrong(
+            "witness.guesses_tried", f"expected different numbers up to {m}, those used too"
+        )
+    lots = [hashlib.sha256(f"{witness['seed']} {i}".encode()).digest() for i in range(m)]
+    order = sorted(range(m), key=lambda i: (scores[i], lots[i]))
+
+    def right(r: int) -> int:
+        included, excluded = order[m - r + r // 2 :], order[: r // 2]
+        return sum(1 for i in included if coins[i]) + sum(1 for i in excluded if not coins[i])
+
+    def p_value(r: int, at: list[tuple[arb, arb]]) -> arb:
+        """Return the bound for r guesses, times how many numbers of guesses were tried."""
+        budget.check()
+        return (len(tried) * one_run_bound(right(r), r, m, at)).min(arb(1))
+
+    stated, level, bound, delta = (
+        rational(theorem[name])
+        for name in ("p_value", "significance", "epsilon_lower_bound", "delta")
+    )
+    _above(stated, p_value(used[0], points), "theorem.p_value")
+    if bound > 0:
+        if bound > 700 or not 0 <= delta < 1:
+            raise Wrong("theorem.epsilon_lower_bound", "expected at most 700, and delta in [0, 1)")
+        at = [(ball(bound), ball(delta))]
+        _above(level, p_value(used[1], at), "theorem.epsilon_lower_bound")
+    proof.numbers["counts"] = f"{right(used[0])} of {used[0]} guesses right, of {m} canaries"
+    return stated
+
+
+def one_run_bound(v: int, r: int, m: int, points: list[tuple[arb, arb]]) -> arb:
+    """Bound P(V ≥ v), from a point of the curve for each of j = v, v − 1, …, or from one alone."""
+    if v <= 0 or not points:
+        return arb(1)
+    if len(points) > v:
+        raise Wrong("witness.tested", "has more points than right guesses")
+    best = arb(1)
+    if len(points) == 1 and points[0][0] >= 0:
+        factor, delta = points[0][0].exp(), points[0][1]
+        chance = factor / (1 + factor)
+        beta, rest = binomial_tail(v, r, chance), binomial_tail(r - v + 1, r, 1 - chance)
+        best = beta + m * delta * beta * rest / (v * binomial_mass(v, r, chance))
+    sums = paid = equal = arb(0)
+    for j, (epsilon, delta) in enumerate(reversed(points), v - len(points) + 1):
+        # equality at k = j − 1: 0 = 1 + A(j − 1)/m − B(r − j + 1)/m, with B the new sum
+        needed = (m + sums * (j - 1)) / (r - j + 1)
+        weight = (needed - equal) * (-epsilon).exp()
+        sums, paid, equal = sums + weight, paid + weight * delta, needed
+    gain = 1 + sums * v / m - equal * (r - v) / m
+    return best.min((1 + paid) / gain if gain > 0 else arb(1)).min(arb(1))
+
+
+_KINDS = {"audit": _audit, "sequential-audit": _sequential, "one-run-audit": _one_run}

@@ -30,7 +30,7 @@ def anytime() -> list[dict[str, Any]]:
         "RandomizedResponse(epsilon=2)",
     ):
         for significance in (0.05, 1e-6):
-            used = [
+            found = [
                 audit_until_refuted(
                     notation.parse(text),
                     1,
@@ -38,9 +38,10 @@ def anytime() -> list[dict[str, Any]]:
                     seed=seed,
                     significance=significance,
                     bits=False,
-                ).samples
+                )
                 for seed in range(21)
             ]
+            used = [each.training + each.samples for each in found]
             rows.append(
                 {
                     "mechanism": text,

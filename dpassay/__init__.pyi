@@ -88,7 +88,6 @@ from dpassay.verifier.ask import verify as verify
 from dpassay.verifier.audit import AuditResult as AuditResult
 from dpassay.verifier.audit import OneRunResult as OneRunResult
 from dpassay.verifier.audit import PrivacyError as PrivacyError
-from dpassay.verifier.audit import SequentialResult as SequentialResult
 from dpassay.verifier.audit import audit_one_run as audit_one_run
 from dpassay.verifier.audit import audit_scores as audit_scores
 from dpassay.verifier.audit import canaries_needed as canaries_needed

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dpassay.accountant.budget.calibrate import Calibration
     from dpassay.accountant.budget.target import Target
     from dpassay.accountant.geometry.workload import Workload
-    from dpassay.verifier.audit import AuditResult, SequentialResult
+    from dpassay.verifier.audit import AuditResult
     from dpassay.verifier.audit.statistics.guarantee import Claim as AuditClaim
     from dpassay.verifier.checker import Checked
     from dpassay.verifier.compare import Budget, Comparison
@@ -420,7 +420,6 @@ def audit(
     seed: int | None = None,
     adjacency: Adjacency | str | None = None,
     executor: Executor | None = None,
-    checkpoint: Path | str | None = None,
     timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     errors_are_outputs: bool = False,
@@ -456,7 +455,7 @@ def audit(
         Of everything that is drawn; None draws one and reports it.
     adjacency
         The neighbouring relation of a mechanism whose guarantee depends on it.
-    executor, checkpoint, timeout, progress, errors_are_outputs
+    executor, timeout, progress, errors_are_outputs
         As for `dpassay.verifier.audit.audit`.
 
     Raises
@@ -480,7 +479,7 @@ def audit(
     words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     about, words = _target_in_words(mechanism, words)
     found, relation = _given_claim(claim, words, adjacency)
-    runs_wanted = (pair, pairs, samples, executor, checkpoint, errors_are_outputs or None)
+    runs_wanted = (pair, pairs, samples, executor, errors_are_outputs or None)
     if found is not None and all(each is None for each in runs_wanted):
         finding = known(about, found, relation)
         if finding is not None:
@@ -496,7 +495,6 @@ def audit(
         seed=seed,
         adjacency=relation,
         executor=executor,
-        checkpoint=checkpoint,
         timeout=timeout,
         progress=progress,
         errors_are_outputs=errors_are_outputs,
@@ -520,22 +518,21 @@ def audit_until_refuted(
     seed: int | None = None,
     adjacency: Adjacency | str | None = None,
     timeout: float | None = None,
-    progress: Callable[[int, float], None] | None = None,
-    checkpoint: Path | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
     errors_are_outputs: bool = False,
-) -> SequentialResult:
-    """Draw runs until a claim is refuted, at most `samples` a side; look at any time.
+) -> AuditResult:
+    """Audit with more and more runs, the last time with `samples` a side; stop once refuted.
 
-    Arguments as for `audit`. With `bits` the last bits of floats are part of the claim; without,
-    the values of outputs alone are looked at. `progress` is told the pairs of runs and the
-    evidence so far.
+    Each of a few audits has eight times the runs of the one before and an equal part of the
+    significance. Arguments as for `audit`. With `bits` the last bits of floats are part of the
+    claim; without, the values of outputs alone are looked at.
     """
-    from dpassay.verifier.audit.kinds import sequential
+    from dpassay.verifier.audit.kinds import auditor
 
     words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     about, words = _target_in_words(mechanism, words)
     found, relation = _given_claim(claim, words, adjacency)
-    return sequential.audit_until_refuted(
+    return auditor.audit_until_refuted(
         about,
         _required(found),
         pairs=_pairs(pairs, pair),
@@ -546,7 +543,6 @@ def audit_until_refuted(
         adjacency=relation,
         timeout=timeout,
         progress=progress,
-        checkpoint=checkpoint,
         errors_are_outputs=errors_are_outputs,
     )
 

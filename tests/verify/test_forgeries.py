@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -27,7 +28,6 @@ from dpassay.lp.shape_problem import GaussianShapeProblem
 from dpassay.lp.shapes import optimal_gaussian_shape
 from dpassay.verifier import checker
 from dpassay.verifier.audit import Counts, Design, audit_one_run, p_value
-from dpassay.verifier.audit.kinds.rounds import Evidence, Round
 from dpassay.verifier.checker import Outcome, apart
 from dpassay.verifier.claims import KINDS
 from dpassay.verifier.exact import verify
@@ -155,15 +155,21 @@ def _one_run(theorem: Data, witness: Data) -> bool:
 
 
 def _bets(theorem: Data, witness: Data) -> bool:
-    evidence = Evidence()
-    for entry in witness["rounds"]:
-        plain = {key: value for key, value in entry.items() if key not in ("tested", "stake")}
+    capital, best = 0.0, 1.0
+    for number, entry in enumerate(witness["rounds"], 1):
         stake = float(Fraction(entry["stake"]))
         tested = entry["tested"] if stake else {"epsilon": "0", "delta": "0"}  # no bet, no loss
-        evidence.add(Round(**tested, **plain, stake=stake))
+        factor, delta = (math.exp(Fraction(tested["epsilon"])), float(Fraction(tested["delta"])))
+        right, wrong, runs = (entry[name] for name in ("right", "wrong", "runs"))
+        lost = 1 - stake * (factor + delta)
+        grown = right * math.log1p(stake * (1 - delta))
+        grown += (runs - right - wrong) * math.log1p(-stake * delta)
+        grown += wrong and (wrong * math.log(lost) if lost > 0 else -math.inf)
+        capital = (capital + 1 / (number * (number + 1))) * math.exp(min(700.0, grown))
+        best = max(best, capital + 1 / (number + 1))
     stated, level = (float(Fraction(theorem[name])) for name in ("evidence", "significance"))
     refuted = bool(theorem["verdict"] == "REFUTED")
-    return stated <= evidence.best * (1 + 1e-5) and refuted == (stated * level >= 1)
+    return stated <= best * (1 + 1e-5) and refuted == (stated * level >= 1)
 
 
 def _forge(names: list[str], every: int) -> tuple[dict[str, Counter[str]], list[str]]:

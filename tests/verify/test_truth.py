@@ -13,7 +13,6 @@ from dpassay.accountant.errors import DpassayError
 from dpassay.verifier.audit import audit_samples
 from dpassay.verifier.audit.kinds.one_run import OneRunResult
 from dpassay.verifier.audit.kinds.result import AuditResult
-from dpassay.verifier.audit.kinds.sequential import SequentialResult
 from dpassay.verifier.audit.outcome import Outcome as AuditOutcome
 from dpassay.verifier.checker.outcome import Checked
 from dpassay.verifier.checker.outcome import Outcome as CheckOutcome
@@ -69,7 +68,6 @@ def test_a_check_is_neither_true_nor_false() -> None:
         Checked,
         OneRunResult,
         Row,
-        SequentialResult,
         accountants.Row,
     ],
 )

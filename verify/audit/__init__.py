@@ -6,11 +6,10 @@ test them at an exact level. `kinds` has the audits, one kind a file; `runs` wha
 """
 
 from dpassay.verifier.audit.kinds.assertion import PrivacyError, assert_private
-from dpassay.verifier.audit.kinds.auditor import audit
+from dpassay.verifier.audit.kinds.auditor import audit, audit_until_refuted
 from dpassay.verifier.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.kinds.samples import audit_samples, audit_scores
-from dpassay.verifier.audit.kinds.sequential import SequentialResult, audit_until_refuted
 from dpassay.verifier.audit.learning.features import Feature, Proposer
 from dpassay.verifier.audit.outcome import Outcome
 from dpassay.verifier.audit.runs.neighbours import neighbours
@@ -48,7 +47,6 @@ __all__ = [
     "Point",
     "PrivacyError",
     "Proposer",
-    "SequentialResult",
     "Target",
     "assert_private",
     "audit",

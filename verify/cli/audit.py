@@ -26,7 +26,7 @@ from dpassay.verifier.cli.shell import (
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from dpassay.verifier.audit import AuditResult, SequentialResult
+    from dpassay.verifier.audit import AuditResult
 
 _DESCRIPTION = """\
 Run a mechanism on two neighbouring datasets. Without a claim: bounds and estimates of epsilon and
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--until-refuted",
         "--until",
         action="store_true",
-        help="stop as soon as the claim is refuted, at N runs a side at the latest",
+        help="audit with more and more runs, at last N a side, and stop once the claim is refuted",
     )
     add(
         "--confidence",
@@ -101,7 +101,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, metavar="S", help="of everything that is drawn")
     add("--workers", type=int, metavar="W", help="processes (default: all cores)")
     add("--timeout", type=decimal, metavar="SECONDS", help="for one block of runs")
-    add("--checkpoint", type=Path, metavar="FILE", help="continue after a kill")
     add("--certificate", type=Path, metavar="FILE", help="write the evidence")
     add(
         "--errors-are-outputs",
@@ -131,8 +130,6 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidInputError("Expected a claim: --claim 1, --claim 1,1e-5 or --claim mu=0.5.")
     if claim is not None and options.delta is not None:
         raise InvalidInputError("A claim has its own delta. Write --claim 1,1e-5.")
-    if options.until_refuted and (options.plot or options.html):
-        raise InvalidInputError("--plot and --html draw an audit of a fixed number of runs.")
     picture = checked_path(options.plot, Drawable.drawer)
     for path in (options.certificate, options.html):
         if path is not None and not path.parent.is_dir():
@@ -141,13 +138,16 @@ def run(options: argparse.Namespace) -> int:
     if options.certificate is not None:
         from dpassay.verifier.prover import write
 
-        write(options.certificate, result.certificate(_recipe(options, claim)))
+        write(
+            options.certificate,
+            result.certificate(_recipe(options, claim, result.training + result.samples)),
+        )
     if options.json:
         say_json(result.to_json())
     elif not options.quiet:
         say(str(result))
     if picture is not None:
-        result.plot(picture)  # type: ignore[union-attr]  # no sequential one: see above
+        result.plot(picture)
         note(f"wrote {picture}")
     if options.html is not None:
         options.html.write_text(page(result), "utf-8")
@@ -170,7 +170,7 @@ def page(result: Any) -> str:
 
 def _audited(
     options: argparse.Namespace, mechanism: Any, claim: Any, pairs: list[tuple[Any, Any]] | None
-) -> AuditResult | SequentialResult:
+) -> AuditResult:
     from dpassay.verifier.audit import audit, audit_until_refuted
     from dpassay.verifier.progress import Line
 
@@ -178,42 +178,24 @@ def _audited(
         "pairs": pairs,
         "samples": _samples(options.samples),
         "significance": significance(options.confidence),
+        "bits": options.bits,
     }
-    for name in ("seed", "adjacency", "timeout", "checkpoint", "errors_are_outputs"):
+    for name in ("seed", "adjacency", "timeout", "errors_are_outputs"):
         arguments[name] = getattr(options, name)
     if not options.until_refuted:
-        arguments |= {"bits": options.bits, "delta": options.delta or 0}
-    elif options.bits:
-        arguments["bits"] = True
+        arguments["delta"] = options.delta or 0
     line = Line(sys.stderr, silent=options.quiet)
     if pairs is not None and len(pairs) > 1 and not options.quiet:
         note(f"trying {len(pairs)} pairs of datasets; --samples 1e4 is a first look")
     try:
-        if options.until_refuted:
-            return audit_until_refuted(
-                mechanism,
-                claim,
-                progress=lambda pairs, evidence: line.say(
-                    f"{pairs} pairs of runs, evidence {evidence:.4g}"
-                ),
-                **arguments,
-            )
         with _workers(options) as executor:
-            return audit(
+            return (audit_until_refuted if options.until_refuted else audit)(
                 mechanism,
                 claim,
                 executor=executor,
                 progress=lambda done, total: line.say(f"{done} of {total} blocks"),
                 **arguments,
             )
-    except KeyboardInterrupt:
-        line.close()
-        kept = (
-            f"finished blocks are in {options.checkpoint}: run the same command again to go on"
-            if options.checkpoint
-            else "with --checkpoint FILE an audit can be taken up again"
-        )
-        raise KeyboardInterrupt(kept) from None
     finally:
         line.close()
 
@@ -225,14 +207,14 @@ def _mechanism(options: argparse.Namespace) -> Any:
     return Printing(options.target, options.timeout) if options.command else named(options.target)
 
 
-def _recipe(options: argparse.Namespace, claim: Any) -> dict[str, Any] | None:
+def _recipe(options: argparse.Namespace, claim: Any, samples: int) -> dict[str, Any] | None:
     """Return what `dpassay check --replay` needs; None for what it does not draw again."""
     unusual = options.bits is not None or claim is None
     if options.command or options.errors_are_outputs or unusual:
         return None
     return {
         "target": options.target,
-        "samples": _samples(options.samples),
+        "samples": samples,
         "pairs": options.pair,
         "search": options.search,
         "adjacency": options.adjacency,

@@ -1,4 +1,4 @@
-"""Certificates of audits: what runs say as a theorem, and counts, bets or scores as its witness."""
+"""Certificates of audits: what runs say as a theorem, and counts or scores as its witness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from dpassay.verifier.kernel import VERSION
 if TYPE_CHECKING:
     from dpassay.verifier.audit.kinds.one_run import OneRunResult
     from dpassay.verifier.audit.kinds.result import AuditResult
-    from dpassay.verifier.audit.kinds.sequential import SequentialResult
     from dpassay.verifier.audit.statistics.guarantee import Guarantee
 
 _DIGITS = 7
@@ -50,26 +49,6 @@ def audit(result: AuditResult, replay: Mapping[str, Any] | None = None) -> dict[
         "pair": [shown(dataset) for dataset in result.pair],
     }
     return _whole(theorem, witness)
-
-
-def sequential(result: SequentialResult, replay: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the certificate of an audit that bets."""
-    theorem = {
-        **_common("sequential-audit", result.outcome, result, result.guarantee),
-        "target": result.target,
-        "evidence": _down(result.evidence),
-    }
-    rounds = [
-        {
-            "tested": entry["tested"],
-            "stake": _exactly(entry["stake"]),
-            "event": str(entry["event"]),
-            **{name: entry[name] for name in ("right", "wrong", "runs", "pair")},
-        }
-        for entry in (each.to_json() for each in result.rounds)
-    ]
-    pairs = [[shown(dataset) for dataset in pair] for pair in result.pairs]
-    return _whole(theorem, {**_drawn(result, replay), "pairs": pairs, "rounds": rounds})
 
 
 def one_run(result: OneRunResult) -> dict[str, Any]:

@@ -10,10 +10,11 @@ nearly the whole significance belongs to this one test, and a twentieth of it to
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from dpassay.accountant.core.adjacency import Adjacency
@@ -21,13 +22,15 @@ from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.known import known_or_none, told
 from dpassay.verifier.audit.kinds.result import AuditResult
-from dpassay.verifier.audit.runs import blocks, disk
-from dpassay.verifier.audit.runs.blocks import Datasets, Tally
+from dpassay.verifier.audit.runs import blocks
+from dpassay.verifier.audit.runs.blocks import Datasets
 from dpassay.verifier.audit.runs.laws import MechanismTarget
-from dpassay.verifier.audit.runs.plan import Plan
-from dpassay.verifier.audit.runs.target import MechanismError
+from dpassay.verifier.audit.runs.plan import Plan, can_refute
 from dpassay.verifier.audit.runs.training import train
 from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
+
+_STEP, _LEAST = 8, 250
+"""Until refuted: how many times the runs of the audit before, and the fewest runs a side."""
 
 
 def audit(
@@ -42,7 +45,6 @@ def audit(
     seed: int | None = None,
     adjacency: Adjacency | str | None = None,
     executor: Executor | None = None,
-    checkpoint: Path | str | None = None,
     timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     errors_are_outputs: bool = False,
@@ -73,14 +75,12 @@ def audit(
         Whether the last bits of floats are looked at: by default yes, for a verdict of their own;
         False leaves them out; True makes them part of the claim.
     seed
-        Of everything that is drawn; None draws one and reports it (or takes a checkpoint's).
+        Of everything that is drawn; None draws one and reports it.
     adjacency
         The relation of a claimed mechanism's profile, where it depends on it.
     executor
         Any executor of `concurrent.futures` for the blocks of the test; the result does not depend
         on it. The mechanism has to be picklable for processes.
-    checkpoint
-        A file in which counted blocks are kept: the same call continues where it was killed.
     timeout
         Seconds that one block may take.
     errors_are_outputs
@@ -96,35 +96,26 @@ def audit(
     """
     started = time.perf_counter()
     whole = guarantee((0, delta) if claim is None else claim, adjacency=adjacency)
-    path = None if checkpoint is None else Path(checkpoint)
     plan = Plan.of(
         mechanism,
         whole,
         pairs=pairs,
         samples=samples,
         significance=significance,
-        seed=disk.kept_seed(path) if seed is None else seed,
+        seed=seed,
         timeout=timeout,
         errors_are_outputs=errors_are_outputs,
         claimed=claim is not None,
         bits=bits,
     )
-    disk.begin(path, plan.digest(), plan.seed)
-    known = train(plan, path)
-    tally = Tally(known.rule.size, plan.digest(), path, plan.seed, known.rule.digest())
-    try:
-        blocks.run(known.blocks, tally, executor, progress, timeout)
-    except MechanismError as error:
-        runs = tally.histogram[:, : known.rule.values.partition.size].sum()
-        counted = f"{len(tally.done)} of {len(known.blocks)} blocks ({runs} runs)"
-        kept = f"{counted} were counted and {disk.whereabouts(path)}"
-        raise MechanismError(f"{error} {kept}") from error.__cause__
+    known = train(plan)
+    histogram = blocks.run(known.blocks, executor, progress, timeout)
     finding = None if claim is None else known_or_none(mechanism, claim, adjacency)
-    misfits = int(tally.histogram[:, -1].sum())
+    misfits = int(histogram[:, -1].sum())
     return AuditResult.of(
         plan,
         known.rule,
-        tally.histogram[:, :-1],
+        histogram[:, :-1],
         known.pair,
         training=known.training,
         samples=plan.samples - known.training,
@@ -133,6 +124,43 @@ def audit(
         notes=(*told(finding), *known.notes, *_notes(plan, misfits)),
         finding=finding,
     )
+
+
+def audit_until_refuted(
+    mechanism: Any,
+    claim: Claim,
+    *,
+    pairs: Iterable[Datasets] | None = None,
+    samples: int = 1_000_000,
+    significance: float = 0.05,
+    seed: int | None = None,
+    **options: Any,
+) -> AuditResult:
+    """Audit with more and more runs, the last time with `samples` a side; stop once refuted.
+
+    There are few audits, each with eight times the runs of the one before and an equal part of the
+    significance: a private mechanism is accused by any of them with probability at most
+    `significance`. The result is that of the audit that refutes, else of the last one.
+    Other arguments and errors as for `audit`.
+    """
+    whole = guarantee(claim, adjacency=options.get("adjacency"))
+    sizes = [samples]
+    while sizes[0] >= _STEP * _LEAST:
+        sizes.insert(0, sizes[0] // _STEP)
+    level = significance / len(sizes)
+    listed = None if pairs is None else list(pairs)
+    fixed = secrets.randbits(63) if seed is None else int(seed)
+    for size in sizes:
+        if size < samples and not can_refute(whole, size, level):
+            continue
+        found = audit(
+            mechanism, whole, pairs=listed, samples=size, significance=level, seed=fixed, **options
+        )
+        if found.refuted:
+            break
+    which = f"audit {sizes.index(size) + 1} of {len(sizes)} of growing size"
+    note = f"{which}, each at significance {few(level)}"
+    return replace(found, notes=(*found.notes, note))
 
 
 def _notes(plan: Plan, misfits: int) -> Iterable[str]:

@@ -15,7 +15,6 @@ from typing import Any, final
 from dpassay.accountant import notation
 from dpassay.accountant.errors import DpassayError, InvalidInputError
 from dpassay.verifier.audit.kinds.auditor import audit
-from dpassay.verifier.audit.kinds.sequential import audit_until_refuted
 from dpassay.verifier.audit.runs.neighbours import neighbours
 from dpassay.verifier.audit.runs.target import is_notation, named
 
@@ -53,6 +52,8 @@ def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:
     if foreign and not code:
         why = f"{how['target']} is code that the certificate names, which --replay-code runs"
         return Replayed([], not_replayed=why)
+    if theorem["kind"] != "audit":
+        return Replayed([], not_replayed="audits that bet are no longer made")
     if theorem["claim"]["kind"] == "profile":
         return Replayed([], not_replayed="the claimed profile is a function of its author")
     if how["samples"] > _MOST_RUNS:
@@ -103,8 +104,7 @@ def _again(mechanism: Any, data: Mapping[str, Any], how: Mapping[str, Any]) -> A
         "seed": int(data["witness"]["seed"]),
         "adjacency": how["adjacency"],
     }
-    once = audit if data["theorem"]["kind"] == "audit" else audit_until_refuted
-    return once(mechanism, _claim(data["theorem"]["claim"]), **arguments)
+    return audit(mechanism, _claim(data["theorem"]["claim"]), **arguments)
 
 
 def _claim(claim: Mapping[str, Any]) -> Any:

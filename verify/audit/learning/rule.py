@@ -258,16 +258,6 @@ class Chosen:
         values, bits, ranked = np.split(histogram, [first, first + rest], axis=1)
         return values, bits if rest else None, self.ranked.grouped(ranked)
 
-    def digest(self) -> str:
-        """Return a short digest of what is counted, and for which tests."""
-        return _digest(
-            self.values.digest(),
-            "" if self.bits is None else self.bits.digest(),
-            dict(self.ranked.feature.to_json()),
-            self.ranked.partition.to_json(),
-            self.ranked.group.tolist(),
-        )
-
 
 def counted(features: Sequence[tuple[Feature, Partition]], outputs: Matrix) -> NDArray[np.int64]:
     """Count the cells of some features, each of which is computed once."""

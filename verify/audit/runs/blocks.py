@@ -1,4 +1,4 @@
-"""Runs in blocks: seeds by index, any executor, counts that add up, checkpoints.
+"""Runs in blocks: seeds by index, any executor, counts that add up.
 
 Block number i of a stage draws from SeedSequence(seed, spawn_key=(stage, pair, i, side)), so that
 what is counted depends on the seed and not on who ran which block, or in which order.
@@ -20,8 +20,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -30,14 +29,13 @@ from numpy.typing import NDArray
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, stacked
 from dpassay.verifier.audit.learning.rule import Chosen
-from dpassay.verifier.audit.runs import disk
 from dpassay.verifier.audit.runs.copies import Beginnings, Watched, require_unchanged, state
 from dpassay.verifier.audit.runs.target import MechanismError, Target, require_one_each
 from dpassay.verifier.audit.statistics.exact_test import Design
 
 Datasets: TypeAlias = tuple[Any, Any]
 
-TRAINING, TESTING, PROBING, SEQUENTIAL = 0, 1, 2, 3
+TRAINING, TESTING, PROBING = 0, 1, 2
 _MOST_RUNS = 1 << 16
 """Runs a side of a block: some megabytes, and a kill loses no more."""
 _MOST_ENTRIES = 1 << 22
@@ -190,87 +188,13 @@ class Prepared:
     notes: tuple[str, ...]
 
 
-@final
-@dataclass
-class Done:
-    """Which blocks were counted: all below a number, and a few beyond it."""
-
-    below: int = 0
-    beyond: set[int] = field(default_factory=set)
-
-    def __len__(self) -> int:
-        """Return how many."""
-        return self.below + len(self.beyond)
-
-    def __contains__(self, index: int) -> bool:
-        """Whether a block was counted."""
-        return index < self.below or index in self.beyond
-
-    def add(self, index: int) -> None:
-        """Add one block."""
-        self.beyond.add(index)
-        while self.below in self.beyond:
-            self.beyond.remove(self.below)
-            self.below += 1
-
-
-@final
-@dataclass
-class Tally:
-    """What was counted so far, on disk too if a path is given."""
-
-    cells: int
-    digest: str = ""
-    path: Path | None = None
-    seed: int | None = None
-    event: str = ""
-    """A digest of the event that is counted."""
-    done: Done = field(default_factory=Done)
-    histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
-
-    def __post_init__(self) -> None:
-        """Start empty, or with what an earlier run of the same audit left."""
-        self.histogram = np.zeros((2, self.cells + 1), dtype=np.int64)
-        data = disk.begun(self.path, self.digest)
-        if data is None or "event" not in data:
-            return
-        try:
-            rows = np.array(data["histogram"], np.int64)
-            done = Done(int(data["done_below"]), {int(i) for i in data["done_beyond"]})
-        except (ValueError, KeyError, TypeError):
-            raise InvalidInputError(f"{self.path} is no checkpoint of an audit.") from None
-        if data["event"] != self.event or rows.shape != self.histogram.shape:
-            raise InvalidInputError(
-                f"{self.path} holds counts of another event: its training runs are gone, and the "
-                "mechanism does not follow the rng it is given, or the auditor has changed. Remove "
-                "it, or name another checkpoint."
-            )
-        self.done, self.histogram = done, rows
-
-    def add(self, index: int, histogram: NDArray[np.int64]) -> None:
-        """Add one block; what is on disk is always whole."""
-        self.done.add(index)
-        self.histogram = self.histogram + histogram
-        if self.path is not None:
-            data = {
-                "audit": self.digest,
-                "seed": str(self.seed),
-                "event": self.event,
-                "done_below": self.done.below,
-                "done_beyond": sorted(self.done.beyond),
-                "histogram": self.histogram.tolist(),
-            }
-            disk.write(self.path, data)
-
-
 def run(
     blocks: Blocks,
-    tally: Tally,
     executor: Executor | None,
     progress: Callable[[int, int], None] | None = None,
     timeout: float | None = None,
-) -> None:
-    """Run every block that the tally does not have, here or with an executor.
+) -> NDArray[np.int64]:
+    """Run every block, here or with an executor, and return the counts of all.
 
     Only a few blocks are waiting at any time, and only their counts come back, so that memory does
     not grow with the number of runs.
@@ -278,43 +202,43 @@ def run(
     Raises MechanismError where a block raises, a worker dies, no block ends in time, or two blocks
     begin with the same outputs.
     """
-    waiting = (index for index in range(len(blocks)) if index not in tally.done)
+    waiting = iter(range(len(blocks)))
     beginnings = Beginnings(blocks.whole.target.name)
+    histogram = np.zeros((2, blocks.whole.rule.size + 1), dtype=np.int64)
+    done = 0
 
-    def add(index: int, counted: tuple[NDArray[np.int64], bytes]) -> None:
+    def add(counted: tuple[NDArray[np.int64], bytes]) -> None:
+        nonlocal histogram, done
         beginnings.add(counted[1])
-        tally.add(index, counted[0])
+        histogram, done = histogram + counted[0], done + 1
+        if progress is not None:
+            progress(done, len(blocks))
 
     if executor is None:
         for index in waiting:
-            add(index, _count(blocks[index]))
-            if progress is not None:
-                progress(len(tally.done), len(blocks))
-        return
+            add(_count(blocks[index]))
+        return histogram
     _require_sendable(blocks, executor)
-    running: dict[Future[tuple[NDArray[np.int64], bytes]], int] = {}
+    running: set[Future[tuple[NDArray[np.int64], bytes]]] = set()
     most = _WAITING_PER_WORKER * _workers(executor)
     # a block may have to wait for those before it at the same worker, and the worker to start
     patience = None if timeout is None else (_WAITING_PER_WORKER + 1) * timeout + _GRACE
     try:
         while True:
             for index in waiting:
-                running[executor.submit(_count, blocks[index])] = index
+                running.add(executor.submit(_count, blocks[index]))
                 if len(running) >= most:
                     break
             if not running:
-                return
-            finished, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
+                return histogram
+            finished, running = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
             if not finished:
                 raise MechanismError(
                     f"No block ended within {patience:g} s. Give it more time with timeout=, or "
                     "fewer samples."
                 )
-            for future in sorted(finished, key=lambda one: one.exception() is not None):
-                index = running.pop(future)  # those that raised come last: the others are kept
-                add(index, future.result())
-                if progress is not None:
-                    progress(len(tally.done), len(blocks))
+            for future in finished:
+                add(future.result())
     except BrokenExecutor as error:
         raise MechanismError(
             f"A worker of {type(executor).__name__} died ({error}). Is the mechanism killed, or "

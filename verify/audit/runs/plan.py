@@ -14,13 +14,13 @@ from dpassay.accountant.errors import InvalidInputError, expected, shortened
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.learning import bits
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix
-from dpassay.verifier.audit.runs import blocks, copies, disk
+from dpassay.verifier.audit.runs import blocks, copies
 from dpassay.verifier.audit.runs.blocks import PROBING, Datasets
 from dpassay.verifier.audit.runs.laws import MechanismTarget, neighbours
 from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, MechanismError, Target, target
 from dpassay.verifier.audit.statistics.binomial import MOST_RUNS
 from dpassay.verifier.audit.statistics.exact_test import SPARED, Counts, least, p_value
-from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
+from dpassay.verifier.audit.statistics.guarantee import Guarantee
 
 _PROBE = 8
 """Runs of a side that show the form of outputs."""
@@ -58,7 +58,6 @@ class Plan:
         significance: float,
         seed: int | None,
         timeout: float | None,
-        check_size: bool = True,
         errors_are_outputs: bool = False,
         claimed: bool = True,
         bits: bool | None = None,
@@ -74,18 +73,15 @@ class Plan:
         if isinstance(runs, MechanismTarget) and not claimed:
             runs, bits = replace(runs, simulated=True), False
         plan = Plan(runs, whole, listed, samples, significance, fixed, timeout, claimed, bits)
-        if check_size:
-            plan.require_enough()
+        plan.require_enough()
         return plan
 
     def require_enough(self) -> None:
         """Raise where even the clearest counts could not refute the claim."""
-        points = self.guarantee.candidates()
-        if any(_can_refute(p, self.samples, self.significance) for p in points):
+        whole, level = self.guarantee, self.significance
+        if can_refute(whole, self.samples, level):
             return
-        needed = least(
-            lambda runs: any(_can_refute(p, runs, self.significance) for p in points), MOST_RUNS
-        )
+        needed = least(lambda runs: can_refute(whole, runs, level), MOST_RUNS)
         if needed is None:
             raise InvalidInputError("No number of runs can refute this claim.")
         raise InvalidInputError(
@@ -94,30 +90,14 @@ class Plan:
             "on."
         )
 
-    def digest(self) -> str:
-        """Return what a checkpoint must agree with."""
-        pairs = [[repr(_plain(side)) for side in pair] for pair in self.pairs]
-        return disk.digest(
-            self.target.name,
-            self.guarantee.to_json(),
-            pairs,
-            self.samples,
-            self.significance,
-            self.seed,
-            *(["errors"] if getattr(self.target, "errors_are_outputs", False) else []),
-            *(["estimate"] if not self.claimed else []),
-            *([] if self.bits is None else ["bits", self.bits]),
-        )
 
-
-def _can_refute(point: Point, runs: int, significance: float) -> bool:
-    counts = Counts(runs, runs, 0, runs)
-    spared = SPARED * significance
-    return p_value(counts, float(point.epsilon), float(point.delta), spared=spared) <= significance
-
-
-def _plain(dataset: Any) -> Any:
-    return dataset.tolist() if hasattr(dataset, "tolist") else dataset
+def can_refute(whole: Guarantee, runs: int, significance: float) -> bool:
+    """Whether an event of probability 1 against 0 would refute some point of a claim."""
+    counts, spared = Counts(runs, runs, 0, runs), SPARED * significance
+    return any(
+        p_value(counts, float(p.epsilon), float(p.delta), spared=spared) <= significance
+        for p in whole.candidates()
+    )
 
 
 def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:

@@ -1,17 +1,8 @@
-"""Training: the runs that choose the event, and the event that they choose.
-
-With a path every block of them is on disk, FILE.training-PAIR.STAGE-SIDE-BLOCK.npz, so that a kill
-loses at most one.
-"""
+"""Training: the runs that choose the event, and the event that they choose."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
-from typing import final
-
-import numpy as np
 
 from dpassay.verifier.audit.learning import features, vectors
 from dpassay.verifier.audit.learning.features import Proposer
@@ -19,7 +10,7 @@ from dpassay.verifier.audit.learning.learn import VALUES, bits_of, choose, share
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
 from dpassay.verifier.audit.learning.rule import Chosen
 from dpassay.verifier.audit.learning.wording import all_worded
-from dpassay.verifier.audit.runs import blocks, disk, laws
+from dpassay.verifier.audit.runs import blocks, laws
 from dpassay.verifier.audit.runs.blocks import (
     TESTING,
     TRAINING,
@@ -53,14 +44,13 @@ _OF_PAIRS = 2
 """One of so many pairs goes on to the next stage of training."""
 
 
-def train(plan: Plan, path: Path | None) -> Prepared:
+def train(plan: Plan) -> Prepared:
     """Draw training runs of the pairs and choose.
 
     All pairs share a half of the runs, the quarter of them that promises most half of the rest, and
     so on: the last one gets all that is left (Karnin, Koren and Somekh, "Almost optimal exploration
     in multi-armed bandits", 2013).
     """
-    kept = KeptRuns(path, plan.digest())
     alphabet = Alphabet()
     notes: list[str] = []
     width = probe(plan, alphabet, notes)
@@ -73,10 +63,10 @@ def train(plan: Plan, path: Path | None) -> Prepared:
         rules: dict[int, Chosen] = {}
         for index in alive:
             try:
-                more = _sides(plan, kept, (index, stage), share, (width, alphabet))
+                more = _sides(plan, index, stage, share, width, alphabet=alphabet)
             except MechanismError as error:
                 if len(plan.pairs) == 1:
-                    raise MechanismError(f"{error} {kept.described()}") from error.__cause__
+                    raise
                 refused.append(f"a pair was left out: {error}")
                 continue
             mixed = alphabet.width is not None
@@ -151,68 +141,20 @@ def training_runs(plan: Plan, width: int) -> int:
     return int(min(wanted, _MOST_TRAINING, max(1000, _MOST_TRAINING_ENTRIES // width)))
 
 
-@final
-class KeptRuns:
-    """Training runs on disk, beside a checkpoint; nowhere for no path."""
-
-    def __init__(self, path: Path | None, digest: str) -> None:
-        self._path, self._digest = path, digest
-        self.runs = 0
-
-    def add(self, name: str, **arrays: Matrix) -> None:
-        """Write some arrays."""
-        if self._path is not None:
-            disk.save(self._file(name), audit=self._digest, **arrays)
-
-    def find(self, name: str, *keys: str) -> list[Matrix] | None:
-        """Return arrays that this audit wrote; None where there are none, or not whole."""
-        kept = None if self._path is None else disk.arrays(self._file(name), "audit", *keys)
-        return kept[1:] if kept is not None and str(kept[0]) == self._digest else None
-
-    def described(self) -> str:
-        """Say where the runs are."""
-        counted = f"No run of the test was counted yet: {self.runs} training runs were drawn and"
-        return f"{counted} {disk.whereabouts(self._path, 'beside')}"
-
-    def _file(self, name: str) -> Path:
-        return disk.beside(self._path, f"training-{name}")
-
-
 def _sides(
-    plan: Plan, kept: KeptRuns, which: tuple[int, int], runs: int, form: tuple[int, Alphabet]
+    plan: Plan, index: int, stage: int, runs: int, width: int, *, alphabet: Alphabet
 ) -> Sides:
-    """Draw training runs of one pair in one stage, or read those that were kept.
-
-    The texts that are met become known to the alphabet.
-    """
-    index, stage = which
-    size = blocks.block_size(runs, form[0])
-    sizes = [min(size, runs - start) for start in range(0, runs, size)]
-    texts = form[1].names
+    """Draw training runs of one pair in one stage; texts become known to the alphabet."""
+    size = blocks.block_size(runs, width)
     sides: list[list[Matrix]] = [[], []]
     for side, dataset in enumerate(plan.pairs[index]):
-        for number, count in enumerate(sizes):
-            name = f"{index}.{stage}-{side}-{number}"
-            found = kept.find(name, "rows", "texts")
-            if found is None:
-                key = (index, number, side, stage) if stage else (index, number, side)
-                drawn = _block(plan, dataset, key, count, form)
-                found = [drawn, np.array(json.dumps(texts))]  # needs no pickle
-                kept.add(name, rows=found[0], texts=found[1])
-            kept.runs += count
-            met = json.loads(str(found[1])).items()
-            texts.update((int(code), text) for code, text in met)
-            sides[side].append(found[0])
+        for number, start in enumerate(range(0, runs, size)):
+            count = min(size, runs - start)
+            key = (index, number, side, stage) if stage else (index, number, side)
+            rng = blocks.generator(plan.seed, TRAINING, *key)
+            with blocks.time_limit(plan.timeout, f"A block of {count} runs of {plan.target.name}"):
+                own = Alphabet(alphabet.width, alphabet.names)
+                drawn = blocks.draw(plan.target, dataset, count, rng, alphabet=own, width=width)
+            sides[side].append(drawn)
     first, second = (stacked(parts) for parts in sides)
     return first, second
-
-
-def _block(
-    plan: Plan, dataset: object, key: tuple[int, ...], size: int, form: tuple[int, Alphabet]
-) -> Matrix:
-    """Draw one block of one side."""
-    width, alphabet = form
-    own = Alphabet(alphabet.width, alphabet.names)
-    rng = blocks.generator(plan.seed, TRAINING, *key)
-    with blocks.time_limit(plan.timeout, f"A block of {size} runs of {plan.target.name}"):
-        return blocks.draw(plan.target, dataset, size, rng, alphabet=own, width=width)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeVar
 
-from dpassay.accountant.errors import AdjacencyError, DpassayError, InvalidInputError, suggestion
+from dpassay.accountant.errors import (
+    AdjacencyError,
+    DpassayError,
+    InvalidInputError,
+    shortened,
+    suggestion,
+)
 
 E = TypeVar("E", bound=Enum)
 
@@ -53,7 +59,7 @@ def _read(kind: type[E], name: str, value: E | str | None, error: type[DpassayEr
     except ValueError:
         known = [member.value for member in kind]
         raise error(
-            f"Expected {name}={value!r} to be one of {', '.join(known)}. "
+            f"Expected {name}={shortened(repr(value))} to be one of {', '.join(known)}. "
             f"{suggestion(str(value), known, listed=False)}".rstrip()
         ) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -46,6 +46,12 @@ class Mechanism(Askable, Drawable, Description, ABC):
 
     no_variance: ClassVar[str] = ""
     """Why an output has no variance, and what to ask, where it has none."""
+
+    def __init_subclass__(cls) -> None:
+        """Let every question about a relation take its name too."""
+        super().__init_subclass__()
+        for name in _ABOUT_A_RELATION & vars(cls).keys():
+            setattr(cls, name, _reading_the_relation(getattr(cls, name)))
 
     @property
     def only_alone(self) -> str:
@@ -251,6 +257,23 @@ class Mechanism(Askable, Drawable, Description, ABC):
         """Return the exact ρ of zCDP where it is known as an exact number (μ²/2), else None."""
         mu = self.exact_gaussian_mu(adjacency)
         return None if mu is None else mu.squared.times(Fraction(1, 2))
+
+
+def _reading_the_relation(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that takes "add-remove" for the relation of that name, as `ask` does."""
+
+    @functools.wraps(method)
+    def read(self: Mechanism, adjacency: Adjacency | str | None) -> Any:
+        return method(self, Adjacency.read(adjacency))
+
+    return read
+
+
+_ABOUT_A_RELATION = {
+    name
+    for name, method in vars(Mechanism).items()
+    if "adjacency" in getattr(method, "__annotations__", {})
+}
 
 
 @functools.lru_cache(maxsize=32)

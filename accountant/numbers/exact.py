@@ -25,7 +25,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?"
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RATIO = re.compile(r"\s*N\s*(?:/\s*N\s*)?".replace("N", _LONG_DECIMAL.pattern))
 _FLOAT = re.compile(r"\s*float\(([^()]*)\)\s*")
-_LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,})(?![\w.])'?")
+_LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,1074})(?![\w.])'?")
 """A decimal as long as only a float has, with the quotation marks of an argument."""
 _WRAPPED = re.compile(r"(?<!\w)float\((-?[0-9.]+(?:e[+-]?[0-9]+)?)\)")
 _POWER_OF_TEN = re.compile(r"(?:([0-9.]+)[·×*])?10(?:\^|\*\*)\{?(-?[0-9]+)\}?")

@@ -34,6 +34,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_EVEN
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, final
 
@@ -47,7 +48,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
-from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.interval import Interval, decimal_context
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.accountant.questions.answer import enclosed, reached, usual
@@ -96,8 +97,9 @@ class Estimate(float):
         """Return the middle of an enclosure; an end of it where the other one is infinite."""
         low, high = found.lower, found.upper
         if low.is_finite() and high.is_finite():
-            value = float((Fraction(low) + Fraction(high)) / 2)
-            half = float((Fraction(high) - Fraction(low)) / 2)
+            digits = decimal_context(100, ROUND_HALF_EVEN)  # 1e-1000000000 is not written out
+            value = float(digits.divide(digits.add(low, high), 2))
+            half = float(digits.divide(digits.subtract(high, low), 2))
             return Estimate(value, half + _ROUNDING * abs(value))
         value = float(low if low == high or low.is_finite() else high)
         return Estimate(value, 0.0 if low == high else math.inf)
@@ -288,17 +290,13 @@ class _Enclosures:
 
 def _middle(found: Interval) -> Estimate:
     """Return the middle of an enclosure; UndecidedError where it is known to less than 3 digits."""
-    low, high = found.lower, found.upper
-    if float(low) != float(high):
-        known = low.is_finite() and high.is_finite()
-        ends = (Fraction(low), Fraction(high)) if known else (Fraction(-1), Fraction(1))
-        if ends[1] - ends[0] > _LEAST_KNOWN * abs(ends[0] + ends[1]):
-            raise UndecidedError(
-                f"No estimate: the number lies in [{low:.6g}, {high:.6g}], and less than three "
-                "digits of it are known. Ask for the enclosure: the same question without "
-                "estimate_.",
-                interval=found,
-            )
+    low, high, width = found.lower, found.upper, found.relative_width
+    if float(low) != float(high) and (width is None or width > 2 * _LEAST_KNOWN):
+        raise UndecidedError(
+            f"No estimate: the number lies in [{low:.6g}, {high:.6g}], and less than three digits "
+            "of it are known. Ask for the enclosure: the same question without estimate_.",
+            interval=found,
+        )
     return Estimate.middle(found)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import os
 import pickle
@@ -9,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,10 @@ import dpassay
 from dpassay import Account, BudgetError
 from dpassay.accountant.numbers.exact import ExactReal
 
+OPENED: list[Callable[[Any], Account]] = [
+    Account.load,
+    lambda file: Account(epsilon=1, delta="1e-5", file=file),
+]
 SAMPLE = "PoissonSubsampled(Gaussian(1), 0.01)"
 
 
@@ -106,6 +113,21 @@ class TestFilter:
         with pytest.raises(dpassay.InvalidInputError, match=remedy):
             Account(**given)  # type: ignore[arg-type]
 
+    def test_with_nothing_spent_questions_are_checked_as_ever(self) -> None:
+        for account in (Account(), Account(epsilon=1, delta="1e-5")):
+            for delta in (2, -1, float("nan"), None, "x"):
+                with pytest.raises(dpassay.InvalidInputError, match="delta"):
+                    account.epsilon(delta)  # type: ignore[arg-type]
+            assert account.delta(-1).overlaps(dpassay.delta("Guaranteed(0, 0)", -1))
+
+    def test_no_more_than_a_stated_number_is_counted(self) -> None:
+        for release in ("Guaranteed(0, 0)", "Laplace(1e30)", "Gaussian(1e7)"):
+            for adaptive in (False, True):
+                account = Account(epsilon=1, delta="1e-5", adaptive=adaptive)
+                assert account.remaining(release) == 10**12
+        with pytest.raises(dpassay.InvalidInputError, match=r"≤ 10\^12"):
+            account.spend("Guaranteed(0, 0)", 10**12 + 1)
+
     def test_a_relation_that_is_needed_is_asked_for_before_anything_is_spent(self) -> None:
         account = Account(epsilon=1, delta="1e-5")
         with pytest.raises(dpassay.AdjacencyError):
@@ -130,6 +152,140 @@ class TestFile:
                 Account.load(file)
         with pytest.raises(dpassay.InvalidInputError, match="another account"):
             Account(epsilon=2, delta="1e-5", adjacency="add-remove", file=file)
+
+    @pytest.mark.parametrize(
+        "foreign",
+        [
+            b"my notes\nwithout an end",
+            b"my notes",
+            b"a,b\n1,2\n3,4",
+            bytes(range(256)) * 4,
+            b"\0" * 1000,
+            b"\n",
+            b"{",
+            b'{"format": "dpassay accoun',
+            b'{"format": "dpassay account 2", "budget": null}\n',
+            b'{"a": 1}',
+            b"[" * 100_000,
+            b'{"a":' * 100_000 + b"\n",
+        ],
+    )
+    def test_a_file_that_is_no_account_is_left_alone(self, tmp_path: Path, foreign: bytes) -> None:
+        file, link = tmp_path / "budget.jsonl", tmp_path / "link"
+        file.write_bytes(foreign)
+        link.symlink_to(file)
+        for path in (file, link):
+            for opened in OPENED:
+                with pytest.raises(
+                    dpassay.InvalidInputError, match="no file of an account"
+                ) as said:
+                    opened(path)
+                assert "\n" not in str(said.value)
+        assert file.read_bytes() == foreign
+
+    def test_what_is_no_file_is_refused(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "fifo")
+        (tmp_path / "loop").symlink_to(tmp_path / "loop")
+        wrong = ["fifo", "loop", ".", "none/budget.jsonl", "\0", "\ud800", "x" * 300]
+        for path in [*(tmp_path / name for name in wrong), "/dev/null", "/dev/zero", "", 3, True]:
+            for opened in OPENED:
+                with pytest.raises(dpassay.InvalidInputError, match="to be a file to read"):
+                    opened(path)
+        with pytest.raises(dpassay.InvalidInputError, match="No such file"):
+            Account.load(tmp_path / "none")
+        assert not (tmp_path / "none").exists()
+
+    @pytest.mark.parametrize(
+        ("place", "value"),
+        [
+            ("budget", 3),
+            ("budget", {"kind": [], "numbers": []}),
+            ("budget", {"kind": "Mu", "numbers": [1]}),
+            ("budget", {"kind": "Mu", "numbers": ["1", "2"]}),
+            ("budget", {"kind": "Mu", "numbers": ["9**9**9"]}),
+            ("budget", {"kind": "Mu", "numbers": ["1"], "more": 1}),
+            ("budget", {"kind": "EpsilonDelta", "numbers": ["0", "0"]}),
+            ("adjacency", ["add-remove"]),
+            ("adjacency", "\x1b[2K" * 10_000),
+            ("adaptive", 1),
+            ("order", {}),
+            ("order", 10**400),
+            ("extra", "x"),
+            ("mechanism", ["Gaussian(50)"]),
+            ("mechanism", "(" * 5000),
+            ("mechanism", "Gaussian(\x1b[2K)"),
+            ("count", 1.0),
+            ("count", True),
+            ("count", 10**400),
+            ("name", 5),
+            ("name", {"a": {"b": []}}),
+        ],
+    )
+    def test_a_file_with_checksums_that_fit_is_not_trusted(
+        self, tmp_path: Path, place: str, value: object
+    ) -> None:
+        file = tmp_path / "budget.jsonl"
+        with Account(epsilon=1, delta="1e-5", file=file) as account:
+            account.spend("Gaussian(50)")
+        head, entry = map(json.loads, file.read_text().splitlines())
+        (entry if place in entry else head)[place] = value
+        lines, before = [], ""
+        for body in (head, entry):
+            del body["check"]
+            text = before + json.dumps(body, sort_keys=True)
+            before = hashlib.sha256(text.encode()).hexdigest()[:32]
+            lines.append(json.dumps({**body, "check": before}, ensure_ascii=False).encode() + b"\n")
+        file.write_bytes(b"".join(lines))
+        for opened in OPENED:
+            with pytest.raises(dpassay.InvalidInputError) as said:
+                opened(file)
+            assert str(said.value).isprintable()
+            assert len(str(said.value)) < 500
+        assert file.read_bytes() == b"".join(lines)
+
+    def test_an_entry_whose_line_end_was_stripped_stays_spent(self, tmp_path: Path) -> None:
+        file = tmp_path / "budget.jsonl"
+        with Account(epsilon=1, delta="1e-5", file=file) as account:
+            account.spend("Gaussian(50)")
+        whole = file.read_bytes()
+        file.write_bytes(whole.rstrip())
+        with Account.load(file) as account:
+            assert len(account) == 1
+        assert file.read_bytes() == whole
+
+    def test_what_cannot_be_recorded_is_not_spent(self, tmp_path: Path) -> None:
+        file = tmp_path / "budget.jsonl"
+        with Account(epsilon=1, delta="1e-5", file=file) as account:
+            whole = file.read_bytes()
+            for name in ("\ud800", b"x", 5):
+                with pytest.raises(dpassay.InvalidInputError, match="name"):
+                    account.spend("Gaussian(50)", name=name)  # type: ignore[arg-type]
+            stored = pickle.dumps(account)
+            for copied in (copy.copy(account), copy.deepcopy(account), pickle.loads(stored)):
+                with pytest.raises(dpassay.InvalidInputError, match="is a copy"):
+                    copied.spend("Gaussian(50)")
+            assert (file.read_bytes(), len(account)) == (whole, 0)
+        with pytest.raises(dpassay.InvalidInputError, match="was closed"):
+            account.spend("Gaussian(50)")
+        assert (file.read_bytes(), len(account)) == (whole, 0)
+
+    def test_a_file_that_is_moved_or_changed_takes_no_entries(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with Account(file="budget.jsonl") as account:
+            monkeypatch.chdir("/")
+            account.spend("Gaussian(50)")
+            file = tmp_path / "budget.jsonl"
+            whole = file.read_bytes()
+            file.write_bytes(whole + b"more")
+            with pytest.raises(dpassay.InvalidInputError, match="changed it"):
+                account.spend("Gaussian(50)")
+            assert file.read_bytes() == whole + b"more"
+            file.rename(tmp_path / "moved")
+            with pytest.raises(dpassay.InvalidInputError, match="Nothing was spent"):
+                account.spend("Gaussian(50)")
+        assert len(account) == 1
 
     def test_what_was_written_in_part_is_cut_off_and_all_else_is_damage(
         self, tmp_path: Path
@@ -226,7 +382,7 @@ class TestFile:
         with Account(file=file) as account:
             before, write = file.read_bytes(), os.write
             monkeypatch.setattr(os, "write", lambda where, data: write(where, data[:5]))
-            with pytest.raises(OSError, match="no space"):
+            with pytest.raises(dpassay.InvalidInputError, match="no space"):
                 account.spend("Gaussian(1)")
             monkeypatch.undo()
             assert (file.read_bytes(), len(account)) == (before, 0)
@@ -234,16 +390,15 @@ class TestFile:
         assert json.loads(file.read_bytes().splitlines()[-1])["count"] == 1
 
 
-def test_an_account_is_copied_printed_and_drawn(tmp_path: Path) -> None:
-    account = Account(epsilon=1, delta="1e-5", file=tmp_path / "budget.jsonl")
+def test_an_account_is_copied_printed_and_drawn() -> None:
+    account = Account(epsilon=1, delta="1e-5")
     for sigma in (50, 60, 70):
         account.spend(f"Gaussian({sigma})")
-    copy = pickle.loads(pickle.dumps(account))
-    account.close()
-    assert copy.history == account.history
-    assert copy.epsilon("1e-5") == account.epsilon("1e-5")
-    copy.spend("Gaussian(80)")
-    assert (len(account), len(copy)) == (3, 4)
+    for copied in (copy.copy(account), pickle.loads(pickle.dumps(account))):
+        assert copied.history == account.history
+        assert copied.epsilon("1e-5") == account.epsilon("1e-5")
+        copied.spend("Gaussian(80)")
+        assert (len(account), len(copied)) == (3, 4)
     assert "Gaussian(standard_deviation=70)" in str(account)
     assert "<table>" in account._repr_html_()
     axes = dpassay.plot(account).axes[0]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.ellipse import optimal_ellipse
 from dpassay.accountant.mechanisms import (
+    DESCRIPTIONS,
     AdditiveNoise,
     Composed,
     DiscreteGaussian,
@@ -120,6 +125,31 @@ def test_a_long_text_is_refused_at_once() -> None:
     assert time.process_time() - began < 5
     with pytest.raises(InvalidInputError, match="not -1/3"):
         Composed(cast(Any, "-1/3"))
+
+
+def test_a_relation_may_be_named_by_its_text() -> None:
+    """As in every question; taken for another relation, it would halve or double a guarantee."""
+    for kind in DESCRIPTIONS.values():
+        if not issubclass(kind, Mechanism):
+            continue
+        mechanism = parse(kind.example)
+        for ask, relation in itertools.product(
+            (mechanism.worst_case, mechanism.exact_gaussian_mu, mechanism.exact_rho), Adjacency
+        ):
+            try:
+                found = ask(relation)
+            except (AdjacencyError, NotApplicableError) as error:
+                with pytest.raises(type(error)):
+                    ask(cast(Any, relation.value))
+            else:
+                assert found == ask(cast(Any, relation.value)), mechanism
+        with pytest.raises(AdjacencyError, match="to be one of"):
+            mechanism.worst_case(cast(Any, "neighbours"))
+
+
+def test_a_number_of_thousands_of_digits_is_printed_and_read_back() -> None:
+    noise = Laplace(Fraction(10**5000 + 1, 10**5000))
+    assert parse(repr(noise)) == noise
 
 
 def test_what_is_not_defined_is_refused() -> None:

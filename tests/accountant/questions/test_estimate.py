@@ -158,6 +158,13 @@ def test_where_digits_are_lost_the_middle_of_an_enclosure_is_returned() -> None:
     assert abs(found / float(enclosed.lower) - 1) < 1e-6
 
 
+@pytest.mark.parametrize("sigma", ["1e-5", "1e-40"])
+def test_what_is_nearly_one_is_estimated_at_once(sigma: str) -> None:
+    """1 − δ = e^(−10⁹): its digits are never written out."""
+    assert estimate.estimate_log_delta(Gaussian(sigma), 1) == 0
+    assert estimate.estimate_delta(Gaussian(sigma), 1) == 1
+
+
 def test_bad_input_is_named() -> None:
     cases: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: estimate.estimate_delta(TRAINING, math.nan, adjacency=BOTH), "epsilon=nan finite"),

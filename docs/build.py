@@ -26,12 +26,12 @@ DOCS = ROOT / "docs"
 _BELOW = {
     "findings": ["field", "verdicts", "figures", "findings/*"],
     "training": ["matrix"],
-    "audits": ["audits-floating-point"],
-    "contributing": ["releasing"],
+    "releases": ["streams"],
+    "claims": ["proofs"],
 }
 """Pages below another one, which the sidebar shows when that is open."""
 _REST = "rigour"
-"""The page above all that the index does not name."""
+"""The page above all others that the index does not name."""
 _CHAPTERS = {
     "dpassay.accountant.questions": "Questions about a mechanism",
     "dpassay.accountant.summary": "Questions about a mechanism",

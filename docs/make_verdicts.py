@@ -1,7 +1,7 @@
-"""Write the tables of verdicts: docs/findings, docs/verdicts.md, docs/field.md.
+"""Write the tables of verdicts: docs/findings, docs/field.md, docs/verdicts.md.
 
-The first have counts, the others statements, and docs/verdicts.md what `dpassay check` says of
-the certificates.
+The first have counts; docs/verdicts.md has all statements, and what `dpassay check` says of the
+certificates.
 
     python docs/make_verdicts.py
 
@@ -62,14 +62,14 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def errors_table(findings: list[Finding]) -> str:
-    """Return the distinct errors of a paper, each with the statements that fall with it."""
+    """Return the distinct errors of a paper, each with the statements that it makes false."""
     rows = [
         _row([name, ", ".join(f"`{finding.id}`" for finding in fallen)])
         for name, fallen in distinct_errors(findings).items()
     ]
     if not rows:
         return "No distinct error."
-    return "\n".join(["| distinct error | statements that fall with it |", "|---|---|", *rows])
+    return "\n".join(["| distinct error | statements that it makes false |", "|---|---|", *rows])
 
 
 def method(finding: Finding) -> str:
@@ -132,7 +132,9 @@ def _cases_first(name: str) -> tuple[bool, str]:
 
 
 def details(
-    ledgers: list[tuple[Document, list[Finding]]], checked: list[tuple[Document, list[Checked]]]
+    ledgers: list[tuple[Document, list[Finding]]],
+    checked: list[tuple[Document, list[Checked]]],
+    field: tuple[Document, list[Finding]],
 ) -> str:
     """Return the page that lists every statement with its verdict and reason."""
     parts = [
@@ -145,33 +147,31 @@ def details(
         + certificates_table(checked),
         conditions_table(checked),
     ]
-    for document, findings in ledgers:
-        parts.append(f"## {document.name}\n\n{document.authors}: {document.title}\n")
-        rows = ["| claim | in words | place | verdict | reason |", "|---|---|---|---|---|"]
-        rows += [
-            f"| `{f.id}` {_cell(f.formal)} | “{_cell(f.statement)}” {_cell(f.note)} "
-            f"| {_cell(f.source)} | {f.verdict.value} | {_cell(f.reason)} |"
-            for f in findings
-        ]
-        parts += [errors_table(findings), "\n".join(rows)]
+    parts += [section(document, findings) for document, findings in [*ledgers, field]]
     return "\n\n".join(parts) + "\n"
+
+
+def section(document: Document, findings: list[Finding]) -> str:
+    """Return the statements of one ledger."""
+    rows = ["| claim | in words | place | verdict | reason |", "|---|---|---|---|---|"]
+    rows += [
+        f"| `{f.id}` {_cell(f.formal)} | “{_cell(f.statement)}” {_cell(f.note)} "
+        f"| {_cell(f.source)} | {f.verdict.value} | {_cell(f.reason)} |"
+        for f in findings
+    ]
+    head = f"## {document.name}\n\n{document.authors}: {document.title}\n"
+    return "\n\n".join([head, errors_table(findings), "\n".join(rows)])
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def field_table(findings: list[Finding]) -> str:
-    """Return the claims of the field: what is said, by whom, the verdict, and what is true."""
-    rows = [
-        f"| `{f.id}` | {_cell(f.statement)} | {_cell(f.source)} | {f.verdict.value} "
-        f"| {_cell(f.reason)} |"
-        for f in findings
-    ]
+def field_counts(findings: list[Finding]) -> str:
+    """Return how many claims of the field have each verdict."""
     counts = Counter(f.verdict.value for f in findings)
-    told = ", ".join(f"{counts[v.value]} {v.value}" for v in Verdict if counts[v.value])
-    head = "| claim | says | source | verdict | reason |\n|---|---|---|---|---|"
-    return "\n".join([f"{len(findings)} claims: {told}.", "", head, *rows])
+    listed = ", ".join(f"{counts[v.value]} {v.value}" for v in Verdict if counts[v.value])
+    return f"{len(findings)} claims: {listed}."
 
 
 def with_table(text: str, table: str) -> str:
@@ -191,13 +191,11 @@ def main() -> None:
     _write(ROOT / "docs" / "findings.md", counts_table(ledgers))
     for document, findings in ledgers:
         _write(ROOT / "docs" / "findings" / f"{document.name}.md", page_table(document, findings))
-    (ROOT / "docs" / "verdicts.md").write_text(details(ledgers, checked), "utf-8")
-    write_field()
-
-
-def write_field() -> None:
-    """Run the ledger of the field and write its table."""
-    _write(ROOT / "docs" / "field.md", field_table(decide(read_paper(FIELD))))
+    field = read_paper(FIELD)
+    found = decide(field)
+    _write(ROOT / "docs" / "field.md", field_counts(found))
+    page = details(ledgers, checked, (field, found))
+    (ROOT / "docs" / "verdicts.md").write_text(page, "utf-8")
 
 
 def _write(page: Path, table: str) -> None:

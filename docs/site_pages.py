@@ -115,7 +115,7 @@ def verdict_page(text: str) -> str:
     """Return the page of all verdicts as one table to be searched, what is refuted first."""
     known = {
         f"{ledger.name}/{claim.id}": claim
-        for ledger in document.every_paper()
+        for ledger in [*document.every_paper(), document.read_paper(document.FIELD)]
         for claim in ledger.claims
     }
     head, *sections = re.split(r"^## (?=[a-z-]+\n)", text, flags=re.M)

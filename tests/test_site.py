@@ -30,12 +30,13 @@ from tests.quick import quick
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GUIDES = [
-    "start",
     "training",
     "matrix",
     "adjacency",
     "releases",
     "selection",
+    "local",
+    "own_noise",
     "compare",
     "interoperation",
 ]
@@ -61,7 +62,7 @@ def consoles(page: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", quick(GUIDES, 0, 2, 3, 4))
+@pytest.mark.parametrize("page", quick(GUIDES, 0, 2, 3, 5))
 def test_console_blocks_show_what_is_printed(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,7 +209,7 @@ def require_pages_that_open(site: Path) -> None:
         page.on("requestfailed", lambda request: complaints.append(request.url))
         for name in (
             "index",
-            "start",
+            "tutorial",
             "compare",
             "gallery",
             "training",

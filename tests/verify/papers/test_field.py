@@ -136,9 +136,11 @@ def test_the_page_is_that_of_a_run(decided: Callable[[str], dict[str, Finding]])
     assert specification.loader is not None
     tables = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(tables)
+    findings = [*decided(FIELD).values()]
     page = (ROOT / "docs" / "field.md").read_text("utf-8")
-    table = tables.field_table([*decided(FIELD).values()])
-    assert tables.with_table(page, table) == page
+    assert tables.with_table(page, tables.field_counts(findings)) == page
+    listed = (ROOT / "docs" / "verdicts.md").read_text("utf-8")
+    assert listed.endswith(tables.section(read_paper(FIELD), findings) + "\n")
     assert all(f"`{name}`" in page.split("## All claims")[0] for name in REFUTED)
 
 

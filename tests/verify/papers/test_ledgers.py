@@ -69,20 +69,20 @@ def test_the_page_points_to_claims_of_the_ledger(paper: str) -> None:
 
 @each_paper
 def test_every_refuted_statement_stands_under_its_grade(paper: str) -> None:
-    """An error with what falls with it, a slip, or a strict reading; errors say what an author may
+    """An error with what it makes false, a slip, or a strict reading; errors say what an author may
     answer."""
     text = (PAGES / f"{paper}.md").read_text("utf-8")
     sections = re.split(r"^##+ ", text, flags=re.MULTILINE)
     slips = "".join(part for part in re.split(r"^## ", text, flags=re.MULTILINE)
                     if part.startswith("Slips"))  # fmt: skip
     strict = "".join(part for part in sections if part.startswith(("Taken at", "At finite")))
-    errors = [part for part in sections if "Falls with it:" in part]
-    fallen = "".join(re.findall(r"Falls with it:.*?\n\n", "\n".join(errors), re.DOTALL))
+    errors = [part for part in sections if "Makes false:" in part]
+    falsified = "".join(re.findall(r"Makes false:.*?\n\n", "\n".join(errors), re.DOTALL))
     assert all("How an author may answer:" in part for part in errors)
     for name, verdict in expected(paper).items():
         if verdict in REFUTED:
             stricter = name.endswith(STRICTER)
-            where = slips if verdict is Verdict.SLIP else strict if stricter else fallen
+            where = slips if verdict is Verdict.SLIP else strict if stricter else falsified
             assert f"`{name}`" in where, name
 
 

@@ -45,7 +45,7 @@ _LEAST_SHOWN = 1e-300
 """Shown in place of a p-value that underflows."""
 LEAK = (
     "floating-point noise shows what it was added to: round the sum to a fixed grid, or use "
-    "release(…) of a mechanism (docs/audits-floating-point.md)"
+    "release(…) of a mechanism (docs/audits.md)"
 )
 """What to do about last bits that tell the dataset."""
 _ROWS, _BAR, _LABEL = 12, 24, 40

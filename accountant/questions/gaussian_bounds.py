@@ -30,8 +30,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.gaussian_maxima import GaussianMaximaPair
 from dpassay.accountant.questions import guarantees, profile
-from dpassay.accountant.questions.least_mu import bounds, least_mu
-from dpassay.accountant.questions.least_mu.curve import needed, profile_of
+from dpassay.accountant.questions.least_mu import bounds, least_mu, needed, profile_of
 
 MU_WIDTH = Fraction(1, 10**6)
 _WIDTH = Fraction(1, 10**9)
@@ -111,7 +110,7 @@ def gaussian_bounds(
     of the largest one. With δ₀ = `down_to`, μ and regret of (μ, δ₀)-GDP come too.
 
     Subsampled Gaussian releases have upper = μ of all of them together, Σ μ_i² = μ², whatever the
-    sampling rates q_i > 0 (`dpassay.accountant.questions.least_mu.closed`; `MixtureOfGaussians`:
+    sampling rates q_i > 0 (`dpassay.accountant.questions.least_mu`; `MixtureOfGaussians`:
     that of the largest shift). All that sampling gains is in the regret, and in the lower μ.
 
     Raises

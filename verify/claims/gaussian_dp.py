@@ -18,9 +18,7 @@ from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.questions.least_mu import bounds, exact_mu, limiting_mu
-from dpassay.accountant.questions.least_mu.closed import known
-from dpassay.accountant.questions.least_mu.curve import needed
+from dpassay.accountant.questions.least_mu import bounds, exact_mu, known, limiting_mu, needed
 from dpassay.verifier.claim import Decision, Scope, compare, verdict_of
 from dpassay.verifier.claims.privacy import (
     EXCEEDS,

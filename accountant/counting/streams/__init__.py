@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dpassay.accountant.counting.streams.parallel import ParallelCounter
 from dpassay.accountant.counting.streams.state_file import Saved, StateFile
 from dpassay.accountant.counting.streams.stream_counter import (
     Snapshot,
@@ -10,15 +9,12 @@ from dpassay.accountant.counting.streams.stream_counter import (
     continued,
     counter_of,
 )
-from dpassay.accountant.counting.streams.unbounded import UnboundedCounter
 
 __all__ = [
-    "ParallelCounter",
     "Saved",
     "Snapshot",
     "StateFile",
     "StreamCounter",
-    "UnboundedCounter",
     "continued",
     "counter_of",
 ]

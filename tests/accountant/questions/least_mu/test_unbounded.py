@@ -23,7 +23,7 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture, mixture
 from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
-from dpassay.accountant.questions.least_mu import least_mu
+from dpassay.accountant.questions.least_mu import bounds, least_mu
 from tests.accountant.questions.least_mu.scores import score
 from tests.quick import quick
 
@@ -68,7 +68,7 @@ def replaced(q: Any, mu: Any, x: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("q", "deviation", "far"),
-    quick([("0.6", 1, 60), ("0.9", 1, 20), ("0.9", "1/5", 60), ("0.99", 4, 60)], 0),
+    quick([("0.6", 1, 60), ("0.9", 1, 20), ("0.99", 4, 60)], 0),
 )
 def test_replaced_records_of_many_samples(q: str, deviation: int | str, far: int) -> None:
     with mp.workdps(_DIGITS):
@@ -145,8 +145,7 @@ def test_no_mu_is_enough_for_noise_of_one_rank() -> None:
         gaussian_bounds(RankOneGaussian(3, 10))
 
 
-def test_ends_of_different_levels() -> None:
-    """The half-line that needs most begins where only one end is bounded yet."""
+def test_mixtures_of_several_laws_are_enclosed() -> None:
     p = mixture([Fraction(1, 6), Fraction(5, 6)], [exact("0.3"), exact(3)])
     weights = [Fraction(5, 13), Fraction(6, 13), Fraction(2, 13)]
     q = mixture(weights, [exact("-2.9"), exact("-2.2"), exact("-0.6")])
@@ -158,7 +157,7 @@ def test_ends_of_different_levels() -> None:
         return mp.fsum(mp.mpf(w.numerator) / w.denominator * mp.ncdf(m.mpf() - x) for w, m in side)
 
     pair = GaussianMixturePair(p, q)
-    found = least_mu([pair, pair.reverse()], Fraction(1, 10**5))
+    found = bounds([pair, pair.reverse()], Fraction(1, 10**5))
     with mp.workdps(_DIGITS):
         true = highest(needs, mp.mpf(0), mp.mpf(12))
         assert mp.mpf(str(found.lower)) <= true <= mp.mpf(str(found.upper))

@@ -1,0 +1,681 @@
+"""The least μ for which a pair of laws is μ-GDP: in closed form, by a search, or between two ends.
+
+A pair is μ-GDP if its profile is nowhere above that of N(μ, 1) against N(0, 1),
+
+    δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ),
+
+at any ε ≥ 0, nor that of its reverse. With Φ̄(t) = 1 − Φ(t), a test of level α and power 1 − β
+needs μ = t(α) − t(1 − β), where Φ̄(t(α)) = α, and the least μ is the supremum over all tests.
+
+**Closed forms.** Of Gaussian releases, sampled or mixed in any way, small levels alone decide it
+(`limiting_mu`). That of discrete Gaussian noise is what the half-line in the middle needs
+(`_discrete`).
+
+**The search** looks for the ε at which δ needs most, and proves that nothing else needs more: δ and
+δ_μ are convex in z = e^ε, so that on a piece δ lies below its chord and δ_μ above a tangent. A
+bounded loss is searched up to its largest value. Of an unbounded loss only the ε that matter for
+levels of at least Φ̄(t) are searched, |ε| ≤ μ(t − μ/2), and smaller levels are bounded as follows.
+
+*Small levels.* Let every factor of a product have P_i = Σ_j w_ij A_ij and Q_i ≥ e^{−e_i} B_i, where
+A_ij against B_i is Δ_ij-GDP with Δ_ij ≤ Δ_i. A bounded loss has Δ_i = 0 and e_i, its largest value;
+a sample has the weight q of its release; of a mixture of normal laws B_i is the component of Q that
+is farthest out, and −e_i the logarithm of its weight. A test of level α has at most the level e^e α
+under Π B_i, e = Σ e_i, and so at most the power ψ_Δ(e^e α), where ψ_Δ(a) = Φ(Δ − t(a)) and
+Δ² = Σ Δ_i². With Φ̄(t) = α and Φ̄(u) = e^e α it needs
+
+    μ ≤ Δ + t − u, which falls to Δ as t grows.
+
+Where Δ' < Δ is the largest sum without the Δ_i of one factor, and w the product of the weights of
+all Δ_i, it needs no more than Δ if
+
+    e^e (w ψ_Δ(α) + (1 − w) ψ_Δ'(α)) ≤ ψ_Δ(α):
+
+ψ(e^e α) ≤ e^e ψ(α), for ψ is concave, and ψ_Δ'(α)/ψ_Δ(α) = Φ̄(t − Δ')/Φ̄(t − Δ) falls in t.
+
+**Two ends** are known otherwise. *Above*: the μ of a pair that dominates is enough, and those of
+several releases add up in squares, also of adaptive ones (Dong, Roth and Su 2022, Corollary 3.3). A
+loss in [−t, t] is t-DP: its trade-off function is above the lines through (0, 1), (c, c) and
+(1, 0), c = 1/(1 + e^t), and the convex one of N(μ, 1) is below them where it passes (c, c), for
+Φ(−μ/2) = c. *Below*: a μ at which δ_μ(ε) is less than a lower bound of δ(ε) is too small, and so is
+one with μ² < 2 D_a/a for some order a.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from dpassay.accountant.composition.exact.laplace_product import is_laplace
+from dpassay.accountant.composition.invert import hockey_stick, most, to_width
+from dpassay.accountant.composition.product import Product, exact_sum
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.dominance import Profile
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.interval import Interval, ball, enclose, nonnegative
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import upper_tail
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.bounded_range import Selections
+from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.pairs.discrete_gaussian_product import (
+    DiscreteGaussianProductPair,
+    log_spread,
+)
+from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
+from dpassay.accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture
+from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.pairs.subsampled import SubsampledPair
+
+_PRECISION = 128
+"""Bits of a μ and of the profiles that are compared: it is answered to fewer."""
+_DIGITS = 30
+"""Digits of its ends."""
+_ROUGH = Fraction(1, 10**6)
+"""Relative width to which a limit is proved to be enough."""
+_FINER = 1000
+"""How much finer than the μ a δ is asked for."""
+_SAMPLES = 16
+"""Places of ε at which a first lower bound is looked for."""
+_MAX_PIECES = 20_000
+"""Pieces of a range that are bounded until a refusal."""
+_DEEPEST = 1 << 13
+"""The largest t at which small levels are bounded."""
+_DEEP = 2
+"""The largest t up to which tests are tried although small levels are not bounded well yet."""
+_FURTHER = 12
+"""Doublings of t after which small levels may be proved to need no more than their limit."""
+_HALVINGS = 5
+"""Halvings of t: it needs to be known to a thirty-second."""
+_CERTAIN = 40
+"""Bits of the μ that a test is proved to need."""
+_FEW = 32
+"""Laplace releases that are searched as one: half a second; a thousand take minutes."""
+_LONG = 50
+"""Loss from which on Φ(−x) ≤ e^{−x²/2}/2 is near enough."""
+_NEAREST = Fraction(1, 10)
+"""The largest logarithm of a factor of probabilities that is allowed for in sums."""
+
+
+def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
+    """Enclose the least μ for which no profile of the pairs is above δ_μ, to a relative width.
+
+    Raises
+    ------
+    NotApplicableError
+        If no μ is enough, as D_a/a is unbounded; or if it is not known how small levels bound μ.
+    UndecidedError
+        If the width is not reached, with what is known.
+    """
+    found = bounds(pairs, width)
+    reached = found.relative_width or 0
+    if reached > width:
+        ends = f"Reached the least mu in [{found.lower:.12g}, {found.upper:.12g}]"
+        if any(pair.only_bounded for pair in pairs):
+            ends += ": only bounds of the profile are known. Ask for delta or epsilon."
+        else:
+            ends += f", of relative width {float(reached):.0e}, for {float(width):.1e}. Ask for a "
+            ends += "larger relative_width."
+        raise UndecidedError(ends, reached=float(reached), interval=found)
+    return found
+
+
+def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
+    """Enclose it as far as that is possible; raise NotApplicableError as `least_mu` does."""
+    limit = limiting_mu(pairs)
+    if limit is not None:
+        return enclose(lambda: known(limiting_mu(pairs)))
+    largest = most([pair.max_loss() for pair in pairs])
+    if largest == 0:  # the laws are one
+        return Interval.of_exact(0)
+    with ctx.workprec(_PRECISION):
+        if largest.is_finite() and not any(pair.only_bounded for pair in pairs):
+            return Interval.of_ball(_of_bounded_losses(pairs, width), _DIGITS)
+        distinct: list[Pair] = []
+        for pair in pairs:
+            if pair.reverse() not in distinct:
+                distinct.append(pair)
+        asked = to_width(distinct, width / _FINER)
+        return Interval.of_ball(most([_of_pair(pair, width) for pair in asked]), _DIGITS)
+
+
+def closed_mu(pairs: Sequence[Pair]) -> arb | None:
+    """Return the least μ where it has a closed form, else None.
+
+    That of discrete Gaussian noise falls as its parameter grows: each P(Z ≥ k), k ≥ 1, grows.
+    """
+    if pairs and all(isinstance(pair, DiscreteGaussianPair) for pair in pairs):
+        return most([_of_pair(pair, _ROUGH) for pair in pairs])
+    return limiting_mu(pairs)
+
+
+def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:
+    """Return the least μ as an exact number, where it is one that small levels alone decide.
+
+    That of Gaussian releases, sampled or mixed; of replaced records of samples where the limit is
+    proved to be enough.
+    """
+    found = [_exact(pair) for pair in pairs]
+    numbers = [number for number in found if number is not None]
+    return max(numbers) if len(numbers) == len(found) else None
+
+
+def _exact(pair: Pair) -> ExactReal | None:
+    if isinstance(pair, GaussianPair):
+        return pair.mechanism.exact_gaussian_mu(pair.adjacency)
+    if isinstance(pair, RandomAllocationPair):
+        return pair.mu
+    if isinstance(pair, SubsampledPair):
+        return None if mu_of_all(pair) is None else _exact(pair.inner)
+    if isinstance(pair, GaussianMixturePair):
+        with ctx.workprec(_PRECISION):
+            limit = floor(pair)
+            if mu_of_all(pair) is None and _of_mixture(pair, limit, _ROUGH) is not limit:
+                return None
+        return _exact_limit(pair)
+    if not isinstance(pair, Product) or not pair.is_product:
+        return None
+    total = ExactReal.of_rational(0)
+    for part, count in pair.factors:
+        own = _exact(part)
+        if own is None:
+            return None
+        total += own.squared.times(count)
+    return total.root()
+
+
+def limiting_mu(pairs: Sequence[Pair]) -> arb | None:
+    """Return the least μ of worst pairs, where small levels alone decide it; else None.
+
+    It is that of Gaussian releases, subsampled or mixed in any way. Let them have the shifts μ_i
+    and sampling rates q_i > 0, μ² = Σ μ_i². A test of level α has a power of at least
+    Π q_i Φ(μ − t(α)), which as α falls is more than that of any smaller μ; and μ is enough, for
+    hockey-stick divergences are jointly convex. An epoch of random allocation to t steps is one
+    with q = 1/t: a test may look at its first step alone.
+    """
+    found = [mu_of_all(pair) for pair in pairs]
+    return None if any(mu is None for mu in found) else most([known(mu) for mu in found])
+
+
+def mu_of_all(pair: Pair) -> arb | None:
+    """Return the μ of Gaussian releases as if none was subsampled; None for other pairs.
+
+    Of a mixture of normal laws against a single one it is that of the largest shift.
+    """
+    if isinstance(pair, GaussianPair):
+        return pair.mu()
+    if isinstance(pair, RandomAllocationPair):
+        return pair.mu.ball()
+    if isinstance(pair, GaussianMixturePair) and min(len(pair.p), len(pair.q)) == 1:
+        return pair.largest_shift()
+    if isinstance(pair, SubsampledPair):
+        return mu_of_all(pair.inner)
+    if not isinstance(pair, Product):
+        return None
+    parts = [(mu_of_all(part), count) for part, count in pair.factors]
+    if any(mu is None for mu, _ in parts):
+        return None
+    return sum((count * known(mu) ** 2 for mu, count in parts), start=arb(0)).sqrt()
+
+
+def known(mu: arb | None) -> arb:
+    """Return what is not None."""
+    assert mu is not None
+    return mu
+
+
+def floor(pair: Pair) -> arb:
+    """Return a number that the least μ is at least: what tests of small levels need, at both ends.
+
+    What is μ-GDP has D_a ≤ aμ²/2 at every order, and so has its reverse: μ² is at least twice the
+    limit of D_a/a at large orders, which adds up over products; +∞ where that is. Of mixtures of
+    N(a_i, 1) and N(b_j, 1) it is that of their largest means a and b, or more: with w the weight
+    of the former, ∫ P^a Q^{1−a} ≥ w^a ∫ N(a, 1)^a N(b, 1)^{1−a} over x > b, half of the whole
+    integral or more.
+    """
+    return _at_one_end(pair).max(_at_one_end(pair.reverse()))
+
+
+def _at_one_end(pair: Pair) -> arb:
+    if isinstance(pair, GaussianMixturePair):
+        return _farthest(pair.p)[1].ball() - _farthest(pair.q)[1].ball()
+    if isinstance(pair, Product):
+        squares = (count * _at_one_end(part) ** 2 for part, count in pair.factors)
+        return sum(squares, start=arb(0)).sqrt()
+    rho = pair.closed_rho()
+    return arb(0) if rho is None else (2 * rho).sqrt()
+
+
+def _farthest(mixture: Mixture) -> tuple[Fraction, ExactReal]:
+    """Return the weight and the mean of the component that is farthest out."""
+    return max(mixture, key=lambda part: part[1])
+
+
+def _exact_limit(pair: GaussianMixturePair) -> ExactReal | None:
+    """Return `floor` as an exact number, where it is one: the means have rational ratios."""
+    found = []
+    for side in (pair, pair.reverse()):
+        shift = exact_sum([_farthest(side.p)[1], -_farthest(side.q)[1]])
+        if shift is None:
+            return None
+        found.append(shift)
+    return max(found)
+
+
+def _of_pair(pair: Pair, width: Fraction) -> arb:
+    own = limiting_mu([pair])
+    if own is not None:
+        return own
+    if pair.only_bounded:
+        return _between(pair, width)
+    if isinstance(pair, GaussianMixturePair):
+        return _of_mixture(pair, floor(pair), width)
+    if isinstance(pair, GaussianMaximaPair):
+        return pair.least_mu()
+    if isinstance(pair, DiscreteGaussianPair):
+        return _discrete(pair.parameter, pair.shift)
+    if isinstance(pair, DiscreteGaussianProductPair):
+        return _of_coordinates(pair, width)
+    both = [pair, pair.reverse()]
+    if most([side.max_loss() for side in both]).is_finite():
+        return _of_bounded_losses(both, width)
+    if floor(pair) == arb.pos_inf():
+        raise NotApplicableError(
+            "No mu is enough: the Rényi divergences D_a of this mechanism are below no multiple of "
+            "the order a, as those of every mu-GDP mechanism are. Ask for delta or epsilon."
+        )
+    if isinstance(pair, SubsampledPair):  # at most that of the release: profiles are jointly convex
+        return floor(pair).union(_of_pair(pair.inner, width))
+    if isinstance(pair, Product) and pair.is_product:
+        return _of_product(pair, width)
+    raise NotApplicableError(
+        "The privacy loss is unbounded, and how small levels bound mu is not known: no search over "
+        "finitely many epsilon does. Verify a mu-GDP claim, or compare at one delta."
+    )
+
+
+def _of_bounded_losses(pairs: Sequence[Pair], width: Fraction) -> arb:
+    """Search up to the largest loss."""
+    sides = list(dict.fromkeys(pairs))  # a symmetric one is asked once
+    largest = most([side.max_loss() for side in sides])
+    end = Fraction(Interval.of_ball(largest, _DIGITS).upper)
+    search = _Search(sides, arb(0))
+    return search.enclosed(lambda stretch: search.up_to(end, stretch), _of_loss(largest), width)
+
+
+def _of_mixture(pair: GaussianMixturePair, limit: arb, width: Fraction) -> arb:
+    """Enclose that of mixtures of normal laws; `limit` itself where that is proved to be enough.
+
+    As hockey-stick divergences are jointly convex, it is at most their largest shift.
+    """
+    shift, search = pair.largest_shift(), _Search([pair, pair.reverse()], limit)
+    levels = _SmallLevels([(pair, shift, 1)])
+    return search.enclosed(lambda stretch: search.beyond(levels, stretch), shift, width)
+
+
+def _of_product(pair: Product, width: Fraction) -> arb:
+    """Enclose that of a composition: it is at least every μ_i, and at most √Σ μ_i²."""
+    (part, count), *others = pair.factors
+    if not others and isinstance(part, DiscreteGaussianPair):
+        alike = _discrete_sum(part.parameter, part.shift, count, width)
+        if alike is not None:
+            return alike
+    limit = floor(pair)
+    parts = [(part, _of_pair(part, width / 8), count) for part, count in pair.factors]
+    together = sum((count * mu**2 for _, mu, count in parts), start=arb(0)).sqrt()
+    if together <= limit * (1 + ball(width) / 2) or together.overlaps(limit):
+        return limit.union(together)
+    search, levels = _Search([pair, pair.reverse()], limit), _SmallLevels(parts)
+    found = search.enclosed(lambda stretch: search.beyond(levels, stretch), together, width)
+    return most([found, *(mu for _, mu, _ in parts)])
+
+
+def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:
+    """Enclose that of discrete Gaussian noise on several coordinates, or as √Σ μ_i² bounds it."""
+    parameter = ExactReal.of_rational(pair.parameter)
+    if not pair.last_shift:
+        found = _discrete_sum(parameter, pair.shift, pair.count, width)
+        if found is not None:
+            return found
+    squares = pair.count * _discrete(parameter, pair.shift) ** 2
+    if pair.last_shift:
+        last = ExactReal.of_rational(pair.scale**2) * parameter
+        squares += _discrete(last, pair.last_shift) ** 2
+    return floor(pair).union(squares.sqrt())
+
+
+def _between(pair: Pair, width: Fraction) -> arb:
+    """Return a ball around two ends, for a pair of which only bounds of the profile are known."""
+    high = _enough(pair, width)
+    if not high.is_finite():
+        raise NotApplicableError("No mu is known to be enough. Ask for delta or epsilon.")
+    low = arb(0)
+    with contextlib.suppress(NotApplicableError):  # where no divergence is known
+        rare = floor(pair).lower()
+        low = low if rare.is_nan() else low.max(rare)  # the root of a ball around 0
+    search = _Search([pair, pair.reverse()], low)
+    loss = _largest_loss(pair)
+    end = Fraction(float(loss)) if loss.is_finite() else Fraction(4)
+    for i in range(4):  # each value of such a profile takes long
+        search.attempt(end * i / 4)
+    return nonnegative(search.best.union(high))
+
+
+def _largest_loss(pair: Pair) -> arb:
+    """Return an upper end of it, in both directions."""
+    return most([pair.max_loss(), pair.reverse().max_loss()]).upper()
+
+
+def _enough(pair: Pair, width: Fraction) -> arb:
+    """Return a μ that is enough, +∞ where none is known."""
+    enough = _of_loss(_largest_loss(pair))
+    if isinstance(pair, Between):
+        return enough.min(_enough(pair.most, width))
+    if isinstance(pair, Selections):
+        return enough.min(arb(pair.count).sqrt() * _enough(pair.one, width))
+    if isinstance(pair, Product) and pair.is_product:
+        if not (is_laplace(pair) and sum(count for _, count in pair.factors) <= _FEW):
+            squares = (count * _enough(part, width) ** 2 for part, count in pair.factors)
+            return enough.min(sum(squares, start=arb(0)).sqrt())
+    elif pair.only_bounded:
+        return enough
+    return enough.min(bounds([pair, pair.reverse()], width).ball().upper())
+
+
+def _of_loss(largest: arb) -> arb:
+    """Return the least μ of all that is t-DP: 2Φ⁻¹(e^t/(1 + e^t)), or little more; ∞ for ∞."""
+    if not largest.is_finite():
+        return arb.pos_inf()
+    if largest < _LONG:
+        return (arb(8).sqrt() * (largest / 2).tanh().erfinv()).upper()
+    return (arb(8) * ((1 + largest.exp()) / 2).log()).sqrt().upper()
+
+
+class _Search:
+    """The largest μ that a test was seen to need, and proofs that no other one needs more."""
+
+    def __init__(self, pairs: Sequence[Pair], limit: arb) -> None:
+        """Begin with a number that the least μ is known to be at least."""
+        self._pairs = list(dict.fromkeys(pairs))
+        self._known: dict[Fraction, arb] = {}
+        self._limit = self.best = limit
+        self._end = Fraction(0)
+
+    def enclosed(self, found: Callable[[arb], arb], enough: arb, width: Fraction) -> arb:
+        """Return what is found, to a relative width; else a ball from the best up to `enough`."""
+        with contextlib.suppress(UndecidedError):
+            return found(1 + ball(width) / 2)
+        return self.best.union(enough)
+
+    def up_to(self, end: Fraction, stretch: arb) -> arb:
+        """Return the least μ of all ε up to an end; raise UndecidedError where it is not found."""
+        self._sample(end)
+        while not self._proved(self.best * stretch, end):
+            pass
+        return self.best.union(self.best * stretch)
+
+    def beyond(self, levels: _SmallLevels, stretch: arb) -> arb:
+        """Return that of an unbounded loss; raise UndecidedError where it is not found."""
+        self.attempt(Fraction(0))
+        depths = (1 << doublings for doublings in range(_FURTHER))
+        enough = next((arb(depth) for depth in depths if levels.within(depth)), None)
+        if enough is not None and self.best is self._limit:
+            stop = _stop(self.best, enough)
+            self._sample(stop)
+            if self.best is self._limit and self._proved(self.best, stop):
+                return self._limit
+        t = self._descend(levels, stretch)
+        while not self._proved(self.best * stretch, _stop(self.best * stretch, t)):
+            pass
+        return self.best.union(self.best * stretch)
+
+    def _descend(self, levels: _SmallLevels, stretch: arb) -> arb:
+        """Return a t such that levels of at most Φ̄(t) need no more than some ε does."""
+        for depth in (1 << doublings for doublings in range(_DEEPEST.bit_length())):
+            t, bounded = levels.from_which(depth, self.best * stretch)
+            self._sample(_stop(self.best, t))
+            if bounded:
+                return t
+        raise UndecidedError("That tests of small levels need no more was not proved.")
+
+    def _value(self, at: Fraction) -> arb:
+        if at not in self._known:
+            self._known[at] = hockey_stick(self._pairs, ExactReal.of_rational(at))
+        return self._known[at]
+
+    def _sample(self, end: Fraction) -> None:
+        """Try some ε up to an end."""
+        if end > self._end:
+            for i in range(_SAMPLES + 1):
+                self.attempt(self._end + (end - self._end) * i / _SAMPLES)
+            self._end = end
+
+    def attempt(self, at: Fraction) -> bool:
+        """Whether δ(ε) is proved to need a larger μ than all before; then that is the best one."""
+        own = self._value(at).lower()
+        if not own > 0 or (self.best > 0 and not own > tangent(self.best.mid(), ball(at))[0]):
+            return False
+        more = ball(needed(own, at)) * (1 - arb(2) ** -_CERTAIN)
+        if not (more > self.best and tangent(more, ball(at))[0] < own):
+            return False
+        self.best = more
+        return True
+
+    def _proved(self, goal: arb, stop: Fraction) -> bool:
+        """Prove δ ≤ δ_goal for 0 ≤ ε ≤ stop; False: a test needs more.
+
+        Raises UndecidedError after too many pieces.
+        """
+        marks = [stop * i / _SAMPLES for i in range(_SAMPLES + 1)]
+        pieces = list(itertools.pairwise(marks))
+        for _ in range(_MAX_PIECES):
+            if not pieces:
+                return True
+            left, right = pieces.pop()
+            middle = (left + right) / 2
+            point, slope = tangent(goal, ball(middle))
+            z = ball(middle).exp()
+            if all(
+                self._value(end) <= point + slope * (ball(end).exp() - z) for end in (left, right)
+            ):
+                continue
+            if not self._value(middle) <= point and self.attempt(middle):
+                return False
+            pieces += [(left, middle), (middle, right)]
+        raise UndecidedError(f"A profile was not bounded within {_MAX_PIECES} pieces.")
+
+
+def _stop(mu: arb, t: arb) -> Fraction:
+    """Return an ε that is at least μ(t − μ/2), at which N(μ, 1) has the level Φ̄(t), and > 0."""
+    end = Fraction(Interval.of_ball((mu * (t - mu / 2)).max(mu / 64), 15).upper)
+    return end.limit_denominator(1 << 20) + Fraction(1, 1 << 20)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One factor at one end: Δ_i, the second largest Δ_ij or None, w_i and e_i, and its count."""
+
+    most: arb
+    less: arb | None
+    weight: arb
+    excess: arb
+    count: int
+    tight: bool
+    """Whether small levels do need Δ_i, if w_i and e_i are taken away."""
+
+
+class _SmallLevels:
+    """What tests of small levels need at most, at both ends."""
+
+    def __init__(self, parts: list[tuple[Pair, arb, int]]) -> None:
+        """Take the factors, a μ that is enough for each, and their counts."""
+        self._sides = [
+            _End([_form(pair, mu, count) for pair, mu, count in parts]),
+            _End([_form(pair.reverse(), mu, count) for pair, mu, count in parts]),
+        ]
+
+    def from_which(self, depth: int, goal: arb) -> tuple[arb, bool]:
+        """Return a t ≤ depth, and whether levels of at most Φ̄(t) need no more than a goal."""
+        low, high = Fraction(depth, 2), Fraction(depth)
+        if depth > _DEEP and not self._bounded(Fraction(_DEEPEST), goal):
+            raise UndecidedError("Small levels are bounded by more than any test needs.")
+        if not self._bounded(high, goal):
+            return ball(high), False
+        _, high = halved(lambda t: not self._bounded(t, goal), low, high, _HALVINGS)
+        return ball(high), True
+
+    def _bounded(self, t: Fraction, goal: arb) -> bool:
+        return all(side.bound(ball(t)) <= goal for side in self._sides)
+
+    def within(self, depth: int) -> bool:
+        """Whether no test needs more than Δ of its end."""
+        return all(side.within(arb(depth)) for side in self._sides)
+
+
+class _End:
+    """Small levels of one end."""
+
+    def __init__(self, forms: list[_Form]) -> None:
+        self._excess = sum((form.count * form.excess for form in forms), start=arb(0))
+        square = sum((form.count * form.most**2 for form in forms), start=arb(0))
+        self._most, self._tight = square.sqrt(), all(form.tight for form in forms)
+        self._weight, gained = arb(1), arb.pos_inf()
+        for form in forms:
+            if form.less is not None:
+                self._weight *= form.weight**form.count
+                gained = gained.min(form.most**2 - form.less**2)
+        self._less = (square - gained).max(arb(0)).sqrt() if gained.is_finite() else arb(0)
+
+    def bound(self, t: arb) -> arb:
+        """Return what tests of levels of at most Φ̄(t) need at most: Δ + t − u.
+
+        t − u is the length over which φ/Φ̄ has the integral e, and so falls as t grows; it is +∞
+        where the level e^e Φ̄(t) exceeds 1.
+        """
+        tail = normal_cdf(-t) * self._excess.exp()
+        return self._most + t - score(tail) if tail < 1 else arb.pos_inf()
+
+    def within(self, t: arb) -> bool:
+        """Whether that is Δ."""
+        if not self._tight:
+            return False
+        ratio = normal_cdf(self._less - t) / normal_cdf(self._most - t)
+        share = self._weight + (1 - self._weight) * ratio
+        return bool(self._excess.exp() * share <= 1)
+
+
+def _form(pair: Pair, mu: arb, count: int) -> _Form:
+    """Return the form of a factor of which a μ is enough."""
+    zero, one = arb(0), arb(1)
+    if isinstance(pair, GaussianMixturePair):
+        means = sorted((mean for _, mean in pair.p), reverse=True)
+        weight, far = _farthest(pair.q)
+        less = means[1].ball() - far.ball() if len(means) > 1 else None
+        own, excess = ball(_farthest(pair.p)[0]), -ball(weight).log()
+        return _Form(means[0].ball() - far.ball(), less, own, excess, count, True)
+    loss = pair.max_loss()
+    if loss.is_finite():
+        return _Form(zero, None, one, loss.max(zero), count, True)
+    if isinstance(pair, SubsampledPair) and pair.mixed_first:
+        whole = mu_of_all(pair.inner)
+        if whole is not None:
+            return _Form(whole, zero, pair.sampling_prob.ball(), zero, count, True)
+    return _Form(mu, None, one, zero, count, mu_of_all(pair) is not None)
+
+
+def tangent(mu: arb, epsilon: arb) -> tuple[arb, arb]:
+    """Return δ_μ(ε) and its derivative by e^ε."""
+    half, cut = mu / 2, epsilon / mu
+    slope = -normal_cdf(-half - cut)
+    return normal_cdf(half - cut) + epsilon.exp() * slope, slope
+
+
+def profile_of(mu: ExactReal) -> Profile:
+    """Return δ_μ."""
+    return lambda epsilon: tangent(mu.ball(), epsilon.ball())[0]
+
+
+def needed(delta: arb, epsilon: Fraction) -> Fraction:
+    """Return a rational near the μ with δ_μ(ε) = δ, by bisection of the exponent."""
+    target = delta.mid()
+
+    def is_less(log: float) -> bool:
+        return bool(tangent(arb(math.exp(log)), ball(epsilon))[0].mid() < target)
+
+    return Fraction(math.exp(halved(is_less, -700.0, 700.0)[0]))
+
+
+def score(tail: arb) -> arb:
+    """Return t with Φ̄(t) = tail, for a tail inside (0, 1); NaN for a ball that leaves it."""
+    low, high = (_at(arb(end)) for end in (tail.upper(), tail.lower()))
+    return low.union(high)
+
+
+def _at(tail: arb) -> arb:
+    return arb(2).sqrt() * (2 * tail).erfcinv()
+
+
+def _discrete(parameter: ExactReal, shift: int) -> arb:
+    """Return that of discrete Gaussian noise with a parameter v, moved by s = `shift`.
+
+    Z has the masses p(z) ∝ e^{−z²/2v}, and T(k) = P(Z ≥ k) = Φ̄(t(k)). Moved by s, the test {Z ≥
+    k} needs μ_k = t(k) − t(k − s). No other test needs more than all of these: between them the
+    power is piecewise linear in the level, and Φ(μ − z_α) is concave. μ_k is the sum of d(j) =
+    t(j + 1) − t(j) over k − s ≤ j < k. As t(1 − k) = −t(k), d(−j) = d(j). *The d(j) fall from j =
+    0 on*, so that the sum is largest in the middle, at k = ⌊s/2⌋ + 1.
+
+    *Proof.* Let k ≥ 1 be the least one with d(k) > d(k − 1) =: b. Let ℓ be the straight line
+    through t(k − 1) and t(k), and q(j) = Φ̄(ℓ(j)) − Φ̄(ℓ(j + 1)), for real j. T and Φ̄(ℓ) agree
+    at k − 1 and k, and T is less at k + 1. So r = ln q/p is 0 at k − 1, r < 0 at k, r > 0 at some
+    j > k; and p and q have the same sum over j < k − 1. With V the variance of u under e^{−ℓ(j)u
+    − u²/2} on [0, b],
+
+        q = ∫ φ(ℓ(j) + u) du over [0, b],   r″ = 1/v − b²(1 − V).
+
+    V falls on both sides of the place where ℓ(j) = −b/2, to 0 (below). If r″ > 0 everywhere, r is
+    convex, and so positive on all j < k − 1: the sums differ. Else r tends to −∞ on both sides,
+    and r″ changes its sign at most twice, so that r has at most four zeros. r < 0 far to the
+    left, and as the sums are equal, r > 0 at some j < k − 1. With the zero at k − 1, r(k) < 0, r
+    > 0 beyond and r < 0 far out these are four; so none lies between that j and k − 1, and r(k −
+    2) > 0. Then Φ̄(ℓ) > T at k − 2, t(k − 2) > ℓ(k − 2), and d(k − 2) < b = d(k − 1). For k ≥ 2
+    that is so for no k less than the least; for k = 1 d(−1) = d(1) > b.
+
+    *V.* About the middle, w = u − b/2 has the density e^{−mw − w²/2} on [−b/2, b/2], and dV/dm =
+    −κ₃. Let S = w + w′ and D = w − w′ for two of these, so that 2κ₃ = Cov(D², S). Given S, D has
+    the density e^{−D²/4} on |D| ≤ b − |S|, so that E D² falls as |S| grows; given |S|, S has the
+    mean −|S| tanh(m|S|), which falls too, for m > 0. So κ₃ ≥ 0 (Chebyshev), and V falls as m
+    grows from 0.
+    """
+    first = shift // 2 + 1
+    # scores in the middle of much noise are about 1/√v
+    with ctx.workprec(ctx.prec + math.floor(parameter).bit_length()):
+        found = score(upper_tail(parameter, first)) + score(
+            upper_tail(parameter, shift + 1 - first)
+        )
+    return +found
+
+
+def _discrete_sum(parameter: ExactReal, shift: int, count: int, width: Fraction) -> arb | None:
+    """Enclose that of a sum of such variables, each moved, to a width; None where v is small.
+
+    The law of a sum of n is that of one with the parameter nv but for factors in e^{±κ}
+    (`dpassay.accountant.pairs.discrete_gaussian_product`). On both tails these move a score by at
+    most κ/λ(−κ) ≤ 3κ/2 where κ ≤ 1/10, λ = φ/Φ̄, so that μ changes by at most 3κ.
+    """
+    spread = log_spread(parameter, count)
+    if not spread <= ball(_NEAREST):
+        return None
+    found = _discrete(ExactReal.of_rational(count) * parameter, count * shift)
+    if not 3 * spread <= found * ball(width) / 8:
+        return None
+    return found + arb(0, (3 * spread).upper())

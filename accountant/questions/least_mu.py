@@ -309,7 +309,8 @@ def _of_bounded_losses(pairs: Sequence[Pair], width: Fraction) -> arb:
     largest = most([side.max_loss() for side in sides])
     end = Fraction(Interval.of_ball(largest, _DIGITS).upper)
     search = _Search(sides, arb(0))
-    return search.enclosed(lambda stretch: search.up_to(end, stretch), _of_loss(largest), width)
+    enough, finer = _of_loss(largest), width / 8  # quick, and digits are read
+    return search.enclosed(lambda stretch: search.up_to(end, stretch), enough, finer)
 
 
 def _of_mixture(pair: GaussianMixturePair, limit: arb, width: Fraction) -> arb:

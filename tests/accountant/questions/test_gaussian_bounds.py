@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from flint import arb
 from scipy.stats import norm
 
 import dpassay
-from dpassay.accountant.composition.invert import hockey_stick
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     DiscreteLaplace,
@@ -24,7 +20,6 @@ from dpassay.accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
-from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.near import narrow
@@ -179,18 +174,6 @@ def test_mu_of_other_noise_is_the_least_one() -> None:
     said = str(dpassay.gaussian_bounds("Laplace(1)"))
     assert said.startswith("mu-GDP for every mu ≥ 1.030064, with regret 0.037")
     assert "; (mu, 1e-10)-GDP for every mu ≥ 1.030" in said
-
-
-def test_every_profile_of_a_bounded_loss_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    points: list[ExactReal] = []
-
-    def noted(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
-        points.append(epsilon)
-        return hockey_stick(pairs, epsilon)
-
-    monkeypatch.setattr("dpassay.accountant.questions.least_mu.bounded.hockey_stick", noted)
-    assert narrow(dpassay.mu(RandomizedResponse(epsilon=1)), 3e-6)
-    assert len(points) == len(set(points)) > 10
 
 
 def test_laws_that_are_one_have_a_mu_of_0() -> None:

@@ -178,6 +178,13 @@ CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax", "TopSelec
 """Mechanisms that choose by scores."""
 REPORTS = ("HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection", "UnaryEncoding")
 """Mechanisms that report a set of categories."""
+GROUPS = {
+    "counters": COUNTERS,
+    "thresholds on keys": KEYS,
+    "selections": CHOICES,
+    "reports of sets": REPORTS,
+}
+"""What the page calls these mechanisms together."""
 
 NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "profile": {("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds"},
@@ -274,7 +281,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ): ("never: it adds no noise to an answer"),
         KEYS: "never: it releases keys",
         ("ProposeTestRelease",): "never: its error depends on the distance",
-        REPORTS: "never: it reports one record; the table of docs/local.md compares them",
+        REPORTS: "never: it reports one record; docs/local.md compares them",
         ("KNorm",): "not yet: no workload has a sensitivity in a norm that is named",
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
@@ -324,6 +331,13 @@ def expected_gaps(name: str) -> set[str]:
     }
 
 
+def _grouped(names: tuple[str, ...]) -> list[str]:
+    """Return names, with a group in place of its members."""
+    whole = {group: found for group, found in GROUPS.items() if set(found) <= set(names)}
+    members = {name for found in whole.values() for name in found}
+    return [*whole, *(name for name in names if name not in members)]
+
+
 def page() -> str:
     """Return the page, made from a run."""
     columns = list(CAPABILITIES)
@@ -333,7 +347,7 @@ def page() -> str:
         "Made by `python docs/make_capabilities.py` from a run: each capability is tried with the "
         "example on the page of the mechanism. A dash has its reason below the table.",
         "",
-        f"| mechanism | {' | '.join(columns)} |",
+        f"|mechanism|{'|'.join(columns)}|",
         f"|---|{':-:|' * len(columns)}",
     ]
     for name, mechanism in examples().items():
@@ -341,11 +355,13 @@ def page() -> str:
         if unexplained := set(gaps) ^ expected_gaps(name):
             raise SystemExit(f"{name}: bring NOT_YET up to date for {', '.join(unexplained)}")
         cells = ("–" if column in gaps else "✓" for column in columns)
-        lines.append(f"| [{name}](mechanisms/{name}.md) | {' | '.join(cells)} |")
+        lines.append(f"|[{name}](mechanisms/{name}.md)|{'|'.join(cells)}|")
     lines += ["", "## Why not", ""]
+    lines += [f"- {group.capitalize()}: {', '.join(names)}." for group, names in GROUPS.items()]
+    lines.append("")
     for capability, reasons in NOT_YET.items():
         for names, reason in reasons.items():
-            lines.append(f"- {capability}, {', '.join(names)}: {reason}.")
+            lines.append(f"- {capability}, {', '.join(_grouped(names))}: {reason}.")
     return "\n".join(lines) + "\n"
 
 

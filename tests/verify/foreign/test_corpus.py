@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 CORPUS: list[dict[str, Any]] = json.loads(
     (ROOT / "verify/foreign/corpus.json").read_text(encoding="utf-8")
 )
-PAGE = (ROOT / "docs/findings/other-accountants.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/field.md").read_text(encoding="utf-8")
 
 
 @functools.lru_cache
@@ -43,7 +43,8 @@ def judged(report: dict[str, Any]) -> bool:
 def test_the_corpus_and_its_page() -> None:
     refuted = {report["id"] for report in CORPUS if not judged(report)}
     assert (len(CORPUS), len(refuted)) == (95, 15)
-    assert "95 reported values, 15 of them refuted" in PAGE
+    assert "has 95 values" in PAGE
+    assert "15 are too small" in PAGE
     assert sum("opacus-gdp" in name for name in refuted) == 9
     assert sum("prv-estimate" in name for name in refuted) == 1
     assert all(name.endswith("1e-12") for name in refuted if "/pld-" in name)
@@ -51,16 +52,17 @@ def test_the_corpus_and_its_page() -> None:
 
 def test_every_value_of_the_page_is_in_the_corpus() -> None:
     """A cell is the reported ε, its excess, and bold where it is too small."""
-    section = PAGE[PAGE.index("## A corpus") : PAGE.index("Why. `opacus-gdp`")]
+    section = PAGE[PAGE.index("## Reported training runs") : PAGE.index("- `opacus-gdp`")]
     cells = re.findall(r"(\*\*)?([\d.]+) \(([-+][\d.e+-]+)\)", section)
-    printed = sorted((value, excess, bool(bold)) for bold, value, excess in cells)
-    expected = []
+    printed = {(value, excess, bool(bold)) for bold, value, excess in cells}
+    expected = set()
     for report in CORPUS:
         true = exact_epsilon(json.dumps(report["event"]), report["delta"])
         excess = float(Fraction(report["epsilon"]) / Fraction(true.upper) - 1)
         said = float(report["epsilon"])
-        expected.append((f"{said:.5g}", few(excess, 2, sign="+"), excess < 0))
-    assert printed == sorted(expected)
+        expected.add((f"{said:.5g}", few(excess, 2, sign="+"), excess < 0))
+    assert printed
+    assert printed <= expected
 
 
 def test_some_of_it_on_the_command_line(tmp_path: Path, capsys: Any) -> None:

@@ -12,10 +12,10 @@ from scipy import special, stats
 
 from benchmarks.audit_pairs import Case, cases
 from dpassay.verifier.audit import AuditResult, audit
+from dpassay.verifier.audit.learning.learn import promised_by_sides
 from dpassay.verifier.audit.runs.target import PerBlock
 from dpassay.verifier.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
 from dpassay.verifier.audit.statistics.guarantee import Point
-from dpassay.verifier.audit.statistics.promise import sides
 
 """The value channel: the bits of numpy's float noise are another matter."""
 LEVEL = 0.05
@@ -37,7 +37,7 @@ def events(case: Case) -> list[tuple[float, float]]:
 def limit(case: Case, n: int) -> float:
     """Return the bound of the best event at its expected counts, every run spent on the test."""
     a, b = np.array(events(case)).T
-    promise = sides(a * n, b * n, n, Point.read("1", case.delta), 1.645)
+    promise = promised_by_sides(a * n, b * n, n, Point.read("1", case.delta), 1.645)
     best = int(np.argmax(promise))
     counts = Counts(round(n * a[best]), n, round(n * b[best]), n)
     return epsilon_lower_bound(counts, float(case.delta), LEVEL)

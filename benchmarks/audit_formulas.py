@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit import guarantee
-from dpassay.verifier.audit.statistics.one_run_bound import bound_of_claim, tail_bound
+from dpassay.verifier.audit.kinds.one_run import bound_of_claim, tail_bound
 
 SETTINGS = (
     (100, 100, 85, 1.0, 0.0, 0.5),

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit import audit_scores, canaries_needed, guarantee
-from dpassay.verifier.audit.learning import hedged
-from dpassay.verifier.audit.statistics.one_run_bound import bound_of_claim
+from dpassay.verifier.audit.kinds.one_run import bound_of_claim
+from dpassay.verifier.audit.learning import learn
 
 LEVEL = 0.05
 CANARIES = 1000
@@ -79,7 +79,7 @@ RUNS = 200
 def scores(name: str, audits: int) -> float:
     """Return how often scores at the boundary of a claim refute it."""
     claim, draw = NULLS[name]
-    hedged.epsilon_lower_bound = hedged.delta_lower_bound = lambda *_: 0.0  # not needed, and slow
+    learn.epsilon_lower_bound = learn.delta_lower_bound = lambda *_: 0.0  # not needed, and slow
     whole, accused = guarantee(claim), 0  # whose curve is computed once
     for seed in range(audits):
         rng = np.random.default_rng(seed)

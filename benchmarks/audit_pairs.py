@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from dpassay.accountant import notation
 from dpassay.accountant.questions.profile import epsilon as exact_epsilon
-from dpassay.verifier.audit.learning import vectors
+from dpassay.verifier.audit.learning import features
 from dpassay.verifier.audit.learning.rule import Rule
 
 SIGMA = 3.730631634816464  # analytic calibration to (1, 1e-5)
@@ -37,7 +37,7 @@ class Case:
         """Return the exact masses of the cells of a rule; None where they are not known."""
         feature, edges = rule.feature, rule.partition.edges
         if self.direction is not None:
-            if not isinstance(feature, vectors.Linear) or edges is None:
+            if not isinstance(feature, features.Linear) or edges is None:
                 return None
             spread = SIGMA * float(np.linalg.norm(feature.weights))
             shift = float(feature.weights @ self.direction)

@@ -474,7 +474,7 @@ def audit(
     'REFUTED'
     """
     from dpassay.verifier.audit.kinds import auditor
-    from dpassay.verifier.audit.kinds.known import known
+    from dpassay.verifier.audit.kinds.auditor import known
 
     words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     about, words = _target_in_words(mechanism, words)
@@ -634,12 +634,12 @@ def assert_private(
     seed
         The same runs every time, so that a test does not flicker; change it for fresh ones.
     """
-    from dpassay.verifier.audit.kinds import assertion
+    from dpassay.verifier.audit.kinds import auditor
 
     words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     about, words = _target_in_words(mechanism, words)
     found, relation = _given_claim(claim, words, adjacency)
-    return assertion.assert_private(
+    return auditor.assert_private(
         about,
         _required(found),
         pairs=_pairs(pairs, pair),

@@ -5,14 +5,18 @@ test them at an exact level. `kinds` has the audits, one kind a file; `runs` wha
 `learning` the way from outputs to one event; `statistics` the exact tests and bounds of counts.
 """
 
-from dpassay.verifier.audit.kinds.assertion import PrivacyError, assert_private
-from dpassay.verifier.audit.kinds.auditor import audit, audit_until_refuted
+from dpassay.verifier.audit.kinds.auditor import (
+    PrivacyError,
+    assert_private,
+    audit,
+    audit_until_refuted,
+)
 from dpassay.verifier.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.kinds.samples import audit_samples, audit_scores
 from dpassay.verifier.audit.learning.features import Feature, Proposer
 from dpassay.verifier.audit.outcome import Outcome
-from dpassay.verifier.audit.runs.neighbours import neighbours
+from dpassay.verifier.audit.runs.plan import neighbours
 from dpassay.verifier.audit.runs.target import (
     Command,
     MechanismError,

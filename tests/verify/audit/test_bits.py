@@ -12,8 +12,7 @@ from scipy import stats
 from dpassay.accountant.mechanisms import Laplace
 from dpassay.verifier.audit.kinds.auditor import audit
 from dpassay.verifier.audit.learning import bit_features, bits, boosted
-from dpassay.verifier.audit.learning.bit_features import NOTHING, Undo
-from dpassay.verifier.audit.learning.undo import undone
+from dpassay.verifier.audit.learning.bit_features import NOTHING, Undo, undone
 from tests.quick import quick
 from tests.verify.audit import zoo
 

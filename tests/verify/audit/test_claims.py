@@ -15,8 +15,7 @@ from dpassay.verifier import checker
 from dpassay.verifier.audit import AuditResult, audit, audit_samples, guarantee
 from dpassay.verifier.audit.learning.learn import choose
 from dpassay.verifier.audit.learning.outputs import Alphabet
-from dpassay.verifier.audit.statistics.binomial import at_least
-from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
+from dpassay.verifier.audit.statistics.exact_test import at_least, gaussian_delta
 
 
 def answers(rate: float) -> Any:

@@ -15,7 +15,7 @@ from dpassay.accountant import notation
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError
 from dpassay.verifier.ask import read_claim
 from dpassay.verifier.audit import AuditResult, PrivacyError, assert_private, neighbours
-from dpassay.verifier.audit.kinds import assertion
+from dpassay.verifier.audit.kinds import auditor
 from dpassay.verifier.cli import main
 
 MODULE = """\
@@ -119,7 +119,7 @@ def test_assert_private_draws_for_half_of_the_time(monkeypatch: pytest.MonkeyPat
         drawn += 1
         return dataset + float(rng.geometric(1 - np.exp(-1)) - rng.geometric(1 - np.exp(-1)))
 
-    monkeypatch.setattr(assertion, "time", Clock)
+    monkeypatch.setattr(auditor, "time", Clock)
     result = assert_private(slow, 1, pairs=[(0, 1)], seconds=2)
     assert isinstance(result, AuditResult)
     assert result.samples + result.training == 2048

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.verifier.audit.statistics import binomial, guesses, sides
+from dpassay.verifier.audit.statistics import exact_test
 from dpassay.verifier.audit.statistics.exact_test import (
     Counts,
     Design,
@@ -28,14 +28,17 @@ from tests.quick import quick
 SPARED = 1e-4
 
 
-def brute_force(counts: sides.Quadruple, epsilon: float, delta: float) -> float:
+def brute_force(counts: exact_test.Quadruple, epsilon: float, delta: float) -> float:
     """Maximise P(T ≥ t) over a fine grid of the boundary, summing over every outcome."""
     _, n, _, m = counts
     factor = math.exp(epsilon)
-    t = sides.statistic(counts, factor, delta)
+    t = exact_test.statistic(counts, factor, delta)
     inside = np.array(
         [
-            [sides.statistic((i, n, j, m), factor, delta) >= t * (1 - 1e-12) for j in range(m + 1)]
+            [
+                exact_test.statistic((i, n, j, m), factor, delta) >= t * (1 - 1e-12)
+                for j in range(m + 1)
+            ]
             for i in range(n + 1)
         ]
     )
@@ -51,17 +54,17 @@ def test_p_values_of_small_counts_exceed_the_exact_supremum(epsilon: float, delt
     compared = 0
     for n, m in ((7, 7), (12, 5), (5, 12), (20, 20)):
         for a, b in product(range(0, n + 1, 2), range(0, m + 1, 2)):
-            found = sides.p_value((a, n, b, m), epsilon, delta, SPARED)
+            found = exact_test.p_value_of_sides((a, n, b, m), epsilon, delta, SPARED)
             if found == 1.0:
                 continue
             exact = brute_force((a, n, b, m), epsilon, delta)
             # The interval for q may exclude where the supremum is, at the price of SPARED.
             factor = math.exp(epsilon)
-            low, high = sides._interval(b, m, SPARED)
+            low, high = exact_test._interval(b, m, SPARED)
             q = np.linspace(low, min(high, (1 - delta) / factor), 60)
-            t = sides.statistic((a, n, b, m), factor, delta)
+            t = exact_test.statistic((a, n, b, m), factor, delta)
             region = (t, n, m, factor, delta)
-            k = sides._edge(region, np.arange(m + 1))
+            k = exact_test._edge(region, np.arange(m + 1))
             p = np.minimum(factor * q + delta, 1.0)
             tail = stats.binom.sf(k[:, None] - 1, n, p)
             own = np.sum(stats.binom.pmf(np.arange(m + 1)[:, None], m, q) * tail, axis=0).max()
@@ -73,21 +76,21 @@ def test_p_values_of_small_counts_exceed_the_exact_supremum(epsilon: float, delt
 
 def test_a_huge_factor_needs_no_huge_table() -> None:
     """At ε = 30 the boundary reaches from p = δ to p = 1: a table of all counts is 4·10⁶ wide."""
-    value = sides.p_value((40, 4_000_000, 0, 4_000_000), 30.0, 1e-6, 1e-8)
+    value = exact_test.p_value_of_sides((40, 4_000_000, 0, 4_000_000), 30.0, 1e-6, 1e-8)
     assert stats.binom.sf(39, 4_000_000, 1e-6) <= value <= 1
 
 
 def test_guesses_of_a_pure_guarantee_are_binomial() -> None:
-    value = guesses.p_value((80, 20, 1000), 1.0, 0.0, SPARED)
+    value = exact_test.p_value_of_guesses((80, 20, 1000), 1.0, 0.0, SPARED)
     exact = stats.binom.sf(79, 100, math.e / (1 + math.e))
-    assert exact <= value <= exact * (1 + 2 * binomial.ROUNDING)
+    assert exact <= value <= exact * (1 + 2 * exact_test.ROUNDING)
 
 
 def test_guesses_of_small_samples_never_exceed_their_level() -> None:
     """P(p ≤ α) ≤ α at every boundary point, by summing over all trinomial outcomes."""
     runs, epsilon, delta, alpha = 18, 0.7, 0.05, 0.1
     values = {
-        (c, w): guesses.p_value((c, w, runs), epsilon, delta, alpha / 20)
+        (c, w): exact_test.p_value_of_guesses((c, w, runs), epsilon, delta, alpha / 20)
         for c in range(runs + 1)
         for w in range(runs + 1 - c)
     }
@@ -185,13 +188,13 @@ def test_masses(n: int, mean: float) -> None:
             exact = mass(k, n, p)
             if exact < 1e-290:  # out of the range of floats
                 continue
-            found = mp.mpf(binomial.masses(np.array([k]), n, np.array([p]))[0, 0])
+            found = mp.mpf(exact_test.masses(np.array([k]), n, np.array([p]))[0, 0])
             assert abs(found / exact - 1) < 1e-12 * (1 + abs(k - mean) / spread)
 
 
 def test_masses_at_the_ends() -> None:
     p = np.array([0.0, 0.25, 1.0])
-    found = binomial.masses(np.array([0, 1, 2]), 2, p)
+    found = exact_test.masses(np.array([0, 1, 2]), 2, p)
     exact = np.array([[1, 0, 0], [0.5625, 0.375, 0.0625], [0, 0, 1]])
     assert np.allclose(found, exact, rtol=1e-14, atol=0)
 
@@ -203,13 +206,13 @@ def test_tails(n: int) -> None:
             for z in (3, 6, 20):
                 k = math.ceil(mean + z * math.sqrt(mean)) + 2
                 exact = upper_tail(k, n, mean / n)
-                above = mp.mpf(float(binomial.at_least(k, n, mean / n)))
-                assert abs(above / exact - 1) < binomial.ROUNDING / 10
+                above = mp.mpf(float(exact_test.at_least(k, n, mean / n)))
+                assert abs(above / exact - 1) < exact_test.ROUNDING / 10
                 # the same tail of failures, whose probability 1 − mean/n is rounded
                 failure = 1 - mean / n
                 exact = upper_tail(k, n, 1 - mp.mpf(failure))
-                below = mp.mpf(float(binomial.at_most(n - k, n, failure)))
-                assert abs(below / exact - 1) < binomial.ROUNDING / 10
+                below = mp.mpf(float(exact_test.at_most(n - k, n, failure)))
+                assert abs(below / exact - 1) < exact_test.ROUNDING / 10
 
 
 @pytest.mark.parametrize("n", RUNS)
@@ -217,16 +220,16 @@ def test_tails(n: int) -> None:
 def test_rates_are_on_the_safe_side_and_near(n: int, level: float) -> None:
     """The library's inverse is wrong by a factor of ten at 10¹² runs and 1000 hits."""
     hits = np.array([0, 1, 3, 100, 1000, 10**5 - 3, n // 3, n - 5, n], dtype=float)
-    low = binomial.least_rate(hits, n, level)
-    high = binomial.largest_rate(hits, n, level)
+    low = exact_test.least_rate(hits, n, level)
+    high = exact_test.largest_rate(hits, n, level)
     assert (low <= hits / n).all()
     assert (hits / n <= high).all()
     assert low[0] == 0
     assert high[-1] == 1
     some, most = hits > 0, hits < n
-    above = binomial.at_least(hits[some], n, low[some])
+    above = exact_test.at_least(hits[some], n, low[some])
     assert (above <= level).all()
-    below = binomial.at_most(hits[most], n, high[most])
+    below = exact_test.at_most(hits[most], n, high[most])
     assert (below <= level).all()
     # n − 5 of n is as near as floats next to 1 allow
     assert (above[:6] >= 0.98 * level).all()
@@ -236,8 +239,8 @@ def test_rates_are_on_the_safe_side_and_near(n: int, level: float) -> None:
 def test_the_exact_rate_of_few_hits() -> None:
     """P(Bin(n, q) = 0) = (1 − q)ⁿ and P(Bin(n, q) ≥ 1) = 1 − (1 − q)ⁿ."""
     n, level = 10**12, 1e-6
-    assert np.isclose(binomial.largest_rate(0, n, level), -math.log(level) / n, rtol=1e-8, atol=0)
-    assert np.isclose(binomial.least_rate(1, n, level), level / n, rtol=1e-6, atol=0)
+    assert np.isclose(exact_test.largest_rate(0, n, level), -math.log(level) / n, rtol=1e-8, atol=0)
+    assert np.isclose(exact_test.least_rate(1, n, level), level / n, rtol=1e-6, atol=0)
 
 
 CASES = [

@@ -11,12 +11,11 @@ import pytest
 from scipy import stats
 
 from dpassay.verifier.audit.learning import features
-from dpassay.verifier.audit.learning.learn import choose
+from dpassay.verifier.audit.learning.cells import smoothed
+from dpassay.verifier.audit.learning.learn import choose, promised_by_guesses
 from dpassay.verifier.audit.learning.rule import Rule
 from dpassay.verifier.audit.statistics.exact_test import Design
 from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point, guarantee
-from dpassay.verifier.audit.statistics.promise import guesses
-from dpassay.verifier.audit.statistics.smooth import smoothed
 
 SIGMA = 3.730631634816464  # (1, 1e-5)
 DELTA = 1e-5
@@ -40,7 +39,7 @@ def promise(rule: Rule, shift: float, spread: float, runs: int, offset: float = 
 def _bound(right: float, wrong: float, runs: int) -> float:
     point = Point.read("1", str(DELTA))
     a, b = np.array([right * runs]), np.array([wrong * runs])
-    return float(guesses(a, b, 2 * runs, point, LEVEL)[0])
+    return float(promised_by_guesses(a, b, 2 * runs, point, LEVEL)[0])
 
 
 def best_promise(runs: int) -> float:
@@ -154,7 +153,7 @@ def test_trees_use_one_thread_though_they_are_loaded_late() -> None:
     pytest.importorskip("threadpoolctl")
     pytest.importorskip("sklearn")
     text = """
-from dpassay.verifier.audit.learning.threads import one_thread
+from dpassay.verifier.audit.learning.boosted import one_thread
 with one_thread():
     import sklearn.ensemble
 with one_thread():

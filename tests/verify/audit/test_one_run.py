@@ -16,11 +16,16 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier import checker
 from dpassay.verifier.audit import audit_one_run, canaries_needed
+from dpassay.verifier.audit.kinds.one_run import (
+    BothOrders,
+    bound,
+    bound_of_claim,
+    curve_bound,
+    tail_bound,
+)
 from dpassay.verifier.audit.outcome import Outcome
-from dpassay.verifier.audit.statistics.curve_bound import BothOrders, bound, curve_bound
 from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
 from dpassay.verifier.audit.statistics.guarantee import gaussian
-from dpassay.verifier.audit.statistics.one_run_bound import bound_of_claim, tail_bound
 from dpassay.verifier.kernel.statistics import BITS, one_run_bound
 from tests.quick import quick
 

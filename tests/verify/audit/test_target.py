@@ -15,9 +15,8 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit import Command, MechanismError, audit, guarantee, target
 from dpassay.verifier.audit.learning import bit_features, features
 from dpassay.verifier.audit.learning.outputs import Alphabet, numeric
-from dpassay.verifier.audit.learning.rule import Partition, Rule
-from dpassay.verifier.audit.learning.wording import worded
-from dpassay.verifier.audit.runs.laws import neighbours
+from dpassay.verifier.audit.learning.rule import Partition, Rule, worded
+from dpassay.verifier.audit.runs.target import worst_pairs
 from dpassay.verifier.audit.statistics.exact_test import Design
 from dpassay.verifier.audit.statistics.guarantee import Point
 
@@ -44,7 +43,7 @@ MECHANISMS = [
 def test_a_mechanism_is_audited_as_it_is(text: str) -> None:
     mechanism = notation.parse(text)
     audited = target(mechanism)
-    for pair in neighbours(mechanism):
+    for pair in worst_pairs(mechanism):
         for dataset in pair:
             rows = numeric(audited.sample(dataset, 5, np.random.default_rng(1)))
             assert rows is not None

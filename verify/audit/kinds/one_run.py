@@ -1,4 +1,74 @@
-"""One-run audits: many canaries, each included by a fair coin of its own, one run.
+r"""Guesses of one run against a whole curve: a bound that uses another point of it at every count.
+
+The notation is that of `statistics.one_run_bound`; p_k = P(V = k). Averaged over coins and
+canaries, P(V = k, canary i is guessed right) = (k/m) p_k. Take the event that i is guessed right
+and at least j guesses are. With the coin of i flipped the same outputs guess i wrong, and have one
+right guess less, so that (ε, δ)-DP in both orders says for every j ≥ 1
+
+    R_j ≤ e^ε H_{j−1} + δ,    R_j = Σ_{k ≥ j} (k/m) p_k,    H_j = Σ_{k ≥ j} ((r − k)/m) p_k.   (1)
+
+(These are the constraints of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in
+one run", 2024.) Let the curve give a point (ε_j, δ_j) for each j from j₀ to v, put λ_j ≥ 0 on that
+inequality and ν > 0 on Σ p_k = 1. With A_k the sum of λ_j over j ≤ k and B_k that of e^{ε_j} λ_j
+over j ≤ k + 1, if for every k
+
+    1[k ≥ v] ≤ ν + (k/m) A_k − ((r − k)/m) B_k,                                             (2)
+
+then multiplying by p_k and adding up gives P(V ≥ v) ≤ ν + Σ λ_j δ_j (weak duality). Equality in (2)
+for k from j₀ − 1 to v − 1 determines every λ from ν; below both sums are 0; beyond v the right side
+grows with k, so that equality at v fixes ν. In terms of
+
+    X_k = m ν + r A_{k−1} + k (r − k + 1) λ_k,
+
+λ_{j₀} = e^{−ε} mν/(r − j₀ + 1), λ_{k+1} = e^{−ε} X_k/((r − k)(r − k + 1)), 1 = X_v/(m(r − v + 1)):
+nothing negative occurs, and rounding stays relative. So
+
+    P(V ≥ v) ≤ min(1, (1 + Σ λ_j δ_j) m (r − v + 1)/X_v)    at ν = 1.                          (3)
+
+Any points of the curve make (3) true. Good ones are those at which the inequalities bind when
+P(V ≥ v) is the level: there H_{j−1} is the largest (R_j − δ)/e^ε along the curve, and p_{j−1}
+follows from H_{j−1} − H_j.
+
+The largest probability of so many right guesses of one run under a claim.
+
+An auditor who sees the output of one run M(S), S uniform on {−1, 1}^m, guesses r of the m coins (a
+number fixed beforehand; which ones, and how, may depend on the output). Let V be the number of
+right guesses, W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v) and w = P(W = v). Over all (ε, δ)-DP M, for
+neighbours that differ in one canary, and v ≥ 1,
+
+    max P(V ≥ v) = min(1, β + m δ β(1 − β)/(v w)).                                            (1)
+
+*Proof.* Put a = e^ε. Let T in {−1, 0, 1}^m be the guesses. Averaging M over all ways to flip coins
+(S and T together) and to permute canaries changes neither P(V ≥ v) nor (ε, δ)-DP, which is convex
+in the law. Then the probability of T at S depends on the number k of right guesses alone; let f_k
+be C(m, r) times it, so that P(V = k) = C(r, k) f_k. Flipping the coin of canary i turns a right
+guess of it into a wrong one. Of the patterns with k right guesses C(m − 1, r − 1) C(r − 1, k − 1)
+have i among them, and C(m − 1, r − 1) = (r/m) C(m, r); so with d_k = f_k − a f_{k−1}
+
+    Σ_{k ≥ 1} C(r − 1, k − 1) max(d_k, 0) ≤ δ m/r,    d_0 = f_0.                              (2)
+
+By f_k = Σ_{j ≤ k} a^{k−j} d_j, and with B_j = P(W ≥ j), w_j = P(W = j) = C(r, j) a^j (1 + a)^{−r},
+
+    1 = Σ_k C(r, k) f_k = Σ_j d_j (1 + a)^r a^{−j} B_j,
+    P(V ≥ v) = Σ_j d_j (1 + a)^r a^{−j} B_{max(j, v)}.
+
+So P(V ≥ v) − β = Σ_{j ≥ 1} d_j (1 + a)^r a^{−j} c_j, c_j = B_{max(j, v)} − β B_j ≥ 0 (and c_0 = 0).
+Only positive d_j help. As C(r − 1, j − 1) = (j/r) C(r, j), the gain of d_j per unit of (2) is
+c_j r/(j w_j): (2) gives at most δ m max_j c_j/(j w_j). For j ≤ v, c_j = β P(W < j); with
+W' ~ Bin(r − 1, a/(1 + a)), j w_j is P(W' = j − 1) times a constant, and P(W < j)/P(W' = j − 1) =
+P(W' ≤ j − 1)/P(W' = j − 1) − a/(1 + a) grows with j, as binomial laws are log-concave. For j ≥ v,
+c_j = (1 − β) B_j, and B_j/(j w_j) falls in the same way. The best j is v, with c_v = β(1 − β): (1)
+is an upper bound. It is attained by d_v and d_0 alone, where these make f at most 1. ∎
+
+The published bound has 2 max_i P(v − i ≤ W < v)/i in place of β(1 − β)/(v w) (Steinke, Nasr and
+Jagielski, "Privacy auditing with one (1) training run", 2023, Theorem 5.2).
+
+Nothing is assumed about how the canaries depend on each other given S: a mechanism may spoil all of
+them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(ε))-DP at every ε, and
+(1) bounds one event {V ≥ v}: the least bound over a set of ε is one too, without any correction.
+So is the one that uses another ε at every count (`statistics.curve_bound`): the less is taken.
+
+One-run audits: many canaries, each included by a fair coin of its own, one run.
 
 An auditor who sees the output guesses some of the coins; more right guesses than a claim allows
 refute it (`statistics.one_run_bound`).
@@ -10,31 +80,199 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special, stats
 
 from dpassay.accountant.errors import InvalidInputError, NeitherTrueNorFalse, expected
+from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.halving import halved
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.result import COMPARE
+from dpassay.verifier.audit.kinds.samples import real_numbers
 from dpassay.verifier.audit.outcome import Outcome
-from dpassay.verifier.audit.runs.rows import real_numbers
-from dpassay.verifier.audit.statistics.exact_test import LARGEST_MU, least
+from dpassay.verifier.audit.statistics import exact_test
+from dpassay.verifier.audit.statistics.exact_test import LARGEST_MU, gaussian_delta, least
 from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee
-from dpassay.verifier.audit.statistics.one_run_bound import (
-    LARGEST_EPSILON,
-    Steps,
-    bound_of_claim,
-    least_bound,
-    points_of,
-    points_of_mu,
-    tail_bound,
-)
 
 Floats: TypeAlias = NDArray[np.float64]
+
+_MOST_STEPS = 1000
+"""Inequalities that are used: those of far smaller counts add next to nothing."""
+_LEVELS = 8
+"""Levels that are tried: each is the bound that the one before gave."""
+_LARGE = 1e200
+"""Where multipliers are scaled down, lest they overflow."""
+_ROUNDING = 1e-9
+"""Relative, of sums and products of some thousand positive numbers."""
+
+
+@final
+class BothOrders(NamedTuple):
+    """Points (ε, δ) of a claim; the second half are those of the first in the other order."""
+
+    epsilons: Floats
+    deltas: Floats
+
+    @staticmethod
+    def of(epsilons: Floats, deltas: Floats) -> BothOrders:
+        """Return points with what they imply in the other order: (−ε, 1 − e^{−ε}(1 − δ))."""
+        other = -np.expm1(-epsilons) + np.exp(-epsilons) * deltas
+        return BothOrders(
+            np.append(epsilons, -epsilons), np.append(deltas, other * (1 + _ROUNDING))
+        )
+
+
+def curve_bound(
+    right: int, guesses: int, canaries: int, curve: BothOrders, level: float
+) -> tuple[float, list[int]]:
+    """Return (3) rounded up, least near a level, and its points for j = v, v − 1, …"""
+    best: tuple[float, list[int]] = 1.0, []
+    for _ in range(_LEVELS):
+        points = binding(right, guesses, canaries, curve, level)
+        found = bound(right, guesses, canaries, curve, points)
+        if found >= best[0]:
+            break
+        best, level = (found, points), found
+    return best
+
+
+def binding(right: int, guesses: int, canaries: int, curve: BothOrders, level: float) -> list[int]:
+    """Return the points of a curve that bind at a level: for the counts j = v, v − 1, …"""
+    factors, deltas, r = np.exp(-curve.epsilons), curve.deltas, guesses
+    likely, unlikely = level * right / canaries, level * (r - right) / canaries
+    found: list[int] = []
+    for i in range(right - 1, max(-1, right - 1 - _MOST_STEPS), -1):
+        needed = (likely - deltas) * factors
+        place = int(needed.argmax())
+        if not unlikely < needed[place] <= 1:
+            break
+        found.append(place)
+        likely += i / (r - i) * (needed[place] - unlikely)
+        unlikely = float(needed[place])
+    return found
+
+
+def bound(right: int, guesses: int, canaries: int, curve: BothOrders, points: list[int]) -> float:
+    """Return (3) for points of a curve, those of j = v, v − 1, …, rounded up."""
+    if not points:
+        return 1.0
+    m, r = float(canaries), guesses
+    nu, total, paid, x = 1.0, 0.0, 0.0, 0.0
+    for j, place in enumerate(reversed(points), right - len(points) + 1):
+        share = x / ((r - j + 1) * (r - j + 2)) if x else m * nu / (r - j + 1)
+        weight = float(np.exp(-curve.epsilons[place])) * share
+        x = m * nu + r * total + j * (r - j + 1) * weight
+        total, paid = total + weight, paid + weight * float(curve.deltas[place])
+        if x > _LARGE:
+            nu, total, paid, x = nu / _LARGE, total / _LARGE, paid / _LARGE, x / _LARGE
+    return min(1.0, (nu + paid) * m * (r - right + 1) / x * (1 + _ROUNDING))
+
+
+Steps: TypeAlias = list[tuple[str, str, bool]]
+"""Points (ε, δ), and whether they are used in the other order: for j = v, v − 1, …; a single one
+may also stand for equation (1)."""
+
+
+LARGEST_EPSILON = 60.0
+"""Where bounds of ε end: as many canaries as any machine holds prove no more."""
+_LEAST = 1e-290
+"""Probabilities below it are close to where doubles underflow: they count as so much."""
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, LARGEST_EPSILON, 1500)])
+"""Where δ_μ(ε) is asked for: with fewer, bounds that use many of them lose some per mille each."""
+
+
+@final
+class Points(NamedTuple):
+    """Points of a curve, with what they are called where floats are not exact."""
+
+    epsilons: Floats
+    deltas: Floats
+    texts: list[tuple[str, str]] | None
+
+    def step(self, place: int) -> tuple[str, str, bool]:
+        """Return the point at a place of `BothOrders.of`."""
+        back, at = divmod(place, len(self.epsilons))
+        if self.texts is not None:
+            return *self.texts[at], back > 0
+        return repr(float(self.epsilons[at])), repr(float(self.deltas[at])), back > 0
+
+
+def tail_bound(
+    right: int, guesses: int, canaries: int, epsilon: ArrayLike, delta: ArrayLike
+) -> Floats:
+    """Return max P(V ≥ right) over all (ε, δ)-DP mechanisms, rounded up: equation (1).
+
+    Parameters
+    ----------
+    right
+        v, how many guesses are right at least.
+    guesses, canaries
+        r ≤ m, fixed before the run.
+    epsilon, delta
+        ε ≥ 0, 0 ≤ δ ≤ 1: numbers, or arrays of one length.
+    """
+    eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+    most = np.atleast_1d(np.asarray(delta, dtype=np.float64))
+    if right <= 0:
+        return np.ones(len(eps))
+    chance, up = special.expit(eps), 1 + exact_test.ROUNDING
+    beta = np.minimum(1.0, exact_test.at_least(right, guesses, chance) * up)
+    below = np.minimum(1.0, exact_test.at_most(right - 1, guesses, chance) * up)
+    mass = exact_test.masses(np.array([right]), guesses, chance)[:, 0] / up
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # Where one of them underflows: P(W = j + 1)/P(W = j) is at most this beyond v, so that β/w
+        # is at most that of a geometric series.
+        falling = np.exp(eps) * ((guesses - right) / (right + 1))
+        series = np.where(falling < 1, 1 / (1 - falling), np.inf)
+        odds = np.where(np.minimum(mass, beta) > _LEAST, beta / mass, series)
+        added = np.where(most > 0, canaries / right * most * odds * below * up, 0.0)
+    beta = np.maximum(beta, _LEAST)
+    found: Floats = np.minimum(1.0, beta + np.where(beta < 1, added, 0.0))
+    return found
+
+
+def bound_of_claim(
+    right: int, guesses: int, canaries: int, claim: Guarantee, level: float = 0.05
+) -> float:
+    """Return a bound of P(V ≥ right) under a claim, least where it is near a level."""
+    return least_bound(right, guesses, canaries, points_of(claim), level)[0]
+
+
+def points_of(claim: Guarantee) -> Points:
+    """Return points of a claimed curve."""
+    if claim.kind == "gaussian":
+        return points_of_mu(math.nextafter(float(exact(claim.parameter, "mu").ball()), math.inf))
+    points = claim.candidates(LARGEST_EPSILON)
+    texts = [(str(p.epsilon), str(p.delta)) for p in points]
+    deltas = [math.nextafter(float(p.delta), 1.0) if p.delta else 0.0 for p in points]
+    return Points(np.array([float(p.epsilon) for p in points]), np.array(deltas), texts)
+
+
+def points_of_mu(mu: float) -> Points:
+    """Return points of the curve of μ-GDP."""
+    deltas = gaussian_delta(mu, _EPSILONS) if mu > 0 else np.zeros(len(_EPSILONS))
+    return Points(_EPSILONS, deltas, None)
+
+
+def least_bound(
+    right: int, guesses: int, m: int, points: Points, level: float
+) -> tuple[float, Steps]:
+    """Return the least bound of P(V ≥ right) along a curve, and the points that it rests on."""
+    bounds = tail_bound(right, guesses, m, points.epsilons, points.deltas)
+    if not len(bounds):
+        return 1.0, [("0", "1", False)]
+    best, places = float(bounds.min()), [int(bounds.argmin())]
+    if len(bounds) > 1 and right > 0:
+        curve = BothOrders.of(points.epsilons, points.deltas)
+        value, along = curve_bound(right, guesses, m, curve, level)
+        if value < best:
+            best, places = value, along
+    return best, [points.step(place) for place in places]
+
+
 _MOST_CANARIES = 1 << 30
 """Where the search for a number of canaries ends: no run holds a billion."""
 _FEWEST = 8

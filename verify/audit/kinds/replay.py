@@ -15,7 +15,7 @@ from typing import Any, final
 from dpassay.accountant import notation
 from dpassay.accountant.errors import DpassayError, InvalidInputError
 from dpassay.verifier.audit.kinds.auditor import audit
-from dpassay.verifier.audit.runs.neighbours import neighbours
+from dpassay.verifier.audit.runs.plan import neighbours
 from dpassay.verifier.audit.runs.target import is_notation, named
 
 _MOST_RUNS = 10**8

@@ -20,13 +20,11 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.learning.hedged import Tested, decide
-from dpassay.verifier.audit.learning.learn import shares_of
+from dpassay.verifier.audit.learning.learn import Tested, decide, shares_of
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Rule
 from dpassay.verifier.audit.outcome import Outcome, decided, shown
-from dpassay.verifier.audit.runs.laws import MechanismTarget
 from dpassay.verifier.audit.runs.plan import Plan
-from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE
+from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE, MechanismTarget
 from dpassay.verifier.audit.statistics.curve import DELTAS, EPSILONS, Curve
 from dpassay.verifier.audit.statistics.exact_test import LEAST_P_VALUE, Counts, mu_lower_bound
 from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point

@@ -1,4 +1,6 @@
-"""Audits of outputs that are there already: rows of two files, or scores of a canary.
+"""Outputs that are there already, read as two matrices, and refused where no test can use them.
+
+Audits of outputs that are there already: rows of two files, or scores of a canary.
 
 One part of the rows of either side, drawn by lot, chooses the event; the others test it, once. That
 is the test of `kinds.auditor` with rows in place of fresh runs. It rests on the rows being
@@ -9,6 +11,7 @@ from the one before.
 from __future__ import annotations
 
 import math
+import numbers
 import secrets
 import time
 from collections.abc import Sequence
@@ -16,10 +19,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import Number
+from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.learning import features
 from dpassay.verifier.audit.learning.learn import (
@@ -28,17 +33,246 @@ from dpassay.verifier.audit.learning.learn import (
     choose,
     shares_of,
 )
-from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.learning.rule import Ranked, Rule
+from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, on_host
+from dpassay.verifier.audit.learning.rule import Ranked, Rule, all_worded
 from dpassay.verifier.audit.learning.rule import counted as cell_counts
-from dpassay.verifier.audit.learning.wording import all_worded
 from dpassay.verifier.audit.runs.blocks import generator
-from dpassay.verifier.audit.runs.plan import Plan, oddities
-from dpassay.verifier.audit.runs.rows import SCORES, matrices, real_numbers
+from dpassay.verifier.audit.runs.plan import Plan, oddities, training_runs
 from dpassay.verifier.audit.runs.target import GIVEN
-from dpassay.verifier.audit.runs.training import training_runs
 from dpassay.verifier.audit.statistics.exact_test import Design
 from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
+
+_FEWEST = 20
+"""Rows a side: a part chooses the event, and the rest can refute something."""
+_LONG = 40
+"""Bits of a mantissa that only numbers have which no law repeats by chance."""
+_MOST_COPIES = 10
+"""Rows that may repeat by mistake of a file or two."""
+_SHARE_OF_COPIES = 0.01
+"""And this part of all rows: drawing again from recorded rows repeats four in ten."""
+_DEPENDENT = 1e-9
+"""Chance at which independent rows are taken for dependent ones."""
+_LISTED = "Of an output that is one of a list of such numbers, give its index there."
+"""What to do with rows that repeat as they should."""
+_NEAR = 1e-3
+"""Part of a spacing by which numbers may miss its multiples: others do so by chance."""
+_COLUMNS, _MOST_ENTRIES = 16, 200_000
+"""Columns in which an order is looked for, and entries of all of them."""
+SCORES = ("included", "excluded")
+"""What the sides are called that are scores of a canary."""
+_PLAIN: tuple[tuple[Any, str], ...] = (
+    (str, "texts"),
+    (bool, "truth values"),
+    (numbers.Real, "numbers"),
+    (numbers.Complex, "complex numbers"),
+)
+
+
+def matrices(
+    first: Any, second: Any, names: tuple[str, str]
+) -> tuple[tuple[Matrix, Matrix], Alphabet]:
+    """Return both sides as matrices of one width, and how they are written.
+
+    Raises
+    ------
+    InvalidInputError
+        For what is no list of outputs, too few of them, outputs of another kind or shape on the
+        other side, rows that are all the same, copies, and rows that depend on the ones before or
+        on those of the other side.
+    """
+    sides = [_listed(rows, name) for rows, name in zip((first, second), names, strict=True)]
+    kinds = [_kinds(rows) for rows in sides]
+    if not kinds[0] & kinds[1]:
+        shown = [" or ".join(sorted(found)) for found in kinds]
+        raise InvalidInputError(
+            f"Expected outputs of one kind: those of {names[0]} are {shown[0]}, those of "
+            f"{names[1]} are {shown[1]}. Give both sides as one mechanism returned them."
+        )
+    alphabet = Alphabet()
+    found = [alphabet.matrix(rows) for rows in sides]
+    if alphabet.width is not None:  # the first side may have been read as plain numbers
+        found = [alphabet.matrix(rows) for rows in sides]
+    one, other = found
+    if all(
+        np.array_equal(side, np.broadcast_to(one[:1], side.shape), equal_nan=True) for side in found
+    ):
+        value = f"{one[0, 0]:g}" if one.shape[1] == 1 else "the same"
+        what = "scores" if names == SCORES else "rows of both sides"
+        raise InvalidInputError(
+            f"All {what} are {value}: they tell nothing. Give more runs, or other datasets."
+        )
+    digests = [np.unique(_digests(side), return_index=True, return_counts=True) for side in found]
+    for rows, (_, places, counts), name in zip(found, digests, names, strict=True):
+        _require_independent(rows, places[counts > 1], len(places), name)
+    common, places, _ = np.intersect1d(digests[0][0], digests[1][0], return_indices=True)
+    of = len(digests[0][0]) + len(digests[1][0]) - len(common)
+    shared = _long(one, digests[0][1][places])
+    if shared > max(_MOST_COPIES, _SHARE_OF_COPIES * of):
+        raise InvalidInputError(
+            f"{shared} rows of {names[0]} are rows of {names[1]} too, though no law repeats such "
+            f"numbers by chance. Give two files of runs that were made independently. {_LISTED}"
+        )
+    _require_unpaired(one, other, names)
+    return (one, other), alphabet
+
+
+def real_numbers(given: Any, what: str) -> NDArray[np.float64]:
+    """Return an array of real numbers.
+
+    Raises InvalidInputError, which says what was expected, for anything else.
+    """
+    try:
+        parts = [on_host(part) for part in given] if isinstance(given, (list, tuple)) else given
+        array = np.asarray(on_host(parts))
+        if array.dtype.kind == "c":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"Expected {what}.") from None
+
+
+def _listed(rows: Any, name: str) -> Any:
+    """Return an array of plain values, or a list of outputs."""
+    rows = [on_host(row) for row in rows] if isinstance(rows, list) else on_host(rows)
+    if hasattr(rows, "__array__"):  # frames too
+        array = np.asarray(rows)
+        rows = array.tolist() if array.dtype == object or not array.ndim else array
+    if not isinstance(rows, (np.ndarray, Sequence)) or isinstance(rows, (str, bytes)):
+        raise InvalidInputError(
+            f"Expected {name} to be an array or a list of outputs, one for each run, not "
+            f"{type(rows).__name__}."
+        )
+    if len(rows) < _FEWEST:
+        raise InvalidInputError(
+            f"Expected at least {_FEWEST} rows of {name}, not {len(rows)}: a part of them chooses "
+            "the event, the others test it."
+        )
+    return rows
+
+
+def _kinds(rows: Any) -> set[str]:
+    """Return what outputs are, lists of several things by each of them."""
+    some = rows[:1] if isinstance(rows, np.ndarray) else rows
+    return {kind for output in some for kind in _kinds_of(output)}
+
+
+def _kinds_of(output: Any) -> set[str]:
+    if isinstance(output, (np.ndarray, np.generic)):
+        output = output.tolist()
+    if isinstance(output, (list, tuple)):
+        if len(output) == 1:
+            return _kinds_of(output[0])
+        kinds = {kind for entry in output for kind in _kinds_of(entry)}
+        return {f"lists of {len(output)} {kind}" for kind in kinds} or {"empty lists"}
+    for types, kind in _PLAIN:
+        if isinstance(output, types):
+            return {kind}
+    own: Any = type(output).__repr__
+    if own is object.__repr__:
+        raise InvalidInputError(
+            f"Expected outputs that are numbers, texts or lists of them, not {output!r}."
+        )
+    return {type(output).__name__}
+
+
+def _require_independent(
+    rows: Matrix, repeated: NDArray[np.intp], different: int, name: str
+) -> None:
+    """Raise for copies of rows, and for rows that follow from the ones before."""
+    copies = _long(rows, repeated)
+    if copies > max(_MOST_COPIES, _SHARE_OF_COPIES * different):
+        raise InvalidInputError(
+            f"{copies} different rows of {name} occur more than once, though no law repeats "
+            "such numbers by chance. Give every run once: drawing rows again from recorded "
+            f"ones makes runs that are not independent. {_LISTED}"
+        )
+    worst = _dependence(rows[:-1], rows[1:])
+    if worst < _DEPENDENT:
+        raise InvalidInputError(
+            f"The rows of {name} depend on the rows before them (p = {few(worst, 1)}): a chain or "
+            "a sorted file, not independent runs. Shuffling would hide it and not help; give "
+            "independent runs, in the order in which they were made."
+        )
+
+
+def _require_unpaired(first: Matrix, second: Matrix, names: tuple[str, str]) -> None:
+    """Raise for runs of the second dataset that follow from those of the first."""
+    rows = min(len(first), len(second))
+    chance = _dependence(first[:rows], second[:rows])
+    if chance < _DEPENDENT:
+        raise InvalidInputError(
+            f"Rows of {names[0]} and of {names[1]} go together (p = {chance:.1g}), as runs with "
+            "the same seed do. Shuffling would hide it and not help; give runs of either side "
+            "seeds of their own."
+        )
+
+
+def _dependence(before: Matrix, after: Matrix) -> float:
+    """Return a bound of the chance that independent rows go together as much as these."""
+    worst, width = 1.0, before.shape[1]
+    columns = np.unique(np.linspace(0, width - 1, min(_COLUMNS, width)).astype(int))
+    rows = _MOST_ENTRIES // len(columns) if width else 0
+    for column in columns if width else ():
+        x, y = before[:rows, column], after[:rows, column]
+        if all(np.isfinite(column).all() and (column != column[0]).any() for column in (x, y)):
+            worst = min(worst, _together(x, y))
+    return float(worst * max(1, len(columns)))
+
+
+def _together(x: NDArray[Any], y: NDArray[Any]) -> float:
+    """Return the chance that two independent columns go together as much as these.
+
+    The t law of rank correlations is for ranks without ties: two rare answers that meet have p = 0
+    by it. With ties: in how many rows both are above their medians has a hypergeometric law.
+    """
+    if all(len(np.unique(column)) == len(column) for column in (x, y)):
+        return float(stats.spearmanr(x, y).pvalue)
+    one, other = (_above(column) for column in (x, y))
+    law = stats.hypergeom(len(x), int(one.sum()), int(other.sum()))
+    both = int((one & other).sum())
+    return float(2 * min(law.cdf(both), law.sf(both - 1)))
+
+
+def _above(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which entries are above the median, or where none is, those that are not below it."""
+    middle = np.median(column)
+    above: NDArray[np.bool_] = column > middle
+    return above if above.any() else column >= middle
+
+
+def _digests(rows: Matrix) -> NDArray[np.uint64]:
+    """Return a number for each row: different rows have the same with probability 2⁻⁶⁴ or so."""
+    plain = np.ascontiguousarray(rows, dtype=np.float64).view(np.uint64)
+    weights = np.random.default_rng(0).integers(1 << 64, size=rows.shape[1], dtype=np.uint64) | 1
+    mixed = (plain ^ (plain >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
+    found: NDArray[np.uint64] = ((mixed ^ (mixed >> np.uint64(32))) * weights).sum(
+        axis=1, dtype=np.uint64
+    )
+    return found
+
+
+def _long(rows: Matrix, places: NDArray[np.intp]) -> int:
+    """Count the listed rows with a mantissa that no law repeats by chance."""
+    if not len(places) or not np.issubdtype(rows.dtype, np.floating):
+        return 0
+    listed = rows[places]
+    fractions = np.frexp(np.where(np.isfinite(listed), listed, 0.0))[0] * 2.0**_LONG
+    long = fractions != np.floor(fractions)
+    if long.any():
+        long &= ~np.array([_rounded(column) for column in rows.T])
+    return int(long.any(axis=1).sum())
+
+
+def _rounded(column: NDArray[Any]) -> bool:
+    """Whether numbers are multiples of one spacing, beside a constant: of 1/10 or π, say."""
+    points = np.unique(column[np.isfinite(column)]).astype(np.float64)
+    gaps = np.diff(points)
+    gaps = gaps[gaps > 2.0**-_LONG * np.abs(points).max(initial=0.0)]  # the others are rounding
+    if not len(gaps):
+        return True
+    steps = (points - points[0]) / gaps.min()
+    return bool((np.abs(steps - np.rint(steps)) < _NEAR).all())
+
 
 Array: TypeAlias = NDArray[Any]
 

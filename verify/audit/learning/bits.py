@@ -27,11 +27,11 @@ from dpassay.verifier.audit.learning.bit_features import (
     View,
     look,
     lowest_bit,
+    undone,
 )
 from dpassay.verifier.audit.learning.boosted import fineness
 from dpassay.verifier.audit.learning.features import Feature, Values
 from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.learning.undo import undone
 
 _MOST_VIEWS = 128
 """Entries of wide outputs whose bits are looked at one by one: each costs a histogram."""

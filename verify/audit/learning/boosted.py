@@ -1,4 +1,6 @@
-"""Boosted trees: a learned score of which dataset an output speaks for.
+"""One thread for small matrices and trees: several only wait for each other there.
+
+Boosted trees: a learned score of which dataset an output speaks for.
 
 They see the numbers of an output (`trees`), or what its last bits show (`fineness`). In
 (x + η) + z with one η for all entries, the grid of x + η tells x, but z hides it in each entry
@@ -15,8 +17,11 @@ sum, shared randomness, entries rounded to different grids, and a step that was 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, final
 
@@ -31,10 +36,32 @@ from dpassay.verifier.audit.learning.bit_features import (
     look,
     lowest_bit,
 )
-from dpassay.verifier.audit.learning.features import Values
+from dpassay.verifier.audit.learning.features import DISCRIMINANT, MEANS, Values, direction
 from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.learning.threads import one_thread
-from dpassay.verifier.audit.learning.vectors import DISCRIMINANT, MEANS, direction
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which numpy and scikit-learn use one thread, where that can be told.
+
+    It can where threadpoolctl is installed, which comes with the `audit` extra. A controller knows
+    the libraries that were there when it was made, and scikit-learn brings threads of its own.
+    """
+    found = _controller("sklearn.ensemble" in sys.modules)
+    if found is None:
+        return nullcontext()
+    limited: AbstractContextManager[Any] = found.limit(limits=1)
+    return limited
+
+
+@cache
+def _controller(trees: bool) -> Any:
+    """Return a controller, made anew once the trees are there."""
+    if find_spec("threadpoolctl") is None:
+        return None
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
 
 _BINADES = 7
 """Cells of magnitude, from the largest binade down: each doubles the counts that trees see; with

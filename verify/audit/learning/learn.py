@@ -1,4 +1,15 @@
-"""Choose, on training runs, the one event that the test will be made on.
+"""Rare outcomes: a second look that a small part of the significance pays for.
+
+A leak that shows in one output of 1000 puts seven training runs into an event: too few to be worth
+more than what the best common event promises, though the fresh runs would refute by it. So the
+event of most promise gets 95 % of the significance, and up to four rare ones (2 % of the runs at
+most; of either dataset the outcomes and the ends that exceed the claim most in training) share the
+rest. All are fixed before the first fresh run. Under the claim the event with share s_i has
+P(p_i ≤ s_i α) ≤ s_i α, whatever the others do, and Σ s_i ≤ 1: some p_i/s_i is at most α with
+probability at most α (Bonferroni). One event has P(p_i/s_i ≤ α) ≤ α all the more, so each bound
+that is printed is taken at level s_i α, and all of them hold together.
+
+Choose, on training runs, the one event that the test will be made on.
 
 Every feature is cut into cells in some order (`learning.cells`). The candidates are both ends
 of that order, either alone (`Design.SIDES`) or against each other (`Design.GUESSES`), for both
@@ -18,6 +29,11 @@ standardised excess over it otherwise.
   other parts of the runs taught (`learning.vectors.crossed`).
 
 Nothing here needs to be exact: the chosen event is tested on runs that were not looked at, once.
+
+What an event promises: the lower bound of ε at which counts would just be refuted.
+
+Normal approximations of the exact tests of `statistics.exact_test`, on whole arrays of counts at
+once: they choose events, and nothing that is stated rests on them.
 """
 
 from __future__ import annotations
@@ -25,27 +41,176 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpassay.verifier.audit.learning import bits, boosted, features, hedged, vectors
+from dpassay.verifier.audit.learning import bits, boosted, features
+from dpassay.verifier.audit.learning.boosted import Boosted, one_thread
 from dpassay.verifier.audit.learning.cells import LUCK, Cells, cells_of, intervals
 from dpassay.verifier.audit.learning.features import Feature, Proposer, Values
 from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.learning.rule import Chosen, Partition, Ranked, Rule
-from dpassay.verifier.audit.learning.threads import one_thread
-from dpassay.verifier.audit.statistics import promise
+from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
 from dpassay.verifier.audit.statistics.curve import EPSILONS
-from dpassay.verifier.audit.statistics.exact_test import Design
+from dpassay.verifier.audit.statistics.exact_test import (
+    SPARED,
+    Counts,
+    Design,
+    delta_lower_bound,
+    epsilon_lower_bound,
+    nested_p_value,
+)
 from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
-from dpassay.verifier.audit.statistics.promise import Claimed, largest
 
 Array: TypeAlias = NDArray[Any]
 
-VALUES: tuple[Proposer, ...] = (features.plain, vectors.geometry, boosted.trees)
+MAIN = 0.95
+"""The part of the significance of the event that promises most: 1 % less of ε at 10⁵ runs."""
+_RARE = 0.02
+"""The largest part of the training runs that a rare event holds."""
+_FEWEST = 2
+"""Training runs that an event needs."""
+
+
+class End(NamedTuple):
+    """A rare end of the cells of a feature, and by how much it exceeds the claim."""
+
+    score: float
+    cells: Cells
+    favoured: int
+    point: Point
+    cut: int
+    upper: bool
+
+
+def rare_ends(cells: Cells, claim: Claimed) -> Iterable[End]:
+    """Yield for either dataset the rare end of some cells that exceeds the claim most."""
+    if isinstance(cells.feature, Boosted) or cells.draws is not None:
+        return  # slow on every fresh run, or no counts
+    sides, size = (cells.first, cells.second), len(cells.first)
+    for favoured in (0, 1):
+        best: End | None = None
+        for upper in (False, True):
+            step = -1 if upper else 1
+            a, b = (np.cumsum(sides[i][::step])[:-1] for i in (favoured, 1 - favoured))
+            n = float(sides[favoured].sum())
+            found = _clearest(a, b, n, claim)
+            if found is not None and (best is None or found[0] > best.score):
+                score, point, index = found
+                cut = size - 1 - index if upper else index + 1
+                score = score / math.sqrt(cells.share) - luck(size)
+                best = End(score, cells, favoured, point, cut, upper)
+        if best is not None:
+            yield best
+
+
+def luck(size: int) -> float:
+    """Return about how many standard deviations the luckiest of so many events is off."""
+    return math.sqrt(2 * math.log(size))
+
+
+def _clearest(a: Array, b: Array, runs: float, claim: Claimed) -> tuple[float, Point, int] | None:
+    """Return the largest excess over the claim among rare events, its point and its index."""
+    held = np.flatnonzero((a >= _FEWEST) & (a + b <= 2 * _RARE * runs))
+    if not len(held):
+        return None
+    score, point, index = largest(excess(Design.SIDES, a[held], b[held], runs, claim), claim)
+    return score, point, int(held[index])
+
+
+def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rule]:
+    """Yield for either dataset the value of an entry that exceeds the claim most, if it is rare.
+
+    With it go the other values of that entry that exceed the claim beyond all chance.
+    """
+    best: dict[int, tuple[float, Rule]] = {}
+    for index in features.coordinates(first, second):
+        feature = features.Coordinate(index, discrete=True)
+        given = [feature(side) for side in (first, second)]
+        values, place = np.unique(np.concatenate(given), return_inverse=True)
+        if not 1 < len(values) < len(place):
+            continue
+        cut = len(given[0])
+        counts = [np.bincount(part, minlength=len(values)) for part in (place[:cut], place[cut:])]
+        for favoured in (0, 1):
+            a, b = counts[favoured], counts[1 - favoured]
+            n = float(a.sum())
+            found = _clearest(a, b, n, claim)
+            if found is None or (favoured in best and found[0] <= best[favoured][0]):
+                continue
+            score, point, which = found
+            each = Claimed.of([replace_delta(point)])
+            beyond = excess(Design.SIDES, a, b, n, each)[0]
+            others = (beyond > luck(len(values)) + 1) & (a <= _RARE * n)
+            chosen = values[np.union1d(np.flatnonzero(others), [which])]
+            marks = np.append(np.ones(len(chosen), np.int8), np.int8(0))
+            partition = Partition(None, chosen)
+            rule = Rule(feature, partition, marks, Design.SIDES, favoured, point, score)
+            best[favoured] = score, rule
+    return (rule for _, rule in best.values())
+
+
+def replace_delta(point: Point) -> Point:
+    """Return the point with δ = 0: what each of several values has to exceed."""
+    return replace(point, delta=point.delta * 0)
+
+
+def hedged(rule: Rule, rare: Sequence[Rule], share: float) -> Rule:
+    """Return a rule that has a share of the significance, of which rare events get some."""
+    kept = list({each.digest(): each for each in rare if each.digest() != rule.digest()}.values())
+    if not kept:
+        return replace(rule, share=share)
+    part = share * (1 - MAIN) / len(kept)
+    hedges = tuple(replace(each, share=part) for each in kept)
+    return replace(rule, share=share * MAIN, hedges=hedges)
+
+
+class Tested(NamedTuple):
+    """The event that tells most, and what it tells."""
+
+    rule: Rule
+    histogram: Histogram
+    counts: Counts
+    p_value: float
+    """Over the share of its event in the significance."""
+    spared: float
+    epsilon: float
+    delta: float
+
+
+def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
+    """Test every event at its share of the significance; keep the one that tells most.
+
+    Of those that refute one point of (ε, δ) that is the one of the largest ε, otherwise the one
+    with the least p-value.
+    """
+    tested: list[Tested] = []
+    columns = 0
+    one_point = len({each.point for each in rule.rules}) == 1
+    for each in rule.rules:
+        own = histogram[:, columns : columns + each.partition.size]
+        columns += each.partition.size
+        if each is not rule and not own.sum(axis=1).all():
+            continue  # fair coins gave no run to one of the datasets
+        counts, level = each.counts(own), each.share * significance
+        eps, delta = float(each.point.epsilon), float(each.point.delta)
+        found = min(1.0, nested_p_value(counts, eps, delta, level) / each.share)
+        if each is not rule and found > significance:
+            continue
+        bounds = (
+            epsilon_lower_bound(counts, delta, level),
+            delta_lower_bound(counts, eps, level),
+        )
+        tested.append(Tested(each, own, counts, found, SPARED * level, *bounds))
+    refuting = [each for each in tested if each.p_value <= significance]
+    if one_point and refuting:
+        return max(refuting, key=lambda each: each.epsilon)
+    return min(tested, key=lambda each: each.p_value)
+
+
+VALUES: tuple[Proposer, ...] = (features.plain, features.geometry, boosted.trees)
 BITS: tuple[Proposer, ...] = (bits.propose,)
 GLANCE: tuple[Proposer, ...] = (bits.glance,)
 """Of bits that are no part of the claim."""
@@ -147,18 +312,18 @@ def choose(
     Between codes of texts, which rows are `mixed` of, there are no directions and no distances.
     """
     if mixed:
-        values = [propose for propose in values if propose is not vectors.geometry]
+        values = [propose for propose in values if propose is not features.geometry]
     search = _Search(first, second, Claimed.of(guarantee.candidates()), runs)
     with one_thread():
         low = search.best(bits, significance * shares.bits)
         share = shares.values + (shares.bits if low is None else 0.0)
-        best = search.best(values, significance * share * hedged.MAIN, of_values=True)
+        best = search.best(values, significance * share * MAIN, of_values=True)
         if best is None:
             best = _constant(search.claim.points[0], *search.picking)
-        rare = hedged.rare_outcomes(first, second, search.claim)
+        rare = rare_outcomes(first, second, search.claim)
         ends = [_rule(_of_end(end)) for end in search.rare.values()]
         return Chosen(
-            hedged.hedged(_rule(best), [*rare, *ends], share),
+            hedged(_rule(best), [*rare, *ends], share),
             None if low is None else replace(_rule(low), share=shares.bits),
             _ranked(best.cells if search.widest is None else search.widest[1]),
         )
@@ -173,7 +338,7 @@ class _Search:
         self.all, self.claim, self.runs = (first, second), claim, runs
         self.learning = (first[:cut], second[:cut]) if wide else (first, second)
         self.picking = (first[cut:], second[cut:])
-        self.rare: dict[int, hedged.End] = {}
+        self.rare: dict[int, End] = {}
         self.widest: tuple[float, Cells] | None = None
         """The cells of values that show most of the whole curve."""
 
@@ -196,7 +361,7 @@ class _Search:
                         found = candidates(cells, claim, scale, excess=True)
                         clearest = max([clearest, *found], key=_objective)
         if best is not None and self.learning[0].shape[1] > 1:
-            taught = vectors.crossed(best.cells.feature, *self.all)
+            taught = features.crossed(best.cells.feature, *self.all)
             if taught is not None:
                 scale = Scale.of(len(self.all[0]), self.runs, significance)
                 best = _taught(*taught, claim, scale) or best
@@ -210,7 +375,7 @@ class _Search:
 
     def _note(self, cells: Cells) -> None:
         """Keep the cells if they show more, and their rare ends."""
-        for end in hedged.rare_ends(cells, self.claim):
+        for end in rare_ends(cells, self.claim):
             if end.favoured not in self.rare or end.score > self.rare[end.favoured].score:
                 self.rare[end.favoured] = end
         if cells.draws is None and len(cells.first) > 1:
@@ -260,7 +425,7 @@ def _ranked(cells: Cells) -> Ranked:
     return Ranked(cells.feature, partition, np.append(group[order], group[level]))
 
 
-def _of_end(end: hedged.End) -> Candidate:
+def _of_end(end: End) -> Candidate:
     """Return a rare end as an event of one side."""
     size = len(end.cells.first)
     top, bottom = (end.cut, 0) if end.upper else (size, end.cut)
@@ -389,8 +554,8 @@ class _Sums:
         runs = float(self.totals[0][-1]) * (1 if sides else 2)
         a, b = np.maximum(a - doubt, 0.0), b + doubt
         if self.level is None:
-            return promise.excess(design, a, b, runs, claim)
-        bound = promise.sides if sides else promise.guesses
+            return excess(design, a, b, runs, claim)
+        bound = promised_by_sides if sides else promised_by_guesses
         return np.stack([bound(a, b, runs, point, self.level) for point in claim.points])
 
     def _variance(self, found: Candidate) -> float:
@@ -476,3 +641,105 @@ def _constant(point: Point, first: Matrix, second: Matrix) -> Candidate:
         LUCK,
     )
     return Candidate(0.0, point, cells, Design.SIDES, 0, 1, 0, upper_is_event=True)
+
+
+_LARGEST_EPSILON = 40.0
+"""In place of an infinite bound: no counts promise more."""
+_LARGEST_EXPONENT = 700.0
+"""Up to which e^ε is a double; nothing is beyond such a claim."""
+
+
+class Claimed(NamedTuple):
+    """Points of a claim, and their e^ε and δ, shape (points, 1)."""
+
+    points: Sequence[Point]
+    factors: Array
+    deltas: Array
+
+    @staticmethod
+    def of(points: Sequence[Point]) -> Claimed:
+        """Return points with their numbers."""
+        epsilons = [min(float(point.epsilon), _LARGEST_EXPONENT) for point in points]
+        deltas = np.array([float(point.delta) for point in points])
+        return Claimed(points, np.exp(epsilons)[:, np.newaxis], deltas[:, np.newaxis])
+
+
+def excess(design: Design, a: Array, b: Array, n: float, claim: Claimed) -> Array:
+    """Return by how many standard deviations events exceed a claim, shape (points, events).
+
+    `n` counts the runs of a side, or for guesses all runs.
+    """
+    score = side_score if design is Design.SIDES else guess_score
+    return score(np.maximum(a - 0.5, 0.0), b + 0.5, n, claim.factors, claim.deltas)
+
+
+def largest(values: Array, claim: Claimed) -> tuple[float, Point, int]:
+    """Return the largest of some values, shape (points, events), its point and its event."""
+    place = int(values.argmax())
+    point, event = divmod(place, values.shape[1])
+    return float(values.flat[place]), claim.points[point], event
+
+
+def promised_by_sides(a: Array, b: Array, n: float, point: Point, level: float) -> Array:
+    """Return the bound of ε where the excess is `level`.
+
+    With u = a − nδ and v = cb the score (u − v)/√(nδ(1 − δ) + s(1 + c − 2δ) − 2s²/n) at
+    s = (u + v)/2 reaches the level at a root c of a quadratic.
+    """
+    delta = float(point.delta)
+    a, b = np.maximum(a - 0.5, 0.0), b + 0.5
+    u, z2 = a - n * delta, level * level
+    lead = b * b - z2 * (b / 2 - b * b / (2 * n))
+    middle = 2 * u * b + z2 * ((u + b * (1 - 2 * delta)) / 2 - u * b / n)
+    last = u * u - z2 * (n * delta * (1 - delta) + u * (1 - 2 * delta) / 2 - u * u / (2 * n))
+    root = np.sqrt(np.maximum(middle * middle - 4 * lead * last, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where((u > 0) & (last > 0), 2 * last / (middle + root), 0.0)
+    short = side_score(a, b, n, 1.0, delta) - level
+    return _bounds(factor, short)
+
+
+def _bounds(factor: Array, short: Array) -> Array:
+    """Return ln(factor); how far the excess over ε = 0 is from the level where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.minimum(np.log(factor), _LARGEST_EPSILON)
+    return np.where(factor > 1, found, np.minimum(short, 0.0) * 1e-3)
+
+
+def side_score(a: Array, b: Array, n: float, factor: Any, delta: Any) -> Array:
+    """Return the excess a − nδ − cb in its standard deviations on the boundary p = cq + δ."""
+    u, v = a - n * delta, factor * b
+    s = np.minimum((u + v) / 2, n * (1 - delta))
+    spread = n * delta * (1 - delta) + s * (1 + factor - 2 * delta - 2 * s / n)
+    score: Array = (u - v) / np.sqrt(np.maximum(spread, 0.25 * (1 + factor)))
+    return score
+
+
+def promised_by_guesses(right: Array, wrong: Array, n: float, point: Point, level: float) -> Array:
+    """Return the same for guesses: the ε that the bound of their chance needs (Wilson 1927)."""
+    delta = float(point.delta)
+    right, wrong = np.maximum(right - 0.5, 0.0), wrong + 0.5
+    guesses, z2 = right + wrong, level * level
+    spread = np.sqrt(right * wrong / guesses + z2 / 4)
+    chance = (right + z2 / 2 - level * spread) / (guesses + z2)
+    factor = _share_of_guesses(guesses, n, delta) / (1 - chance) - 1
+    return _bounds(factor, guess_score(right, wrong, n, 1.0, delta) - level)
+
+
+def guess_score(right: Array, wrong: Array, runs: float, factor: Any, delta: Any) -> Array:
+    """Return by how many standard deviations more guesses are right than the claim allows."""
+    guesses = right + wrong
+    share = _share_of_guesses(guesses, runs, delta)
+    chance = 1 - share / (1 + factor)
+    spread = np.sqrt(np.maximum(guesses * chance * (1 - chance), 0.1))
+    score: Array = (right - guesses * chance) / spread
+    return np.where(share > 0, score, -1.0)
+
+
+def _share_of_guesses(guesses: Array, runs: float, delta: Any) -> Array:
+    """Return the part of the guesses that δ does not excuse."""
+    if not np.any(delta):
+        return np.ones_like(guesses)
+    least = np.maximum(guesses - 3.3 * np.sqrt(guesses), 0.0) / runs
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((least > delta) | (delta == 0), 1 - delta / np.maximum(least, 1e-300), 0.0)

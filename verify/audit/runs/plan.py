@@ -1,26 +1,242 @@
-"""What is fixed before the first run, and what a few runs tell about the form of outputs."""
+"""Neighbouring datasets to try, from a description of what a dataset is.
+
+The pairs are the ones that broke mechanisms in the literature: nothing at all, one record, many
+equal records, an outlier, the ends of the allowed range, negative zero, numbers on both sides of a
+power of two (where the grid of floating point changes), very large numbers, infinities and NaN.
+The list is fixed before any run; an audit chooses among its pairs on training runs and tests one of
+them, so that the search costs training runs and no significance.
+
+What is fixed before the first run, and what a few runs tell about the form of outputs.
+
+Training: the runs that choose the event, and the event that they choose.
+"""
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
+from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import InvalidInputError, expected, shortened
+from dpassay.accountant.errors import InvalidInputError, expected, shortened, suggestion
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.learning import bits
-from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix
-from dpassay.verifier.audit.runs import blocks, copies
-from dpassay.verifier.audit.runs.blocks import PROBING, Datasets
-from dpassay.verifier.audit.runs.laws import MechanismTarget, neighbours
-from dpassay.verifier.audit.runs.target import NOT_REPEATABLE, MechanismError, Target, target
-from dpassay.verifier.audit.statistics.binomial import MOST_RUNS
-from dpassay.verifier.audit.statistics.exact_test import SPARED, Counts, least, p_value
+from dpassay.verifier.audit.learning import bits, features
+from dpassay.verifier.audit.learning.features import Proposer
+from dpassay.verifier.audit.learning.learn import VALUES, bits_of, choose, shares_of
+from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
+from dpassay.verifier.audit.learning.rule import Chosen, all_worded
+from dpassay.verifier.audit.runs import blocks
+from dpassay.verifier.audit.runs.blocks import (
+    PROBING,
+    TESTING,
+    TRAINING,
+    Blocks,
+    Datasets,
+    Prepared,
+    Task,
+)
+from dpassay.verifier.audit.runs.target import (
+    NOT_REPEATABLE,
+    MechanismError,
+    MechanismTarget,
+    Target,
+    losses,
+    target,
+    worst_pairs,
+)
+from dpassay.verifier.audit.statistics.exact_test import MOST_RUNS, SPARED, Counts, least, p_value
 from dpassay.verifier.audit.statistics.guarantee import Guarantee
+
+_MANY = 100
+"""Equal records in a large table: sums of them pass several powers of two."""
+_HUGE = 2.0**60
+"""A true answer at which the next double is 256 away."""
+
+
+def neighbours(
+    kind: str | Mapping[str, Any],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    length: int = 3,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    sensitivity: float = 1.0,
+    special: bool = False,
+    frame: Callable[..., Any] | None = None,
+) -> list[Datasets]:
+    """Return pairs of neighbours.
+
+    Parameters
+    ----------
+    kind
+        `count`: a dataset is an integer, neighbours differ by 1. `number`: a real true answer,
+        neighbours differ by `sensitivity`. `vector`: `length` true answers, neighbours differ by
+        `sensitivity` in one of them or (as counts of one person's attributes) in all. `table`: a
+        list of records in [low, high], neighbours by adjacency. `rows`: a list of records of
+        `length` numbers each. A mapping of columns describes records: (low, high) for a number
+        (whole where both ends are ints), a list for categories; then a dataset is a list of
+        dictionaries, or what `frame` makes of it.
+    frame
+        What turns a list of records into a dataset, such as `pandas.DataFrame`; it is called
+        `frame(records, columns=[…])`, so that an empty table has its columns too.
+    low, high
+        The range of a record, or of an answer; 0 and 1 for records by default.
+    special
+        Whether to add infinities, NaN and numbers outside of the range, which a mechanism should
+        clamp or refuse, and whose handling must not depend on the data.
+    """
+    if isinstance(kind, Mapping):
+        relation = Adjacency.read(adjacency) or Adjacency.ADD_REMOVE
+        return _of_schema(kind, relation, frame, special=special)
+    if kind not in _KINDS:
+        raise InvalidInputError(f"Unknown kind of dataset {kind!r}. {suggestion(kind, _KINDS)}")
+    if low is not None and high is not None and not low < high:
+        raise expected("low", low, f"< high={high}")
+    if length < 1:
+        raise expected("length", length, "≥ 1")
+    relation = Adjacency.read(adjacency) or Adjacency.ADD_REMOVE
+    options = {"low": low, "high": high, "length": length, "sensitivity": sensitivity}
+    found = _KINDS[kind]({**options, "relation": relation, "special": special})
+    distinct: list[Datasets] = []
+    for pair in found:
+        if repr(pair[0]) != repr(pair[1]) and repr(pair) not in map(repr, distinct):
+            distinct.append(pair)
+    return distinct
+
+
+def _counts(options: Mapping[str, Any]) -> list[Datasets]:
+    low = 0 if options["low"] is None else int(options["low"])
+    starts = [low, low + 1, low + 7, low + 127, low + 1000, 2**31 - 1, 2**53 - 1]
+    if options["high"] is not None:
+        starts = [s for s in starts if s < options["high"]] + [int(options["high"]) - 1]
+    return [(start, start + 1) for start in dict.fromkeys(starts)]
+
+
+def _numbers(options: Mapping[str, Any]) -> list[Datasets]:
+    step = float(options["sensitivity"])
+    starts = [0.0, -step, -step / 2, 1.0 - step / 2, 0.1, 1 / 3, 1000.0, 2.0**20 - step / 2, _HUGE]
+    low = -math.inf if options["low"] is None else float(options["low"])
+    high = math.inf if options["high"] is None else float(options["high"])
+    starts += [value for value in (low, high - step) if math.isfinite(value)]
+    pairs: list[Datasets] = [(s, s + step) for s in starts if low <= s and s + step <= high]
+    pairs += [(0.0, -0.0)]
+    if options["special"]:
+        pairs += [(0.0, math.inf), (0.0, math.nan), (0.0, 1e308)]
+    return pairs
+
+
+def _vectors(options: Mapping[str, Any]) -> list[Datasets]:
+    length, step = int(options["length"]), float(options["sensitivity"])
+    zero = [0.0] * length
+    unit = [step] + [0.0] * (length - 1)
+    level = [10.0] * length
+    distinct = [float(10 * i) for i in range(length)]
+    pairs: list[Datasets] = []
+    for base in (zero, level, distinct):
+        pairs.append((base, [a + b for a, b in zip(base, unit, strict=True)]))
+        pairs.append((base, [a + b for a, b in zip(base, reversed(unit), strict=True)]))
+        pairs.append((base, [a + step for a in base]))
+        pairs.append(
+            (
+                [a + step * (i < length // 2) for i, a in enumerate(base)],
+                [a + step * (i >= length // 2) for i, a in enumerate(base)],
+            )
+        )
+        pairs.append(([base[0], *(a + step for a in base[1:])], [base[0] + step, *base[1:]]))
+    return pairs
+
+
+def _records(options: Mapping[str, Any], record: Callable[[float], Any]) -> list[Datasets]:
+    low = 0.0 if options["low"] is None else float(options["low"])
+    high = 1.0 if options["high"] is None else float(options["high"])
+    special = [-0.0, math.inf, math.nan, high * 1e6 + 1e6] if options["special"] else []
+    return _tables(low, high, special, options["relation"], record)
+
+
+def _tables(
+    low: float,
+    high: float,
+    special: Sequence[float],
+    relation: Adjacency,
+    record: Callable[[float], Any],
+) -> list[Datasets]:
+    middle = (low + high) / 2
+    bases: list[list[float]] = [[], [low], [high], [low] * _MANY, [high] * _MANY]
+    bases += [[low, high], [low + (high - low) * i / 9 for i in range(10)], [middle]]
+    pairs: list[Datasets] = []
+    for base in bases:
+        for value in (low, high, middle, *special):
+            more = [*map(record, base), record(value)]
+            if relation is Adjacency.ADD_REMOVE:
+                pairs.append((more[:-1], more))
+            else:
+                pairs += [
+                    ([*more[:-1], record(other)], more) for other in (low, high) if other != value
+                ]
+    return pairs
+
+
+def _of_schema(
+    schema: Mapping[str, Any],
+    relation: Adjacency,
+    frame: Callable[..., Any] | None,
+    *,
+    special: bool,
+) -> list[Datasets]:
+    """Return tables of records whose columns move together, and records with one column apart."""
+    columns = {name: _column(name, values) for name, values in schema.items()}
+    if not columns:
+        raise InvalidInputError("Expected a schema with at least one column.")
+
+    def record(value: float) -> dict[str, Any]:
+        if not 0 <= value <= 1:  # NaN and what is outside of the range, where the type allows it
+            odd = {name: value for name, at in columns.items() if isinstance(at(0.5), float)}
+            return {**record(0.5), **odd}
+        return {name: at(value) for name, at in columns.items()}
+
+    extra = [-0.5, math.inf, math.nan] if special else []
+    pairs = _tables(0.0, 1.0, extra, relation, record)
+    for name, at in columns.items():
+        lone = [{**record(0.0), name: at(1.0)}, {**record(1.0), name: at(0.0)}]
+        if relation is Adjacency.ADD_REMOVE:
+            pairs += [([], [each]) for each in lone]
+        else:
+            pairs += [([record(end)], [each]) for end, each in zip((0.0, 1.0), lone, strict=True)]
+    distinct = list({repr(pair): pair for pair in pairs if repr(pair[0]) != repr(pair[1])}.values())
+    if frame is None:
+        return distinct
+    names = list(columns)
+    return [(frame(a, columns=names), frame(b, columns=names)) for a, b in distinct]
+
+
+def _column(name: str, values: Any) -> Callable[[float], Any]:
+    """Return what a column holds between its least (0) and its largest value (1)."""
+    if isinstance(values, list) and values:
+        return lambda value: values[round(value * (len(values) - 1))]
+    if isinstance(values, tuple) and len(values) == 2 and values[0] < values[1]:
+        low, high = values
+        if isinstance(low, int) and isinstance(high, int):
+            return lambda value: low + round(value * (high - low))
+        return lambda value: float(low + value * (high - low))
+    raise InvalidInputError(
+        f"Expected column {name!r} to be (low, high) with low < high or a list of categories, not "
+        f"{values!r}."
+    )
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any]], list[Datasets]]] = {
+    "count": _counts,
+    "number": _numbers,
+    "vector": _vectors,
+    "table": lambda options: _records(options, lambda value: value),
+    "rows": lambda options: _records(options, lambda value: [value] * options["length"]),
+}
+
 
 _PROBE = 8
 """Runs of a side that show the form of outputs."""
@@ -103,7 +319,7 @@ def can_refute(whole: Guarantee, runs: int, significance: float) -> bool:
 def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
     """Return the pairs that a mechanism of this package, or its attribute `pairs`, names."""
     if isinstance(mechanism, Mechanism):
-        return tuple(neighbours(mechanism))
+        return tuple(worst_pairs(mechanism))
     listed = getattr(mechanism, "pairs", None)
     if listed is not None and not callable(listed):
         return tuple(listed)
@@ -175,7 +391,7 @@ def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[
         ]
         again, other = _same(drawn[0], drawn[1]), _same(drawn[0], drawn[2])
         constant = bool((drawn[0] == drawn[0][:1]).all())
-        sure = copies.told([row.tobytes() for row in drawn[0]]) >= _SURE
+        sure = blocks.told([row.tobytes() for row in drawn[0]]) >= _SURE
         if not other or constant or sure:
             break
     if other and sure:
@@ -222,3 +438,141 @@ def oddities(
         yield f"{share:.2%} of the training outputs contain NaN (it counts as a value)"
     if any(np.isinf(side).any() for side in sides):
         yield "some outputs are infinite"
+
+
+_TRAINING_SHARE = 0.1
+"""The part of 10⁵ runs that chooses the event for δ = 0."""
+_SHARE_FOR_RARE = 0.2
+"""The part for δ > 0: rare events take longer to learn."""
+_FULL_SHARE = 100_000
+"""Runs a side at which these are the shares."""
+_SHARE_DECAY = 0.2
+"""The power of the runs with which the share falls: learning gains more slowly than the test."""
+_MOST_OFTEN = 2.0
+"""The share grows by this factor at most where runs are few."""
+_LARGEST_SHARE = 0.4
+"""Of pairs that share the training: the test keeps more than a half."""
+_MOST_TRAINING = 1_000_000
+"""Training runs a side: seconds, and no event is learned better."""
+_MOST_TRAINING_ENTRIES = 12_000_000
+"""Numbers of a side, for wide outputs: 96 MB of doubles."""
+_LEAST_TRAINING = 200
+"""Training runs a side, up to half of all: fewer choose by luck."""
+_OF_PAIRS = 2
+"""One of so many pairs goes on to the next stage of training."""
+
+
+def train(plan: Plan) -> Prepared:
+    """Draw training runs of the pairs and choose.
+
+    All pairs share a half of the runs, the quarter of them that promises most half of the rest, and
+    so on: the last one gets all that is left (Karnin, Koren and Somekh, "Almost optimal exploration
+    in multi-armed bandits", 2013).
+    """
+    alphabet = Alphabet()
+    notes: list[str] = []
+    width = probe(plan, alphabet, notes)
+    training = left = training_runs(plan, width)
+    sides: dict[int, Sides] = {}
+    alive, refused, stage, each = list(range(len(plan.pairs))), [], 0, 0
+    while True:
+        share = left if len(alive) == 1 else left // (2 * len(alive))
+        share = max(share, min(training, _LEAST_TRAINING) if stage == 0 else 1)
+        rules: dict[int, Chosen] = {}
+        for index in alive:
+            try:
+                more = _sides(plan, index, stage, share, width, alphabet=alphabet)
+            except MechanismError as error:
+                if len(plan.pairs) == 1:
+                    raise
+                refused.append(f"a pair was left out: {error}")
+                continue
+            mixed = alphabet.width is not None
+            odd = oddities(*more, mixed=mixed, with_bits=plan.bits is not False)
+            notes += [note for note in odd if note not in notes]
+            sides[index] = joined(sides.get(index), more)
+            rules[index] = choose(
+                *sides[index],
+                plan.guarantee,
+                runs=plan.samples - training,
+                significance=plan.significance,
+                values=proposers(plan.target, plan.pairs[index]),
+                bits=bits_of(plan.bits),
+                shares=shares_of(plan.bits, claimed=plan.claimed),
+                mixed=mixed,
+            )
+        if not rules:
+            raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
+        stage, each, left = stage + 1, each + share, left - share * len(alive)
+        ranked = sorted(rules, key=lambda index: -_promise(rules[index], plan))
+        alive = ranked[: math.ceil(len(ranked) / _OF_PAIRS)]
+        if left < each * len(alive) / _OF_PAIRS:  # too few more to change much
+            break
+    notes += refused[:3] + ([f"{len(refused)} pairs were left out"] if len(refused) > 3 else [])
+    best = ranked[0]
+    if best:  # `probe` looked at the first pair
+        require_independent(plan, best, alphabet, notes)
+    rule = all_worded(rules[best], sides[best], alphabet.width, alphabet.names)
+    fresh = plan.samples - training
+    whole = Task(
+        plan.target,
+        plan.pairs[best],
+        rule,
+        width,
+        alphabet.width,
+        blocks.block_size(fresh, width),
+        plan.seed,
+        (TESTING, best),
+        plan.timeout,
+    )
+    return Prepared(rule, best, Blocks(whole, fresh), training, tuple(notes))
+
+
+def proposers(target: Target, pair: Datasets) -> list[Proposer]:
+    """Return what proposes features of values: the known loss, distances to the datasets, all."""
+    known = losses(target, pair)
+    if known is not None and isinstance(target, MechanismTarget) and target.simulated:
+        return [known, features.plain]
+    return [*([] if known is None else [known]), features.distances_to(pair), *VALUES]
+
+
+def _promise(chosen: Chosen, plan: Plan) -> float:
+    """Return what a pair promises: by its values, by bits too where they are part of the claim."""
+    bits = chosen.bits if plan.bits else None
+    return max(chosen.values.predicted, -math.inf if bits is None else bits.predicted)
+
+
+def training_runs(plan: Plan, width: int) -> int:
+    """Return how many runs a side choose the event: a tenth, more for δ > 0, coordinates or pairs.
+
+    For δ > 0 rare events are best, and rare events take longer to learn. What is learned improves
+    more slowly than the test does: the share falls as the runs grow, like their fifth root. Pairs
+    share the runs: with too few for each, the pair that was luckiest would be tested.
+    """
+    rare = plan.guarantee.profile is not None or any(p.delta > 0 for p in plan.guarantee.points)
+    share = _SHARE_FOR_RARE if rare else _TRAINING_SHARE
+    share *= min(_MOST_OFTEN, (_FULL_SHARE / plan.samples) ** _SHARE_DECAY)
+    share = min(_LARGEST_SHARE, share * len(plan.pairs))
+    if width > 1:
+        share = min(0.5, max(share, 10 * math.sqrt(width / plan.samples)))
+    wanted = max(share * plan.samples, min(_LEAST_TRAINING, plan.samples / 2))
+    return int(min(wanted, _MOST_TRAINING, max(1000, _MOST_TRAINING_ENTRIES // width)))
+
+
+def _sides(
+    plan: Plan, index: int, stage: int, runs: int, width: int, *, alphabet: Alphabet
+) -> Sides:
+    """Draw training runs of one pair in one stage; texts become known to the alphabet."""
+    size = blocks.block_size(runs, width)
+    sides: list[list[Matrix]] = [[], []]
+    for side, dataset in enumerate(plan.pairs[index]):
+        for number, start in enumerate(range(0, runs, size)):
+            count = min(size, runs - start)
+            key = (index, number, side, stage) if stage else (index, number, side)
+            rng = blocks.generator(plan.seed, TRAINING, *key)
+            with blocks.time_limit(plan.timeout, f"A block of {count} runs of {plan.target.name}"):
+                own = Alphabet(alphabet.width, alphabet.names)
+                drawn = blocks.draw(plan.target, dataset, count, rng, alphabet=own, width=width)
+            sides[side].append(drawn)
+    first, second = (stacked(parts) for parts in sides)
+    return first, second

@@ -1,4 +1,17 @@
-"""What is audited: something that can be asked for independent runs on a dataset.
+"""How a callable wants to be called: what is passed to which of its parameters.
+
+The first parameter takes the dataset. Of the others one gets an argument if its name says what it
+is for (`rng`, `generator`, `random_state`, `seed`; `size`, `n`, `n_samples`, `num_samples`), and a
+number of runs only if it is required: a `size` with a default may be the size of one output. One
+required parameter of another name takes the generator. All else keeps its default, so that a switch
+such as `exact=False` is never thrown; and what is required and cannot be told is asked for.
+
+Our own mechanisms as targets: the dataset is the true answer, the output answer + noise.
+
+A mechanism says itself at which true answers its worst case is attained (`worst_answers`) and how
+its outputs are drawn (`outputs`).
+
+What is audited: something that can be asked for independent runs on a dataset.
 
 The one interface is `Target`: a name, and a block of runs at a time. Everything a user may have
 in hand is turned into one by `target`: a mechanism of this package, a callable
@@ -9,23 +22,277 @@ methods; neither library is imported), a command that prints samples.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, final, runtime_checkable
+from enum import Enum
+from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpassay.accountant import notation
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.noise import GaussianNoise
 from dpassay.accountant.errors import DpassayError, InvalidInputError, shortened
-from dpassay.verifier.audit.runs.binding import BLOCK, RUN, Binding, binding
-from dpassay.verifier.audit.runs.laws import MechanismTarget
+from dpassay.accountant.mechanisms.additive.laplace import LaplaceNoise
+from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+
+
+class Role(Enum):
+    """What an argument is."""
+
+    SIZE = "size"
+    GENERATOR = "numpy.random.Generator"
+    STATE = "numpy.random.RandomState"
+    SEED = "a fresh seed"
+
+
+_NAMES = {
+    "rng": Role.GENERATOR,
+    "generator": Role.GENERATOR,
+    "random_state": Role.STATE,
+    "seed": Role.SEED,
+    "size": Role.SIZE,
+    "n": Role.SIZE,
+    "n_samples": Role.SIZE,
+    "num_samples": Role.SIZE,
+}
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_SEEDS = 1 << 32
+"""Seeds that every library takes: 32 bits."""
+
+
+@final
+@dataclass(frozen=True)
+class Binding:
+    """The arguments after the dataset, each by its name; by position where that is empty."""
+
+    arguments: tuple[tuple[str, Role], ...] = ()
+
+    @property
+    def takes_size(self) -> bool:
+        """Whether one call is many runs."""
+        return any(role is Role.SIZE for _, role in self.arguments)
+
+    @property
+    def takes_randomness(self) -> bool:
+        """Whether the auditor chooses the randomness."""
+        return any(role is not Role.SIZE for _, role in self.arguments)
+
+    def call(
+        self, function: Callable[..., Any], dataset: Any, size: int, rng: np.random.Generator
+    ) -> Any:
+        """Call the function."""
+        given = [(name, _argument(role, size, rng)) for name, role in self.arguments]
+        placed = [value for name, value in given if not name]
+        return function(dataset, *placed, **{name: value for name, value in given if name})
+
+    def described(self, name: str) -> str:
+        """Say how the function of a name is called."""
+        shown = (f"{own}={role.value}" if own else role.value for own, role in self.arguments)
+        often = "once a block of runs" if self.takes_size else "once a run"
+        own = "" if self.takes_randomness else ", with randomness of its own"
+        return f"{name}({', '.join(['dataset', *shown])}), {often}{own}"
+
+
+def _argument(role: Role, size: int, rng: np.random.Generator) -> Any:
+    match role:
+        case Role.SIZE:
+            return size
+        case Role.GENERATOR:
+            return rng
+        case Role.STATE:
+            return np.random.RandomState(int(rng.integers(_SEEDS)))
+    return int(rng.integers(_SEEDS))
+
+
+RUN = Binding((("", Role.GENERATOR),))
+"""mechanism(dataset, rng)."""
+BLOCK = Binding((("", Role.SIZE), ("", Role.GENERATOR)))
+"""mechanism(dataset, size, rng)."""
+
+
+def binding(function: Callable[..., Any], name: str) -> Binding:
+    """Tell by its parameters how a callable wants to be called.
+
+    Raises
+    ------
+    InvalidInputError
+        If it takes no dataset, needs an argument that cannot be told, or gives no output at once.
+    """
+    _require_outputs(function, name)
+    try:
+        known = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a built-in that says nothing of itself
+        return Binding()
+    if not known or known[0].kind not in (*_PLACED, inspect.Parameter.VAR_POSITIONAL):
+        raise InvalidInputError(
+            f"Expected {name} to take the dataset first, as in {name}(dataset, rng)."
+        )
+    roles: list[tuple[inspect.Parameter, Role]] = []
+    unknown: list[inspect.Parameter] = []
+    for parameter in known[1:]:
+        required = parameter.default is parameter.empty and parameter.kind not in _VARIABLE
+        role = None if parameter.kind in _VARIABLE else _NAMES.get(parameter.name)
+        if role is None:
+            unknown += [parameter] * required
+        elif required or (role is not Role.SIZE and not _has_randomness(roles)):
+            roles.append((parameter, role))
+    if len(unknown) == 1 and not _has_randomness(roles) and unknown[0].kind in _PLACED:
+        roles.append((unknown.pop(), Role.GENERATOR))
+    if unknown:
+        needed = " and ".join(parameter.name for parameter in unknown)
+        fixed = ", ".join(f"{parameter.name}=…" for parameter in unknown)
+        raise InvalidInputError(
+            f"{name} needs {needed}, which the audit cannot know. Fix what is not random, "
+            f"functools.partial({name}, {fixed}), and call the others size and rng."
+        )
+    roles.sort(key=lambda entry: known.index(entry[0]))
+    return Binding(
+        tuple(("" if p.kind is p.POSITIONAL_ONLY else p.name, role) for p, role in roles)
+    )
+
+
+def _has_randomness(roles: list[tuple[inspect.Parameter, Role]]) -> bool:
+    return any(role is not Role.SIZE for _, role in roles)
+
+
+def _require_outputs(function: Callable[..., Any], name: str) -> None:
+    """Refuse what returns no output but a promise of one."""
+    for called in (function, getattr(function, "func", None), type(function).__call__):
+        if inspect.iscoroutinefunction(called):
+            raise InvalidInputError(
+                f"{name} is a coroutine function. Audit what it returns: "
+                f"lambda dataset, rng: asyncio.run({name}(dataset, rng))."
+            )
+        if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+            raise InvalidInputError(
+                f"{name} is a generator function. Audit what it yields: "
+                f"lambda dataset, rng: list({name}(dataset, rng))."
+            )
+
+
+Pair: TypeAlias = tuple[Any, Any]
+_MOST_ENTRIES = 400
+"""Entries up to which a covariance is inverted."""
+
+
+@final
+@dataclass(frozen=True)
+class MechanismTarget:
+    """A mechanism of this package; a dataset is a true answer (of a composition: one per part)."""
+
+    mechanism: Mechanism
+    simulated: bool = False
+    """Whether real noise is drawn in floats, in place of the exact release: for estimates, some
+    twenty times faster. Then last bits tell nothing of the release, and are left out."""
+
+    @property
+    def name(self) -> str:
+        """Its notation."""
+        return str(self.mechanism)
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw `size` releases of the true answer `dataset`."""
+        if not self.simulated or not self.mechanism.adds_real_noise():
+            return self.mechanism.outputs(dataset, size, rng=rng)
+        drawn: NDArray[Any] = self.mechanism.sample(size, rng=rng) + np.asarray(dataset)
+        return drawn
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """ln p/q of the output of a mechanism whose densities on both answers are known."""
+
+    mechanism: Mechanism
+    answers: Pair
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+        return "privacy loss"
+
+    def __call__(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        """Return ln p(output)/q(output), +∞ where it is no number."""
+        log_density = _log_density(self.mechanism, outputs.shape[1])
+        assert log_density is not None  # `losses` proposed it
+        first, second = (
+            log_density(outputs - np.asarray(answer, dtype=np.float64)) for answer in self.answers
+        )
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.nan_to_num(first - second, nan=np.inf))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "loss", "mechanism": repr(self.mechanism)}
+
+
+def losses(target: Any, pair: Pair) -> Callable[[Any, Any], Iterable[Loss]] | None:
+    """Return what proposes the privacy loss of a mechanism, where it is written here."""
+    if not isinstance(target, MechanismTarget):
+        return None
+    width = np.size(pair[0])
+    if _log_density(target.mechanism, width) is None:
+        return None
+    loss = Loss(target.mechanism, pair)
+    return lambda first, _: [loss] if first.shape[1] == width else []
+
+
+@functools.lru_cache(maxsize=16)
+def _log_density(mechanism: Mechanism, width: int) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+    """Return ln of the density of noise up to a constant; None where one entry tells all."""
+    if width < 2:
+        return None
+    if isinstance(mechanism, RankOneGaussian):
+        exponent, variance = mechanism.dimension - 1, 2 * float(mechanism.sigma_star)
+
+        def of_norm(noise: NDArray[Any]) -> NDArray[Any]:
+            square = np.einsum("ij,ij->i", noise, noise)
+            with np.errstate(divide="ignore"):
+                found: NDArray[Any] = -exponent / 2 * np.log(square) - square / variance
+            return found
+
+        return of_norm
+    if isinstance(mechanism, LaplaceNoise):
+        scale = float(mechanism.scale)
+        return lambda noise: -np.abs(noise).sum(axis=1) / scale
+    if isinstance(mechanism, GaussianNoise) and width <= _MOST_ENTRIES:
+        try:
+            covariance = np.array(mechanism.covariance_matrix(), dtype=np.float64)
+        except DpassayError:
+            return None
+        if len(covariance) == 1:
+            covariance = covariance[0, 0] * np.eye(width)
+        if len(covariance) == width:
+            inverse = np.linalg.pinv(covariance, hermitian=True)
+            return lambda noise: -np.einsum("ij,ij->i", noise @ inverse, noise) / 2
+    return None
+
+
+def worst_pairs(mechanism: Mechanism) -> list[Pair]:
+    """Return the pairs of true answers (without, with the record) at which the worst is attained.
+
+    Raises InvalidInputError for a mechanism that lists none.
+    """
+    found = mechanism.worst_answers()
+    if not found:
+        raise InvalidInputError(
+            f"No worst pair of true answers is listed for {type(mechanism).__name__}. "
+            "Name two with pairs=[(answer, neighbouring answer)]."
+        )
+    return found
+
 
 NOT_REPEATABLE = "the mechanism does not follow the rng it is given: runs cannot be drawn again"
 """A note of results."""

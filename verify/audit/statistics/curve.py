@@ -26,7 +26,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.verifier.audit.statistics import binomial
+from dpassay.verifier.audit.statistics import exact_test
 from dpassay.verifier.audit.statistics.exact_test import mu_lower_bound
 
 Array: TypeAlias = NDArray[Any]
@@ -134,16 +134,16 @@ class Curve:
     def _bounds(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Return for each order lower bounds of P and upper bounds of Q of the events."""
         share = self.below / max(1, self._sets.size)
-        lower = binomial.least_rate(self._sets, self._totals, share)
-        upper = binomial.largest_rate(self._sets, self._totals, share)
+        lower = exact_test.least_rate(self._sets, self._totals, share)
+        upper = exact_test.largest_rate(self._sets, self._totals, share)
         return (lower[0], upper[1]), (lower[1], upper[0])
 
     @cached_property
     def _uppers(self) -> Array:
         """Return upper bounds at the points of the grid, none above the one before."""
         cells = self.above / 2 / (2 * self.counts.size)
-        least = binomial.least_rate(self.counts, self._totals, cells)
-        most = binomial.largest_rate(self.counts, self._totals, cells)
+        least = exact_test.least_rate(self.counts, self._totals, cells)
+        most = exact_test.largest_rate(self.counts, self._totals, cells)
         rates = self.counts / self._totals
         logarithm = math.log(2 * 2 * len(EPSILONS) / self.above)
         found = np.zeros(len(EPSILONS))

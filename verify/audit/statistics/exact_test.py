@@ -1,4 +1,52 @@
-"""Counts of an event, the exact p-value of a guarantee, and the exact bounds that it gives.
+r"""Binomial probabilities that keep their relative accuracy up to 10¹⁵ runs.
+
+Masses are scipy's; tails are the regularised incomplete beta function. (The difference of ln n!,
+ln k! and ln (n − k)! is off by a few thousandths at n = 10¹².) Rates: the ends of the exact
+intervals of Clopper and Pearson. The library's inverse of the beta function is only a first guess
+(at 10¹² runs it can be wrong by a factor of ten); what is returned has been put into the tail.
+
+The exact test of (ε, δ)-DP from right and wrong guesses, both orders of a pair at once.
+
+Each of N runs is made on one of two datasets that a fair coin chooses. An event E is a guess of the
+first dataset, a disjoint event F one of the second. With P and Q the laws of the output, a guess is
+right with probability P(E)/2 + Q(F)/2 and wrong with probability w = Q(E)/2 + P(F)/2, and
+(ε, δ)-DP in both orders says
+
+    P(right) ≤ e^ε w + δ.
+
+Given the number G of guesses, the right ones are Bin(G, π) with
+
+    π ≤ (e^ε w + δ)/((e^ε + 1) w + δ),
+
+which for δ = 0 is e^ε/(1 + e^ε) whatever w is: the nuisance is gone. For δ > 0 the bound falls as w
+grows, and the rate g of guesses is at most (e^ε + 1)w + δ, so w ≥ (g − δ)/(e^ε + 1); g is bounded
+from below from G with confidence 1 − `spared`, and `spared` is added to the p-value (Berger and
+Boos 1994). Where both orders leak alike the counts of both are used at no charge.
+
+The exact test of H₀: p ≤ e^ε q + δ from independent a ~ Bin(n, p) and b ~ Bin(m, q).
+
+Statistic. With c = e^ε, u = a − nδ, v = c(n/m) b the score u − v has mean ≤ 0 under H₀. On the
+boundary p = cq + δ its variance is V(s) = nδ(1 − δ) + (1 + cn/m − 2δ)s − (1/n + 1/m)s² at
+s = n c q.
+The statistic is T = (u − v)/√V((u + v)/2), whose law hardly depends on q. The region {T ≥ t} is
+{a ≥ k(b)}; on its edge d = u − v solves the quadratic d² = t² V(v + d/2). V is concave and
+non-negative for 0 ≤ s ≤ n(1 − δ), so V′(s) ≤ V(s)/s and T grows with u; for ε ≥ 0 also
+V + (u − v)V′/4 ≥ 0 there, so T falls as v grows: k does not decrease.
+
+Nuisance. F(q) = P(a ≥ k(b)) is maximised over the boundary by cells of q. On [q₁, q₂] the counts
+can be coupled so that a only grows and b only falls: F is at most its value with p = c q₂ + δ and
+b ~ Bin(m, q₁).
+No grid point and no derivative is trusted, so that the p-value is an upper bound of the supremum,
+some percent above it. It runs over the exact confidence interval of q from b alone, of confidence
+1 − `spared`, and `spared` is added (Berger and Boos, "P values maximized over a confidence set for
+the nuisance parameter", 1994). Lowering p lowers the probability: the interior of H₀ is covered.
+
+Tails. Small counts: tables of the binomial laws. Large ones: for r(k) = ±√(2n KL(k/n ‖ p)) with the
+sign of k/n − p, Φ(r(k)) ≤ P(Bin(n, p) ≤ k) ≤ Φ(r(k + 1)) (Zubkov and Serov, "A complete proof of
+universal inequalities for the distribution function of the binomial law", 2013, Theorem 1): bounds
+that are one count apart, at any n.
+
+Counts of an event, the exact p-value of a guarantee, and the exact bounds that it gives.
 
 The two designs, and why no limit theorem enters, are described in `statistics.sides` and
 `statistics.guesses`.
@@ -6,21 +54,294 @@ The two designs, and why no limit theorem enters, are described in `statistics.s
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import partial
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import special, stats
 
 from dpassay.accountant.errors import expected
 from dpassay.accountant.numbers.halving import halved
-from dpassay.verifier.audit.statistics import binomial, guesses, sides
+
+Array: TypeAlias = NDArray[Any]
+
+MOST_RUNS = 10**15
+"""Counts up to here are exact in floating point, with room for products."""
+ROUNDING = 1e-6
+"""Relative allowance for rounding in masses, tails and the probabilities put into them.
+
+A relative error of 2⁻⁵³ in p is one of z√n 2⁻⁵³ in the tail z standard deviations out: 4e-7 for
+z = 38, where tails leave the range of floats, and n = 10¹⁵. (Against 50 digits: below 2e-7 there,
+and below 3e-9 up to 10¹² runs.)
+"""
+_HALVINGS = 80
+"""Steps that bring a rate from the whole range next to its level, in a logarithmic scale."""
+_NEARLY = 1e-9
+"""Relative step of the library's guess to its safe side: usually the guess then holds."""
+_TIGHT = 0.99
+"""A guess is kept if its tail is at least this part of the level: bounds lose 1 % of it."""
+
+
+def masses(k: Array, n: int, p: Array) -> Array:
+    """Return P(Bin(n, p) = k), one row per p."""
+    return np.asarray(stats.binom.pmf(k, n, np.asarray(p)[:, np.newaxis]))
+
+
+def divergence(k: Array, n: int, p: Array) -> Array:
+    """Return n KL(k/n ‖ p), the exponent of the probability of k."""
+    shift = k - n * p
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Array = special.xlog1py(k, shift / (n * p)) + special.xlog1py(
+            n - k, -shift / (n * (1 - p))
+        )
+    return found
+
+
+def at_least(k: ArrayLike, n: ArrayLike, p: Array | float) -> Array:
+    """Return P(Bin(n, p) ≥ k)."""
+    k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    inside = (k >= 1) & (k <= n)
+    a = np.where(inside, k, 1.0)
+    found: Array = special.betainc(a, np.where(inside, n - a + 1, 1.0), p)
+    return np.where(inside, found, np.where(k < 1, 1.0, 0.0))
+
+
+def at_most(k: ArrayLike, n: ArrayLike, p: Array | float) -> Array:
+    """Return P(Bin(n, p) ≤ k)."""
+    k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    inside = (k >= 0) & (k <= n - 1)
+    a = np.where(inside, k + 1, 1.0)
+    found: Array = special.betaincc(a, np.where(inside, n - a + 1, 1.0), p)
+    return np.where(inside, found, np.where(k < 0, 0.0, 1.0))
+
+
+def least_rate(hits: ArrayLike, runs: ArrayLike, level: float) -> Array:
+    """Return rates at which P(Bin(runs, rate) ≥ hits) ≤ level, next to the largest ones."""
+    k, n = (np.asarray(entry, dtype=np.float64) for entry in (hits, runs))
+    k, n = np.broadcast_arrays(k, n)
+    some = np.maximum(k, 1.0)
+    guess = special.betaincinv(some, n - some + 1, level) * (1 - _NEARLY)
+    rate = _pushed(lambda x: at_least(some, n, x), guess, np.zeros(k.shape), some / n, level)
+    return np.where(k > 0, rate, 0.0)
+
+
+def largest_rate(hits: ArrayLike, runs: ArrayLike, level: float) -> Array:
+    """Return rates at which P(Bin(runs, rate) ≤ hits) ≤ level, next to the smallest ones."""
+    k, n = (np.asarray(entry, dtype=np.float64) for entry in (hits, runs))
+    k, n = np.broadcast_arrays(k, n)
+    some = np.minimum(k, n - 1)
+    guess = np.minimum(special.betainccinv(some + 1, n - some, level) * (1 + _NEARLY), 1.0)
+    rate = _pushed(lambda x: at_most(some, n, x), guess, np.ones(k.shape), some / n, level)
+    return np.where(k < n, rate, 1.0)
+
+
+def _pushed(
+    tail: Callable[[Array], Array], guess: Array, safe: Array, bold: Array, level: float
+) -> Array:
+    """Return the guesses where they are next to the level on its right side, else halve for them.
+
+    The tail is at most the level at `safe`, and is monotone from there to `bold`.
+    """
+    found = tail(guess)
+    good = (found <= level) & (found >= _TIGHT * level)
+    if good.all():
+        return guess
+    low, high = safe.astype(np.float64), bold.astype(np.float64)
+    for _ in range(_HALVINGS):
+        middle = np.where(np.minimum(low, high) > 0, np.sqrt(low * high), (low + high) / 2)
+        inside = tail(middle) <= level
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    return np.where(good, guess, low)
+
+
+Triple: TypeAlias = tuple[int, int, int]
+"""Right guesses, wrong guesses, and runs."""
+_LEAST = 1e-300
+"""In place of a tail that underflows."""
+
+
+def p_value_of_guesses(counts: Triple, epsilon: float, delta: float, spared: float) -> float:
+    """Return the exact p-value (with `spared` added where δ > 0).
+
+    The tail is that of the wrong guesses: 1 − π keeps its relative accuracy where π is near 1.
+    """
+    right, wrong, runs = counts
+    guesses = right + wrong
+    chance = least_chance_of_error(guesses, runs, epsilon, delta, spared)
+    if wrong >= guesses * chance:
+        return 1.0
+    tail = max(float(at_most(wrong, guesses, chance)), _LEAST)
+    return min(1.0, (tail + (spared if delta > 0 else 0.0)) * (1 + ROUNDING))
+
+
+def least_chance_of_error(
+    guesses: int, runs: int, epsilon: float, delta: float, spared: float
+) -> float:
+    """Return the lower bound of 1 − π."""
+    pure = math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    if delta == 0:
+        return pure
+    if guesses == 0:
+        return 0.0
+    least = float(least_rate(guesses, runs, spared))
+    return pure * (1 - delta / least) if least > delta else 0.0
+
+
+Quadruple: TypeAlias = tuple[int, int, int, int]
+"""a of n, and b of m."""
+
+_REACH = 6.5
+"""How many standard deviations are summed finely; what is beyond is bounded."""
+_WIDEST_TABLE = 2000
+"""Counts of both sides that are tabulated; beyond, bounds of the tails are faster."""
+_MOST_Q = 144
+"""Cells of the nuisance: with fewer the p-value is larger, with more it takes longer."""
+_LEAST_WIDTH = 0.04
+"""No cell of q is narrower than this many standard deviations of b."""
+_MOST_B = 240
+"""Cells of b in a sum by parts: with fewer the p-value is larger, with more it takes longer."""
+
+
+def p_value_of_sides(counts: Quadruple, epsilon: float, delta: float, spared: float) -> float:
+    """Return an upper bound of the p-value of H₀ (see the module), at least `spared`."""
+    _, n, b, m = counts
+    factor = math.exp(epsilon)
+    t = statistic(counts, factor, delta)
+    if t <= 0:
+        return 1.0
+    low, high = _interval(b, m, spared)
+    top = (1 - delta) / factor
+    if low >= top:  # every p is allowed there
+        return 1.0
+    cuts = _cells(low, min(high, top), m)
+    q, p = cuts[:-1], np.minimum(factor * cuts[1:] + delta, 1.0)
+    region = (t, n, m, factor, delta)
+    windows = _window(q[0], q[-1], m), _window(p[0], p[-1], n)
+    width = sum(stop - start for start, stop in windows)
+    tail = (_by_tables if width < _WIDEST_TABLE else _by_bounds)(region, p, q)
+    return min(1.0, (float(tail.max()) + spared) * (1 + ROUNDING))
+
+
+def statistic(counts: Quadruple, factor: float, delta: float) -> float:
+    """Return T, 0 where the score is not positive."""
+    a, n, b, m = counts
+    u, v = a - n * delta, factor * n / m * b
+    c0, c1, c2 = _variance(n, m, factor, delta)
+    s = (u + v) / 2
+    spread = c0 + s * (c1 + s * c2)
+    return (u - v) / math.sqrt(spread) if u > v and spread > 0 else 0.0
+
+
+_Region: TypeAlias = "tuple[float, int, int, float, float]"
+
+
+def _variance(n: int, m: int, factor: float, delta: float) -> tuple[float, float, float]:
+    """Return the coefficients of V(s)."""
+    return n * delta * (1 - delta), 1 + factor * n / m - 2 * delta, -(1 / n + 1 / m)
+
+
+def _edge(region: _Region, b: Array) -> Array:
+    """Return k(b); n + 1 where no a is in the region."""
+    t, n, m, factor, delta = region
+    c0, c1, c2 = _variance(n, m, factor, delta)
+    v = factor * n / m * b
+    half = t * t * (c1 / 2 + c2 * v) / 2
+    lead = 1 - t * t * c2 / 4
+    spread = c0 + v * (c1 + v * c2)
+    root = np.sqrt(np.maximum(half * half + lead * t * t * spread, 0.0))
+    least = n * delta + v + (half + root) / lead
+    # The observed counts lie on the edge: rounding must not move them out of the region.
+    k: Array = np.ceil(least - 1e-9 * (1 + least))
+    return np.where((v >= n * (1 - delta)) | (k > n), n + 1.0, k)  # T ≤ 0 on the left
+
+
+def _by_tables(region: _Region, p: Array, q: Array) -> Array:
+    """Sum over every b in reach, with the laws tabulated."""
+    _, n, m, _, _ = region
+    bs = np.arange(*_window(q[0], q[-1], m))
+    k = _edge(region, bs)
+    first, last = _window(p[0], p[-1], n)
+    ks = np.arange(first, last)
+    survival = np.cumsum(masses(ks, n, p)[:, ::-1], axis=1)[:, ::-1]
+    beyond = at_least(last, n, p)
+    survival = np.hstack([survival + beyond[:, np.newaxis], np.zeros((len(p), 1))])
+    place = np.clip(k - first, 0, last - first).astype(np.intp)
+    tail = np.where(k < first, 1.0, survival[:, place])
+    tail = np.where((k >= last) & (k <= n), beyond[:, np.newaxis], tail)
+    inside = np.sum(masses(bs, m, q) * tail, axis=1)
+    left = at_most(bs[0] - 1, m, q)
+    right = at_least(bs[-1] + 1, m, q) * tail[:, -1]
+    total: Array = inside + left + right
+    return total
+
+
+def _window(low: float, high: float, n: int) -> tuple[int, int]:
+    """Return the counts within reach under every probability of [low, high]."""
+    start = n * low - _REACH * math.sqrt(n * low * (1 - low)) - 4
+    stop = n * high + _REACH * math.sqrt(n * high * (1 - high)) + 14
+    return max(0, math.floor(start)), min(n + 1, math.ceil(stop))
+
+
+def _by_bounds(region: _Region, p: Array, q: Array) -> Array:
+    """Sum over cells of b by parts, with the tails bounded.
+
+    With b_0 = 0 < b_1 < … and tails t_i ≥ P(a ≥ k(b_i)) that do not grow, the probability is at
+    most Σ P(b < b_{i+1}) (t_i − t_{i+1}), the last factor being 1.
+    """
+    _, n, m, _, _ = region
+    centre, spread = (m * q)[:, np.newaxis], np.sqrt(m * q * (1 - q))[:, np.newaxis]
+    steps = np.linspace(-_REACH, _REACH, _MOST_B)
+    cuts = np.clip(np.floor(centre + spread * steps), 0, m)
+    cuts[:, 0] = 0
+    tail = np.minimum.accumulate(_survival(_edge(region, cuts), n, p[:, np.newaxis]), axis=1)
+    below = np.ones_like(cuts)
+    below[:, :-1] = _phi(cuts[:, 1:], m, q[:, np.newaxis])
+    drop = -np.diff(tail, axis=1, append=0.0)
+    total: Array = np.sum(below * drop, axis=1)
+    return total
+
+
+def _survival(k: Array, n: int, p: Array) -> Array:
+    """Return Φ(−r(k − 1)) ≥ P(Bin(n, p) ≥ k)."""
+    inside = special.ndtr(-_root(np.clip(k - 1, 0, n), n, p))
+    return np.where(k > n, 0.0, np.where(k <= 1, 1.0, inside))
+
+
+def _phi(k: Array, n: int, p: Array) -> Array:
+    """Return Φ(r(k)) ≥ P(Bin(n, p) < k)."""
+    bound: Array = np.where(k >= n, 1.0, special.ndtr(_root(k, n, p)))
+    return bound
+
+
+def _root(k: Array, n: int, p: Array) -> Array:
+    """Return ±√(2n KL(k/n ‖ p)), with the sign of k/n − p."""
+    exponent = 2 * divergence(k, n, p)
+    root: Array = np.copysign(np.sqrt(np.maximum(exponent, 0.0)), k - n * p)
+    return np.where(np.isnan(root), np.inf, root)
+
+
+@functools.lru_cache(maxsize=64)
+def _interval(b: int, m: int, spared: float) -> tuple[float, float]:
+    """Return the exact interval of q of confidence 1 − spared (Clopper and Pearson)."""
+    low = float(least_rate(b, m, spared / 2))
+    return low, float(largest_rate(b, m, spared / 2))
+
+
+def _cells(low: float, high: float, m: int) -> Array:
+    """Cut [low, high] by equal steps of arcsin √q, which are steps of equal information."""
+    first, last = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
+    count = min(_MOST_Q, 1 + math.ceil((last - first) * 2 * math.sqrt(m) / _LEAST_WIDTH))
+    cuts: Array = np.sin(np.linspace(first, last, count + 1)) ** 2
+    cuts[0], cuts[-1] = min(low, cuts[0]), max(high, cuts[-1])
+    return cuts
+
 
 _STEPS = 60
 """Most corrections of a level: they need 3 to 6."""
@@ -60,11 +381,11 @@ class Counts:
     def __post_init__(self) -> None:
         if min(self.runs, self.other_runs) < 1:
             raise expected("runs", min(self.runs, self.other_runs), "≥ 1")
-        if max(self.runs, self.other_runs) > binomial.MOST_RUNS:
+        if max(self.runs, self.other_runs) > MOST_RUNS:
             raise expected(
                 "runs",
                 max(self.runs, self.other_runs),
-                f"≤ {binomial.MOST_RUNS:.0e}",
+                f"≤ {MOST_RUNS:.0e}",
                 "Beyond, counts are not exact in floating point.",
             )
         if not 0 <= self.hits <= self.runs:
@@ -100,8 +421,8 @@ def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-
         return 1.0
     if counts.design is Design.GUESSES:
         guessed = (counts.hits, counts.misses, counts.runs)
-        return guesses.p_value(guessed, epsilon, delta, spared)
-    return sides.p_value(_sides(counts), epsilon, delta, spared)
+        return p_value_of_guesses(guessed, epsilon, delta, spared)
+    return p_value_of_sides(_sides(counts), epsilon, delta, spared)
 
 
 def nested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -> float:
@@ -128,7 +449,7 @@ def nested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -
     return t
 
 
-def _sides(counts: Counts) -> sides.Quadruple:
+def _sides(counts: Counts) -> Quadruple:
     return counts.hits, counts.runs, counts.misses, counts.other_runs
 
 
@@ -197,7 +518,7 @@ def _score(counts: Counts, epsilon: float, delta: float) -> float:
         u, v = counts.hits - n * delta, factor * n / m * counts.misses
         if u <= v:
             return -1.0
-        return sides.statistic(_sides(counts), factor, delta)
+        return statistic(_sides(counts), factor, delta)
     excess = counts.hits - factor * counts.misses - n * delta
     spread = max((counts.hits + factor * counts.misses + n * delta) / 2 * (1 + factor), 1e-9)
     return excess / math.sqrt(spread)

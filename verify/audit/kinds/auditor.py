@@ -6,7 +6,7 @@ The training runs of every pair of neighbours propose events; the one that promi
 on one pair with runs that nobody looked at. What was searched before (pairs, features, thresholds,
 points of the claim, both orders) is paid for with the training runs, before any fresh run is drawn:
 nearly the whole significance belongs to this one test, and a twentieth of it to a few rare events
-(`learning.hedged`).
+(`learning.learn`).
 
 `assert_private`: a claim as one line of a test suite, proved where it can be, else audited.
 """

@@ -1,6 +1,6 @@
 r"""Guesses of one run against a whole curve: a bound that uses another point of it at every count.
 
-The notation is that of `statistics.one_run_bound`; p_k = P(V = k). Averaged over coins and
+The notation is that of the first bound below; p_k = P(V = k). Averaged over coins and
 canaries, P(V = k, canary i is guessed right) = (k/m) p_k. Take the event that i is guessed right
 and at least j guesses are. With the coin of i flipped the same outputs guess i wrong, and have one
 right guess less, so that (ε, δ)-DP in both orders says for every j ≥ 1
@@ -66,12 +66,12 @@ Jagielski, "Privacy auditing with one (1) training run", 2023, Theorem 5.2).
 Nothing is assumed about how the canaries depend on each other given S: a mechanism may spoil all of
 them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(ε))-DP at every ε, and
 (1) bounds one event {V ≥ v}: the least bound over a set of ε is one too, without any correction.
-So is the one that uses another ε at every count (`statistics.curve_bound`): the less is taken.
+So is the one that uses another ε at every count: the less is taken.
 
 One-run audits: many canaries, each included by a fair coin of its own, one run.
 
 An auditor who sees the output guesses some of the coins; more right guesses than a claim allows
-refute it (`statistics.one_run_bound`).
+refute it (above).
 """
 
 from __future__ import annotations

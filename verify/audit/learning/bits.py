@@ -8,7 +8,7 @@ here look at the lowest set bit of an entry or of a difference of entries, at it
 and at values that occur repeatedly; boosted trees weigh bits and value by one likelihood ratio
 (`learning.boosted`), so that leaks of bounded size are found too. Steps that came after the sum
 (a factor, a divisor, an added constant) are undone first, where undoing them shows more
-(`learning.undo`).
+(`learning.bit_features`).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ standardised excess over it otherwise.
   there were fewer fresh runs than there will be, by some standard deviations of luck. Of a feature
   of few values there are few events, which share most of their runs: no luck is taken off.
 - For δ > 0, where rare events are best, counts smoothed by a fit of the likelihood ratio
-  (`statistics.smooth`) are read at the full number of runs: the threshold is where the mean
+  (`learning.cells`) are read at the full number of runs: the threshold is where the mean
   promise is largest, and for comparisons with other events a standard deviation of what the fit
   leaves open is taken off.
 - For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).

@@ -142,7 +142,7 @@ class Rule:
     share: float = 1.0
     """The part of the significance that its test may use."""
     hedges: tuple[Rule, ...] = ()
-    """Other events, tested with other parts of it (`learning.hedged`)."""
+    """Other events, tested with other parts of it (`learning.learn`)."""
     texts: Mapping[float, str] = field(default_factory=dict)
     """What values of the feature stand for, where they are codes (`learning.wording`)."""
     label: str = ""

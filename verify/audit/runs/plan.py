@@ -243,7 +243,7 @@ _PROBE = 8
 _TRIES = 64, 512
 """Runs with other generators that are compared, more where the same ones tell little."""
 _SURE = 20.0
-"""Nats that they must tell (`runs.copies`): independent runs are the same with chance 2e-9."""
+"""Nats that they must tell (`runs.blocks`): independent runs are the same with chance 2e-9."""
 
 
 @final

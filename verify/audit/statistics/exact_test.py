@@ -48,8 +48,7 @@ that are one count apart, at any n.
 
 Counts of an event, the exact p-value of a guarantee, and the exact bounds that it gives.
 
-The two designs, and why no limit theorem enters, are described in `statistics.sides` and
-`statistics.guesses`.
+The two designs, and why no limit theorem enters, are described above.
 """
 
 from __future__ import annotations

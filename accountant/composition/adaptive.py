@@ -49,9 +49,9 @@ from dpassay.accountant.composition import choose
 from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.grid import GRID
 from dpassay.accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
-from dpassay.accountant.composition.grid.factors import Table, envelope_of, releases, tables
+from dpassay.accountant.composition.grid.factors import Table, envelope_of, releases
 from dpassay.accountant.composition.invert import inverse
-from dpassay.accountant.composition.product import Engine, Product
+from dpassay.accountant.composition.product import Engine, Product, bound_of
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
@@ -62,6 +62,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
+from dpassay.accountant.pairs.finite import tables
 from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
 
 if TYPE_CHECKING:
@@ -132,6 +133,11 @@ class Adaptive(Engine):
         upper = bounds(product, epsilon, cells)[1].min(_by_moments(product, epsilon))
         lower = _below(epsilon, cells, list(sequences(product)))
         return lower.lower().max(arb(0)).union(upper.upper())
+
+    def exact_bound(self, product: Product, epsilon: ExactReal) -> ExactReal | None:
+        """Return W(ε) of a few releases of one family of tables: of several the order matters."""
+        families = _families(product)
+        return bound_of(families, epsilon) if len(families) == 1 else None
 
     def at_most(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the bound of all choices, exactly or on the coarsest grid."""

@@ -23,6 +23,7 @@ from dpassay.accountant.numbers.precision import cached_property
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.finite import largest_profile, tables
 
 
 def hockey_stick_at(pair: Pair, epsilon: arb) -> arb:
@@ -84,6 +85,18 @@ def formula_sum(terms: Sequence[ExactReal]) -> ExactReal | None:
         return functools.reduce(operator.add, terms)
     except ArithmeticError:
         return None
+
+
+def bound_of(
+    families: Sequence[tuple[Sequence[Pair], int]], epsilon: ExactReal
+) -> ExactReal | None:
+    """Return the largest H(ε) of releases of one pair of each family, where tables are few."""
+    factors = []
+    for family, count in families:
+        if (listed := tables(family)) is None:
+            return None
+        factors.append((listed, count))
+    return largest_profile(factors, epsilon)
 
 
 T = TypeVar("T")
@@ -183,6 +196,14 @@ class Engine(ABC):
     def describe_event(self, product: Product, epsilon: ExactReal) -> str:
         """Describe the set {L > ε}."""
         return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
+
+    def exact_bound(self, product: Product, epsilon: ExactReal) -> ExactReal | None:
+        """Return H(ε) of few releases of rational masses, exactly."""
+        return (
+            None
+            if self.of_choices
+            else bound_of([((pair,), n) for pair, n in product.factors], epsilon)
+        )
 
     def largest(self, pair: Pair) -> ExactReal | None:
         """Return the largest loss of a factor where it is known exactly."""
@@ -284,6 +305,10 @@ class Product(Pair):
     def bound(self, epsilon: ExactReal) -> arb:
         """Return the quick bound of the engine."""
         return self.engine.bound(self, epsilon)
+
+    def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
+        """Return what the engine knows exactly."""
+        return self.engine.exact_bound(self, epsilon)
 
     def basic_bound(self, epsilon: ExactReal) -> arb:
         """Return the bound of basic composition, for ε ≥ 0 that is shared evenly.

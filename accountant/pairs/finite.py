@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import ClassVar, TypeAlias, final
 from flint import arb
 
 from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
@@ -20,6 +22,8 @@ Balls: TypeAlias = list[arb]
 Fractions: TypeAlias = Sequence[Fraction]
 _ZERO = ExactReal.of_rational(0)
 _SHOWN = 12
+_MOST_RATIOS = 1 << 10
+"""Most ratios of likelihoods that are followed exactly: about a second."""
 """Outcomes that a description lists."""
 
 
@@ -240,6 +244,19 @@ class FinitePair(Pair):
             return arb.pos_inf()
         return _largest_loss(charged)
 
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return the logarithm of the largest ratio of rational masses, where it is finite."""
+        masses = self.source.rational_masses(self.index)
+        if masses is None:
+            return None
+        charged = _charged(*(masses[::-1] if self.flipped else masses))
+        if not all(q for _, q in charged):
+            return None
+        try:
+            return ExactReal.of_rational(max(p / q for p, q in charged)).log()
+        except ArithmeticError:
+            return None
+
     def max_finite_loss(self) -> arb:
         """Return the largest ln(p/q) among the outcomes with p > 0 and q > 0; −∞ without any."""
         return _largest_loss(
@@ -253,10 +270,12 @@ class FinitePair(Pair):
         return _total(outcome.p for outcome in self._outcomes() if outcome.q.is_zero())
 
     def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
-        """Return what the source knows, else P(L = ∞) where all other losses are at most ε."""
+        """Return what the source knows, else H(ε) where the masses are rational or all at ∞."""
         known = self.source.exact_bound(self.index, epsilon)
         if known is not None:
             return known
+        if (listed := tables([self])) is not None:
+            return largest_profile([(listed, 1)], epsilon)
         finite = (each for each in self._outcomes() if not each.q.is_zero())
         if any(each.above(epsilon) is not False for each in finite):
             return None
@@ -310,6 +329,60 @@ class FinitePair(Pair):
         shown = ", ".join(runs[:_SHOWN])
         more = f" and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
         return f"the outcomes {{{shown}{more}}}" if chosen else "the empty event"
+
+
+def tables(family: Sequence[Pair]) -> list[tuple[Fractions, Fractions]] | None:
+    """Return P and Q of every pair, or of one above it, where neighbours have no others."""
+    found = []
+    for pair in family:
+        if not isinstance(pair, FinitePair):
+            return None
+        known = pair.source.table_above(pair.index)
+        if known is None or (len(family) > 1 and not pair.source.every_pair_listed):
+            return None
+        found.append(known[::-1] if pair.flipped else known)
+    return found
+
+
+def largest_profile(
+    factors: Sequence[tuple[Sequence[tuple[Fractions, Fractions]], int]], epsilon: ExactReal
+) -> ExactReal | None:
+    """Return H(ε) of releases, each by any one of its tables, which earlier outputs may choose.
+
+    Factors are tables and how often there is a release of them.
+
+    After outputs of masses p and q the rest has the profile V at z = e^ε q/p. At the end
+    V(z) = (1 − z)⁺, before it V(z) is the largest Σ p_o V'(z q_o/p_o) of the tables. None where
+    there are too many ratios q/p, or no digits tell which table is larger.
+    """
+    if sum(count for _, count in factors) > _MOST_RATIOS:
+        return None
+    releases = [listed for listed, count in factors for _ in range(count)]
+    reached = [{Fraction(1)}]
+    for listed in releases:
+        ratios = {r * b / a for r in reached[-1] for p, q in listed for a, b in _charged(p, q)}
+        reached.append(ratios)
+        if sum(map(len, reached)) > _MOST_RATIOS:
+            return None
+    try:
+        scale, one = epsilon.exp(), ExactReal.of_rational(1)
+        values = {r: max(_ZERO, one - scale.times(r)) for r in reached.pop()}
+        for listed in reversed(releases):
+            before = {}
+            for r in reached.pop():
+                sums = []
+                for p, q in listed:
+                    terms = (values[r * b / a].times(a) for a, b in _charged(p, q))
+                    sums.append(functools.reduce(operator.add, terms))
+                before[r] = max(sums)
+            values = before
+    except (ArithmeticError, UndecidedError):
+        return None
+    return values[Fraction(1)]
+
+
+def _charged(p: Fractions, q: Fractions) -> list[tuple[Fraction, Fraction]]:
+    return [(a, b) for a, b in zip(p, q, strict=True) if a]
 
 
 @functools.lru_cache(maxsize=64)

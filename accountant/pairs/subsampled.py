@@ -375,6 +375,12 @@ class EnvelopePair(ProfileOnly):
             result = hull(result, other)
         return result
 
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return the largest of those of the pairs of the family, where all are known."""
+        known = [pair.exact_max_loss() for pair in self.family]
+        exact = [loss for loss in known if loss is not None]
+        return max(exact) if len(exact) == len(known) else None
+
     def renyi(self, order: arb) -> arb:
         """Return the largest divergence of the neighbours; NotApplicableError if not listed."""
         return most([pair.renyi(order) for pair in self._neighbours()])

@@ -45,6 +45,34 @@ def test_a_claim_that_is_just_met_holds(kind: str, mechanism: str, fields: dict[
     assert found.verdict is Verdict.REFUTED
 
 
+ROWS = "Channel([[1/2, 1/2, 0, 0], [49/100, 49/100, 1/100, 1/100], [12/25, 51/100, 1/100, 0]])"
+FLIP = "Channel([[3/4, 1/4], [1/4, 3/4]])"
+TABLE = "Tabulated(['1/2', '1/2'], ['1/3', '2/3'])"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "delta"),
+    [
+        (f"Composed({ROWS}, count=2)", "0", "0.0396"),
+        (f"Composed({FLIP}, 2)", "2*log(3)", "0"),
+        (f"Composed({FLIP}, 2)", "log(9)", "0"),
+        (f"Composed({FLIP}, 300)", "300*log(3)", "0"),
+        (f"Composed({FLIP}, 2)", "log(2)", "7/16"),
+        (TABLE, "0", "1/6"),
+        (f"Composed({TABLE}, 2)", "0", "7/36"),
+        (f"Composed({TABLE}, 2)", "1/10", "4/9 - exp(1/10)/4"),
+        (f"Composed([{TABLE}, Composed({FLIP}, 2)])", "log(3)", "3/8"),
+    ],
+)
+def test_a_few_releases_of_tables_may_meet_a_claim_exactly(
+    mechanism: str, epsilon: str, delta: str
+) -> None:
+    less, truth = f"({delta}) * (1 - 1e-9)", Verdict.HOLDS if delta == "0" else Verdict.REFUTED
+    for claimed, verdict in ((delta, Verdict.HOLDS), (less, truth)):
+        claim = ApproximateDP(id="tie", mechanism=mechanism, epsilon=epsilon, delta=claimed)
+        assert verify(claim).verdict is verdict
+
+
 @pytest.mark.parametrize(("relation", "mu"), [("add-remove", "0.1"), ("replace-one", "0.2")])
 def test_size_released_beside_the_counts(relation: str, mu: str) -> None:
     mechanism = "KnownSizeGaussian(dimension=3, mu='0.1')"

@@ -46,6 +46,8 @@ class Sums(Engine):
     def largest(self, pair: Pair) -> ExactReal | None:
         """Return the largest loss of a factor where all its losses are finite and exact."""
         assert isinstance(pair, FinitePair)
+        if (rational := pair.exact_max_loss()) is not None:
+            return rational
         known = [loss for loss in lattice.losses(pair) if loss is not None]
         exact = [loss for loss in known if isinstance(loss, ExactReal)]
         whole = known and len(exact) == len(known) and pair.infinity_mass().is_zero()

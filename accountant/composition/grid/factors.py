@@ -55,7 +55,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.ball_noise import BallNoisePair
 from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
 from dpassay.accountant.pairs.enclosed_tables import hull, masses
-from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.finite import FinitePair, tables
 from dpassay.accountant.pairs.finite_losses import finite
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair
@@ -205,19 +205,6 @@ def _envelope(family: Family) -> Survival | None:
         if behind.q_above - ahead.q_above > _PLAIN_ATOM:
             return tails.switched(*parts)
     return tails.Largest(tuple(parts))
-
-
-def tables(family: Sequence[Pair]) -> list[Table] | None:
-    """Return P and Q of every pair, or of one above it, where neighbours have no others."""
-    found = []
-    for pair in family:
-        if not isinstance(pair, FinitePair):
-            return None
-        known = pair.source.table_above(pair.index)
-        if known is None or (len(family) > 1 and not pair.source.every_pair_listed):
-            return None
-        found.append(known[::-1] if pair.flipped else known)
-    return found
 
 
 def envelope_of(listed: Sequence[Table]) -> FinitePair:

@@ -190,6 +190,23 @@ def test_losses_that_are_all_beyond_what_matters() -> None:
     assert true <= float(found.upper) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("epsilon", ["0", "1/3", "log(2)", "-log(3)/2", "log(3)"])
+def test_a_few_choices_among_tables_have_an_exact_profile(epsilon: str) -> None:
+    rows = [
+        ["1/2", "1/2", 0, 0],
+        ["49/100", "49/100", "1/100", "1/100"],
+        ["0.48", "0.51", "0.01", 0],
+    ]
+    for channel in (Channel(rows), Channel([["3/4", "1/4"], ["1/4", "3/4"], ["2/5", "3/5"]])):
+        pairs = channel.worst_case(None).pairs(None)
+        for count in (1, 2, 3):
+            whole = Composed(channel, count).worst_case(None).pairs(None)
+            known = [pair.exact_bound(exact(epsilon)) for pair in whole]
+            largest = max(float(value) for value in known if value is not None)
+            truth = best_adaptive_delta(pairs, count, float(exact(epsilon)))
+            assert largest == pytest.approx(truth, rel=1e-12, abs=0)
+
+
 def test_few_sums_of_tables_are_exact_and_at_most_basic_composition() -> None:
     """Either record of three leaks 1/50 at most, one of them all of it: δ = 1 − (1 − 1/50)^k."""
     rows = [["1/2", "1/2", 0, 0], ["49/100", "49/100", "1/100", "1/100"]]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant import notation
-from dpassay.accountant.composition.grid.factors import envelope_of, tables
+from dpassay.accountant.composition.grid.factors import envelope_of
 from dpassay.accountant.composition.invert import most
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -31,6 +31,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.finite import tables
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.near import mpf, narrow
 

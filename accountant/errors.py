@@ -1,4 +1,4 @@
-"""What can go wrong, and the one place where its words are put together."""
+"""What can go wrong, and the one place where error messages are built."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HIDDEN = re.compile(r"[^\n -~]")
 
 
 def printable(text: object) -> str:
-    r"""Return a text without what a terminal or a page would obey, line ends apart.
+    r"""Return a text without what a terminal or a page would obey, except line ends.
 
     Control characters, marks of direction and lone surrogates are written as escapes.
 
@@ -58,7 +58,7 @@ class DpassayError(Exception):
 
 
 class InvalidInputError(DpassayError, ValueError):
-    """An argument, a claim or a file is not what it must be."""
+    """An argument, a claim or a file is invalid."""
 
 
 class AdjacencyError(InvalidInputError):
@@ -66,7 +66,7 @@ class AdjacencyError(InvalidInputError):
 
 
 class NotApplicableError(DpassayError):
-    """The question has no answer for this mechanism (not: the answer could not be found)."""
+    """The question has no answer for this mechanism (not: none was found)."""
 
 
 class Enclosure(Protocol):
@@ -86,7 +86,7 @@ class Enclosure(Protocol):
 
 
 class UndecidedError(DpassayError):
-    """A question is not decided, or its answer not known to the width that was asked for."""
+    """A question is not decided, or its answer not as narrow as requested."""
 
     def __init__(
         self, message: str = "", *, reached: float = math.inf, interval: Enclosure | None = None
@@ -105,35 +105,35 @@ class UndecidedError(DpassayError):
         size = "" if width is None else f", of relative width {own:.1e}"
         words = f"Reached {name} in" if name else "Reached"
         reached = "" if words in str(self) else f" {words} {found}{size}."
-        self.args = (f"{self}{reached} Without relative_width you get what is reached.",)
+        self.args = (f"{self}{reached} Omit relative_width to get what was reached.",)
 
 
 class BetweenError(UndecidedError):
-    """A number is known to lie between two bounds that no precision brings together."""
+    """A number is enclosed by two bounds that no precision brings together."""
 
     def __init__(self, what: str, interval: Enclosure) -> None:
         self.lower, self.upper = interval.lower, interval.upper
         width = interval.relative_width
         super().__init__(
-            f"Reached {what} in [{self.lower}, {self.upper}]: one end is attained, the "
-            "other is that of a pair with the largest of the profiles of all neighbours, no one of "
-            "which is worst. What lies between is not known. Ask for a larger relative_width.",
+            f"Reached {what} in [{self.lower}, {self.upper}]: some neighbours attain one end, and the "
+            "other bounds the profiles of all neighbours, none of which is worst everywhere. The "
+            "exact value is not known. Ask for a larger relative_width.",
             reached=math.inf if width is None else float(width),
             interval=interval,
         )
 
 
 class NeitherTrueNorFalse:
-    """A result whose truth is one of several words: `if result:` would pass for the worst of them.
+    """A result with several outcomes: `if result:` would pass for the worst of them.
 
-    A class names in `compare` the attribute to look at instead.
+    A class names in `compare` the attribute to use instead.
     """
 
     __slots__ = ()
     compare: ClassVar[str]
 
     def __bool__(self) -> bool:
-        """Raise InvalidInputError: `assert verify(…)` must not pass for what is refuted."""
+        """Raise InvalidInputError: `assert verify(…)` must not pass for a refuted claim."""
         name = type(self).__name__
         raise InvalidInputError(f"{name} is neither true nor false: compare {self.compare}.")
 
@@ -317,7 +317,7 @@ _OTHERWISE = {
         'The noise is named in quotes: ReportNoisyMax("Gumbel", scale=2, candidates=10).',
     ),
 }
-"""What others ask for and is written otherwise: with a name that is known there, and what to do."""
+"""What others write differently: a name that is known there, and what to do."""
 _RATE = "the sampling probability times the dataset's size"
 _OTHER_NUMBERS = {
     ("sigma", "parameter"): "the square of sigma",
@@ -419,7 +419,7 @@ def misused(
 
 
 def forgiving(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """Return the function; a call with wrong arguments is answered with the right ones."""
+    """Return the function; the error of a wrong call names the right arguments."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)

@@ -48,11 +48,11 @@ _DESCRIPTION = """\
 Is this differential-privacy guarantee true, and how good is it?
 
 A mechanism is written Name(argument=value, ...), for example
-Gaussian(standard_deviation="1.1") or Laplace(scale="1/3"). Numbers are read exactly.
+Gaussian(standard_deviation="1.1") or Laplace(scale="1/3"). Numbers are exact.
 """
 _EPILOG = """\
 exit codes: 0 holds or done, 1 refuted, 2 usage or bad input, 3 undecided, 70 internal error,
-130 interrupted; --debug shows where an internal error happened
+130 interrupted
 
 dpassay COMMAND --help has the options and examples of each.
 
@@ -152,7 +152,7 @@ def _parser(commands: Sequence[Command]) -> Parser:
 
 def _add_debug(parser: Parser) -> None:
     """Let --debug stand anywhere; `main` looks for it before anything is parsed."""
-    parser.add_argument("--debug", action="store_true", help="show where an error happened")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
 def _parsed(parser: Parser, arguments: list[str]) -> argparse.Namespace:

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Run a mechanism on two neighbouring datasets. Without a claim: bounds and estimates of epsilon and
-of delta(epsilon), with the histogram of both sides. With a claim: an exact test at the confidence
-that is asked for; the values of outputs decide, and the last bits of floats have a verdict of their
-own. TARGET is a mechanism, such as "Laplace(scale=1)", or package.module:callable for a function
-mechanism(dataset, rng), or (with --command) a command that prints one output on a line and in which
+of delta(epsilon), with the histogram of both sides. With a claim: an exact test at the requested
+confidence. The values of outputs decide; the last bits of floats get a separate verdict. TARGET is
+a mechanism, such as "Laplace(scale=1)", or package.module:callable for a function
+mechanism(dataset, rng), or (with --command) a command that prints one output per line and in which
 {dataset}, {size} and {seed} are filled in.
 """
 _EPILOG = """\
@@ -56,52 +56,67 @@ _MANY = 500_000
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
-    add("target", metavar="TARGET", help="what is audited")
+    add("target", metavar="TARGET", help="the mechanism, callable or command to audit")
     parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
         **OF_MECHANISMS,
         **dict.fromkeys(("--epsilon", "--eps"), "Write the claim as --claim 1,1e-5"),
     }
-    add("--claim", metavar="CLAIM", help="what is claimed of it; without one, an estimate")
-    add("--delta", type=decimal, metavar="D", help="without a claim: where epsilon is bounded (0)")
+    add("--claim", metavar="CLAIM", help="the claim to test; without one, an estimate")
+    add(
+        "--delta",
+        type=decimal,
+        metavar="D",
+        help="without a claim: bound epsilon at this delta (0)",
+    )
     add(
         "--pair",
         nargs=2,
         action="append",
         metavar=("DATASET", "NEIGHBOUR"),
-        help="two neighbouring datasets; may be repeated",
+        help="two neighbouring datasets; repeatable",
     )
     add(
         "--search",
         metavar="KIND",
-        help="try the neighbours that break mechanisms: count, number, vector, table or rows",
+        help="try neighbours that often break mechanisms: count, number, vector, table or rows",
     )
-    add("--samples", type=decimal, default=1e5, metavar="N", help="runs a side (default 100000)")
+    add(
+        "--samples",
+        type=decimal,
+        default=1e5,
+        metavar="N",
+        help="runs on each side (default 100000)",
+    )
     add(
         "--until-refuted",
         "--until",
         action="store_true",
-        help="audit with more and more runs, at last N a side, and stop once the claim is refuted",
+        help="audit with more and more runs, up to N a side, until the claim is refuted",
     )
     add(
         "--confidence",
         type=decimal,
         default=0.95,
         metavar="C",
-        help="of a refutation (0.95)",
+        help="confidence of a refutation (default 0.95)",
     )
     bits = parser.add_mutually_exclusive_group()
     bits.add_argument(
-        "--no-bits", dest="bits", action="store_false", default=None, help="leave last bits out"
+        "--no-bits",
+        dest="bits",
+        action="store_false",
+        default=None,
+        help="ignore the last bits of floats",
     )
     bits.add_argument(
-        "--bits", action="store_true", default=None, help="last bits are part of the claim"
+        "--bits", action="store_true", default=None, help="make the last bits part of the claim"
     )
-    add("--plot", type=Path, metavar="FILE", help="draw it (.png, .pdf or .svg)")
-    add("--html", type=Path, metavar="FILE", help="write it as a page")
-    add("--seed", type=int, metavar="S", help="of everything that is drawn")
+    add("--plot", type=Path, metavar="FILE", help="plot the result (.png, .pdf or .svg)")
+    add("--html", type=Path, metavar="FILE", help="write the result as a page")
+    add("--seed", type=int, metavar="S", help="seed of all randomness")
     add("--workers", type=int, metavar="W", help="processes (default: all cores)")
-    add("--timeout", type=decimal, metavar="SECONDS", help="for one block of runs")
-    add("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    add("--timeout", type=decimal, metavar="SECONDS", help="limit for one block of runs")
+    add("--certificate", type=Path, metavar="FILE", help="write the certificate")
     add(
         "--errors-are-outputs",
         action="store_true",
@@ -109,7 +124,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--command", action="store_true", help="TARGET is a command")
     add_adjacency(parser)
-    add_output_options(parser, quiet="print nothing; the exit code says it")
+    add_output_options(parser, quiet="print nothing; the exit code is the answer")
 
 
 def run(options: argparse.Namespace) -> int:

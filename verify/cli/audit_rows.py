@@ -24,23 +24,22 @@ if TYPE_CHECKING:
     from dpassay.verifier.audit import AuditResult
 
 _FILES = """
-Files are .npy, .npz with one array, .csv and .txt with one run a line and no header, or .parquet
+Files are .npy, .npz with one array, .csv and .txt with one run per line and no header, or .parquet
 where pyarrow is installed."""
 _CLAIM = "1, 1,1e-5, mu=0.5, rho=0.1, order=8,renyi=0.5, or a mechanism whose profile is claimed"
 _SAMPLES = f"""\
-Bound epsilon and delta(epsilon) of a mechanism by outputs of independent runs on two neighbouring
-datasets, or test a claim. A part of the rows, chosen by lot, proposes an event; the others test it,
-once.
+Bound epsilon and delta(epsilon) of a mechanism from outputs of independent runs on two neighbouring
+datasets, or test a claim. Randomly chosen rows propose an event; the others test it once.
 {_FILES}
 """
 _SCORES = f"""\
-Bound epsilon by the scores of one canary in runs with it (IN) and in runs without it (OUT).
+Bound epsilon from the scores of one canary in runs with it (IN) and without it (OUT).
 {_FILES}
 """
 _ONE_RUN = f"""\
-Bound epsilon by many canaries of one run, each of which a fair coin of its own included. SCORES has
-a number for each canary, larger where it seems to be included; INCLUDED has 1 or 0 for each.
-Without files, --plan says how many canaries are needed.
+Bound epsilon from many canaries in one run, each included by its own fair coin. SCORES has a number
+for each canary, larger if it seems to be included; INCLUDED has 1 or 0 for each. Without files,
+--plan prints how many canaries are needed.
 {_FILES}
 """
 
@@ -53,10 +52,10 @@ def _configure(parser: argparse.ArgumentParser, *files: str) -> None:
         type=decimal,
         default=0.95,
         metavar="C",
-        help="of a refutation (0.95)",
+        help="confidence of a refutation (default 0.95)",
     )
-    parser.add_argument("--seed", type=int, metavar="S", help="of the lots that are drawn")
-    add_output_options(parser, quiet="print nothing; the exit code says it")
+    parser.add_argument("--seed", type=int, metavar="S", help="seed of the random split")
+    add_output_options(parser, quiet="print nothing; the exit code is the answer")
 
 
 def _add_bounds(parser: argparse.ArgumentParser, delta: float = 1e-5) -> None:
@@ -65,7 +64,7 @@ def _add_bounds(parser: argparse.ArgumentParser, delta: float = 1e-5) -> None:
     add("--claim", metavar="CLAIM", help=_CLAIM)
     where = f"where epsilon is bounded ({delta:g})"
     add("--delta", type=decimal, default=delta, metavar="D", help=where)
-    add("--certificate", type=Path, metavar="FILE", help="write the evidence")
+    add("--certificate", type=Path, metavar="FILE", help="write the certificate")
 
 
 def configure_samples(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +72,11 @@ def configure_samples(parser: argparse.ArgumentParser) -> None:
     _configure(parser, "FIRST", "SECOND")
     _add_bounds(parser, delta=0.0)
     parser.add_argument(
-        "--no-bits", dest="bits", action="store_false", default=None, help="leave last bits out"
+        "--no-bits",
+        dest="bits",
+        action="store_false",
+        default=None,
+        help="ignore the last bits of floats",
     )
     _add_plot(parser)
 
@@ -100,14 +103,14 @@ def configure_one_run(parser: argparse.ArgumentParser) -> None:
     add(
         "--guesses",
         metavar="R1,R2,…",
-        help="numbers of guesses, fixed beforehand, that share the confidence",
+        help="numbers of guesses, fixed in advance; they share the significance",
     )
     add(
         "--plan",
         nargs=2,
         type=decimal,
         metavar=("EPSILON", "TRUTH"),
-        help="say how many canaries refute EPSILON where the truth is TRUTH",
+        help="print how many canaries refute EPSILON if the truth is TRUTH",
     )
 
 

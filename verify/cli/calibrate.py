@@ -19,8 +19,8 @@ from dpassay.verifier.cli.shell import (
 from dpassay.verifier.progress import working
 
 _DESCRIPTION = """\
-Find the least noise with which a mechanism has a guarantee, certified from above: the printed
-number is rounded to the side of more noise and evaluated again.
+Find the least noise that gives a mechanism a guarantee. The printed number is rounded to more noise
+and certified by evaluating it again.
 """
 _EPILOG = """\
 examples:
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the mechanism's name, such as Gaussian; with --find, a whole mechanism",
     )
     add("fixed", nargs="*", metavar="KEY=VALUE", help="the other arguments of the mechanism")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="the same, as an option")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="the same as an option")
     add("--epsilon", metavar="E", help="for (epsilon, delta)-DP")
     add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
     add("--mu", metavar="M", help="for mu-Gaussian DP")
@@ -66,10 +66,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--shares", default="", metavar="W1,W2,…", help="with --find epsilon: in these proportions")
     add("--digits", type=int, default=12, metavar="N", help="significant digits (default 12)")
-    add("--count", type=int, default=1, metavar="N", help="releases with the guarantee together")
+    add("--count", type=int, default=1, metavar="N", help="releases that share the guarantee")
     add("--sampling-prob", default="1", metavar="Q", help="Poisson-subsample each release")
     add("--direction", choices=("add", "remove"), help="with --epsilon: this direction only")
-    add("--schedule", default="", metavar="F1,F2,…", help="releases with so many times the spread")
+    add(
+        "--schedule",
+        default="",
+        metavar="F1,F2,…",
+        help="releases with these multiples of the spread",
+    )
     add_adjacency(parser)
     add_output_options(parser, quiet="print the mechanism only")
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Convert a guarantee: give one, and ask what follows from it. Every answer encloses the best
-statement that follows from the guarantee alone; the safe end is proved for every mechanism that
-has it.
+statement that follows from the guarantee alone; its safe end holds for every mechanism with the
+guarantee.
 """
 _EPILOG = """\
 examples:

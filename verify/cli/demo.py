@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dpassay.verifier.verdict import Verdict
 
 _DESCRIPTION = """\
-Decide six published guarantees, and tell one counterexample in plain words. With --details: show
-the evidence, write certificates, and check them with the independent checker.
+Decide six published guarantees, and explain one counterexample in plain words. With --details:
+print all evidence, write certificates, and check them.
 """
 _EPILOG = """\
 examples:
@@ -120,7 +120,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("out"),
         metavar="DIR",
-        help="with --details: for certificates (out)",
+        help="with --details: folder of the certificates (default out)",
     )
 
 

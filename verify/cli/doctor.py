@@ -14,8 +14,8 @@ from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, sa
 from dpassay.verifier.tables import columns
 
 _DESCRIPTION = """\
-Say which versions are installed, and which are below the lowest that works, and compute a number
-by two routes: a ball of python-flint must contain what mpmath computes, and be narrow.
+List the installed versions and those that are too old, and compute a number in two ways: a ball of
+python-flint must contain mpmath's value, and be narrow.
 """
 _EPILOG = """\
 example:
@@ -40,7 +40,7 @@ class Examined:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    add_output_options(parser, quiet="print nothing; the exit code says it")
+    add_output_options(parser, quiet="print nothing; the exit code is the answer")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from dpassay.verifier.cli.optimal_shared import DrawLaws
 from dpassay.verifier.cli.shell import Command
 
 _DESCRIPTION = """\
-Find the best noise of a kind, with a proof: the optimum is enclosed between a mechanism that
-was checked exactly and a bound that holds for every other one.
+Find the best noise of a kind, with a proof: a mechanism attains the upper end of the answer, and
+the lower end bounds every other one.
 """
 _EPILOG = """\
 examples:

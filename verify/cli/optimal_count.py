@@ -82,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="also solve the printed program by cvxpy, cvxpy:CLARABEL, cvxpy:HIGHS or cvxpy:SCS, "
         "and say how far its α's are from the proved optimum",
     )
-    add("--relative-width", metavar="W", help="of the enclosure (default: 1e-12 is tried)")
+    add("--relative-width", metavar="W", help="width of the enclosure (default: aim at 1e-12)")
     add_files(parser, evidence="laws and multipliers")
     add_output_options(parser, quiet="print the enclosure only")
 

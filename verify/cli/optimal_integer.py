@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dpassay.lp.integer_noise import IntegerNoiseSolution
 
 _DESCRIPTION = """\
-Find integer noise on -D..D of least cost among all that is (epsilon, delta)-DP, with the
-hockey-stick divergence bounded for every shift up to the sensitivity, in both directions. With
---objective delta, find the least delta instead.
+Find the (epsilon, delta)-DP integer noise on -D..D of least cost. The hockey-stick divergence is
+bounded for every shift up to the sensitivity, in both directions. With --objective delta, find the
+least delta instead.
 """
 _EPILOG = """\
 examples:
@@ -61,14 +61,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="variance (default), absolute, error, cost or delta",
     )
-    add("--costs", metavar="LIST", help="with --objective cost: of the errors 1, 2, … (1,4,9)")
+    add(
+        "--costs", metavar="LIST", help="with --objective cost: costs of the errors 1, 2, … (1,4,9)"
+    )
     add(
         "--support",
         metavar="D",
         action="append",
-        help="the largest error (default 32), or free: none larger is any better",
+        help="the largest error (default 32), or free: best on every support",
     )
-    add("--sensitivity", metavar="S", action="append", help="of the true answer (default 1)")
+    add(
+        "--sensitivity",
+        metavar="S",
+        action="append",
+        help="sensitivity of the true answer (default 1)",
+    )
     add("--error-free", metavar="P", action="append", help="prescribe P(Z = 0)")
     add("--monotone", action="store_true", help="require P(Z = z) to fall with |z|")
     add_files(parser, evidence="law and tests")

@@ -25,7 +25,7 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
-    add("--candidates", metavar="K", required=True, help="how many categories there are")
+    add("--candidates", metavar="K", required=True, help="number of categories")
     add("--epsilon", metavar="E", required=True, help="the largest privacy loss")
     add(
         "--share",

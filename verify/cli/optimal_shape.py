@@ -44,9 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="Box(…), SparseBox(…), L2Ball(…), FiniteSet(…), DisjointGroups(…), or a FILE",
     )
     add("--objective", metavar="NAME", help="total (default) or worst")
-    add("--weights", metavar="LIST", help="of the coordinates (1,1,4)")
+    add("--weights", metavar="LIST", help="weights of the coordinates (1,1,4)")
     add("--solver", metavar="NAME", help="for cvxpy (default CLARABEL)")
-    add("--certificate", metavar="FILE", help="write what proves both bounds")
+    add("--certificate", metavar="FILE", help="write the proof of both bounds")
     add_output_options(parser, quiet="print the mechanism only")
 
 

@@ -167,7 +167,7 @@ def add_files(parser: argparse.ArgumentParser, *, evidence: str) -> None:
         "--out",
         metavar="FILE",
         type=Path,
-        help="of a sweep: add each finished cell, a line of JSON, and take finished ones from it",
+        help="with a sweep: append each finished cell as JSON, and reuse finished ones",
     )
 
 

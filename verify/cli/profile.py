@@ -112,7 +112,7 @@ QUESTIONS = (
     Question(
         "quantile",
         "P",
-        "least number that the noise is below with this probability",
+        "quantile of the noise at this probability",
         "utility.quantile",
     ),
     Question(
@@ -166,7 +166,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--relative-width",
         metavar="W",
-        help="how narrow answers must be (else the digits that come soon: 1e-9 or better)",
+        help="relative width that answers must reach (default: 1e-9 or better)",
     )
     add(
         "--method",

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dpassay.accountant.counting.streams import Saved, StreamCounter
 
 _DESCRIPTION = """\
-Read numbers in [0, 1] from stdin, one on a line, and print after each the private estimate of the
-sum so far. A slow source is followed line by line, a file is read in blocks; memory stays constant.
+Read numbers in [0, 1] from stdin, one per line, and print after each the private estimate of the
+sum so far. A slow source is followed line by line, a file is read in blocks; memory is constant.
 Noise comes from the operating system's secure generator, and outputs are exactly rounded multiples
 of one power of two. The whole output is epsilon-DP (or (epsilon, delta)-DP) for streams that differ
 in one number; a note says so. With --epsilon and --steps the best known mechanism is used, or the
@@ -35,10 +35,10 @@ best of its kind if --mechanism is a name alone.
 """
 _EPILOG = """\
 With --state, give the same stream again after an interruption. Numbers that were already counted
-are compared with a digest and not counted twice. The output continues after what is known to be
-out (a note says with which number); what may be out is repeated exactly, never with other noise. A
-state file holds noise: keep it secret, do not copy it, and delete it and FILE.lock when the stream
-is over.
+are compared with a digest and not counted twice. The output continues where it stopped (a note
+gives the number); outputs that may already be printed are repeated exactly, never with other
+noise. A state file holds noise: keep it secret, do not copy it, and delete it and FILE.lock when
+the stream ends.
 
 With an --insecure-... option nothing is private: the first line of the output says so.
 
@@ -54,14 +54,16 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
-    add("--mechanism", metavar="MECHANISM", help="a counter, whole or its name (default: the best)")
-    add("--epsilon", metavar="E", help="the budget, where MECHANISM has none")
+    add("--mechanism", metavar="MECHANISM", help="a counter or its name (default: the best)")
+    add("--epsilon", metavar="E", help="the budget, if MECHANISM has none")
     add("--delta", metavar="D", help="the delta of the budget (default 0)")
-    add("--steps", metavar="N", help="the most numbers in the stream")
+    add("--steps", metavar="N", help="largest length of the stream")
     add(
-        "--contributions", metavar="C", help="how many numbers one person gives at most (default 1)"
+        "--contributions",
+        metavar="C",
+        help="numbers that one person contributes at most (default 1)",
     )
-    add("--state", type=Path, metavar="FILE", help="survive interruptions")
+    add("--state", type=Path, metavar="FILE", help="continue after interruptions")
     add(
         "--insecure-floats",
         action="store_true",

@@ -13,8 +13,8 @@ from dpassay.verifier.progress import working
 
 _DESCRIPTION = """\
 Enclose the epsilon of a DP-SGD run from its settings, or find the noise for an epsilon. The
-neighbouring relation follows from the sampling; the answer says both, and what the training loop
-must do.
+neighbouring relation follows from the sampling; the answer names both, and lists what the training
+loop must do.
 """
 _EPILOG = """\
 examples:
@@ -29,10 +29,10 @@ examples:
       --sampling truncated-poisson --truncated-batch 400
   dpassay training --noise-multiplier 1.1 --batch 100 --size 10000 --epochs 1 --delta 1e-5 --schemes
 
-neighbours: by add-remove for poisson, truncated-poisson and random-allocation (each record in one
-step of an epoch, by chance); by replace-one without and with replacement; for shuffle, one record
-has the gradient 0 in one of them; --neighbours names others. Where nothing exact is known the
-answer has a lower and an upper end
+neighbours: add-remove for poisson, truncated-poisson and random-allocation (each record in one
+random step of an epoch); replace-one without and with replacement; zero-out for shuffle (one record
+has the gradient 0 in one dataset); --neighbours names others. Where no exact answer is known, the
+answer is an interval
 
 with TensorFlow Privacy, Opacus or JAX Privacy: the noise multiplier is the one given to the
 optimiser; --batch is the expected number of records in a batch; Opacus samples by Poisson, a
@@ -40,7 +40,7 @@ shuffled data loader does not. Opacus makes ceil(size/batch) steps an epoch: giv
 --steps. With gradient accumulation a batch is all records that share one noise
 
 several trainings: dpassay profile "Composed([FIRST, SECOND])" --adjacency add-remove --delta D,
-of the mechanisms that the answers name
+with the mechanisms that the answers name
 """
 
 
@@ -59,21 +59,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sampling",
         default="poisson",
         metavar="HOW",
-        help="how batches are made: poisson (default), truncated-poisson, random-allocation, "
+        help="how batches are sampled: poisson (default), truncated-poisson, random-allocation, "
         "shuffle, without-replacement or with-replacement",
     )
     add(
         "--truncated-batch",
         "--truncated-batch-size",
         metavar="B",
-        help="records that are kept of a larger Poisson batch",
+        help="records kept of a larger Poisson batch",
     )
     add(
         "--neighbours",
         metavar="HOW",
-        help="add-remove, replace-one or zero-out, where not those that the sampling comes with",
+        help="add-remove, replace-one or zero-out, instead of the neighbours of the sampling",
     )
-    add("--schemes", action="store_true", help="answer for every sampling, in one table")
+    add("--schemes", action="store_true", help="answer for every sampling scheme, in one table")
     add("--plot", type=Path, metavar="FILE", help="with --schemes: draw epsilon against epochs")
     add("--group", default="1", metavar="K", help="records of one person (1)")
     add_output_options(parser, quiet="print the answer only")

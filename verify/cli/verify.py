@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from dpassay.verifier.verdict import Finding
 
 _DESCRIPTION = """\
-Decide claims. A claim about one mechanism is a sentence, or given by options; a claim file is
-TOML; the ledgers of the papers come with the program. What holds and what is refuted is proved,
-and --certificate writes the evidence down.
+Decide claims. State a claim about one mechanism in a sentence or by options, or name a claim file
+(TOML); the ledgers of the papers are included. HOLDS and REFUTED are proved, and --certificate
+writes the proof.
 """
 _EPILOG = """\
 examples:
@@ -93,7 +93,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.hints = OF_MECHANISMS  # type: ignore[attr-defined]  # is a `Parser`
     add("--order", metavar="R", help="with --renyi: claim (R, V)-RDP")
-    add("--renyi", metavar="V", help="the most that the Renyi divergence of this order is")
+    add("--renyi", metavar="V", help="the largest Renyi divergence of this order")
     add("--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger")
     add("--all-papers", action="store_true", help="verify the ledgers of all papers")
     add(
@@ -101,19 +101,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="only the claim of this id; or those of this pattern, or below it",
+        help="only the claim with this id, or claims that match this pattern or lie below it",
     )
     add(
         "--event",
         type=Path,
         metavar="FILE",
-        help="an event of dp-accounting with the epsilon reported for it (JSON, see docs/cli.md)",
+        help="an event of dp-accounting with its reported epsilon (JSON, see docs/field.md)",
     )
-    add("--certificate", type=Path, metavar="FILE", help="write what was decided, to be checked")
+    add("--certificate", type=Path, metavar="FILE", help="write certificates for dpassay check")
     add("--html", type=Path, metavar="FILE", help="write a page with curves and the certificate")
     add("--resume", type=Path, metavar="FILE", help="keep finished claims in FILE; reuse them")
     add("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
-    add("--details", action="store_true", help="show every finding in full")
+    add("--details", action="store_true", help="print every finding in full")
     add_adjacency(parser)
     add_output_options(parser, quiet="print the verdict only")
 

@@ -115,9 +115,9 @@ class BetweenError(UndecidedError):
         self.lower, self.upper = interval.lower, interval.upper
         width = interval.relative_width
         super().__init__(
-            f"Reached {what} in [{self.lower}, {self.upper}]: some neighbours attain one end, and the "
-            "other bounds the profiles of all neighbours, none of which is worst everywhere. The "
-            "exact value is not known. Ask for a larger relative_width.",
+            f"Reached {what} in [{self.lower}, {self.upper}]: some neighbours attain one end, and "
+            "the other bounds the profiles of all neighbours, none of which is worst everywhere. "
+            "The exact value is not known. Ask for a larger relative_width.",
             reached=math.inf if width is None else float(width),
             interval=interval,
         )

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.errors import DpassayError, NotApplicableError
 from dpassay.verifier.cli import (
     audit,
     audit_rows,
@@ -138,6 +138,12 @@ def _run(
 def _parser(commands: Sequence[Command]) -> Parser:
     parser = Parser(prog=program(), description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    parser.add_argument(
+        "--print-completion",
+        action=_Completion,
+        choices=("bash", "zsh", "tcsh"),
+        help="print a completion script for this shell",
+    )
     _add_debug(parser)
     choices = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in commands:
@@ -176,6 +182,27 @@ class _Version(argparse.Action):
         from importlib.metadata import version
 
         sys.stdout.write(f"dpassay {version('dpassay')}\n")
+        parser.exit()
+
+
+class _Completion(argparse.Action):
+    """Prints a shell's completion script, which the library shtab makes from the parser."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Print and exit."""
+        try:
+            import shtab
+        except ImportError:
+            raise NotApplicableError(
+                "Completion needs the library shtab: pip install 'dpassay[completion]'."
+            ) from None
+        sys.stdout.write(f"{shtab.complete(parser, str(values))}\n")
         parser.exit()
 
 

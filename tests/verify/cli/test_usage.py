@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -108,3 +109,16 @@ def test_the_help_fits_the_terminal(
         if columns >= 80:
             assert max(map(len, shown.splitlines())) <= columns
         assert 'profile "DiscreteLaplace' in shown or command != "profile"
+
+
+def test_completion_is_printed_by_shtab(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["--print-completion", "bash"]) == 2
+    assert "pip install 'dpassay[completion]'" in capsys.readouterr().err
+    library = ModuleType("shtab")
+    vars(library)["complete"] = lambda parser, shell: f"{parser.prog} in {shell}"
+    monkeypatch.setitem(sys.modules, "shtab", library)
+    assert main(["--print-completion", "zsh"]) == 0
+    assert capsys.readouterr().out.endswith(" in zsh\n")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from flint import acb, arb, fmpq
+from flint import acb, acb_poly, arb, fmpq, fmpq_poly
 
-from dpassay.accountant.density.tree import Node
+from dpassay.accountant.density.tree import Node, polynomials
 from dpassay.accountant.numbers.interval import ball
 
 _HALF = fmpq(1, 2)
+_ZERO = acb(0)
 
 
 def real(node: Node, x: arb) -> arb:
@@ -75,12 +76,18 @@ def whole_power(base: arb, n: int) -> arb:
 
 
 class Holomorphic:
-    """An expression as an integrand of flint: where it must be analytic, NaN where it is not."""
+    """An expression as an integrand of flint: where it must be analytic, NaN where it is not.
+
+    A sum that is a polynomial, and whose terms cancel to a ball around 0, is expanded about the
+    middle of the ball: next to a narrow peak such as that of 1/(x² − 2x + 1.0001) it is not 0.
+    """
 
     def __init__(self, node: Node) -> None:
         self._order: list[tuple[str, tuple[int, ...], fmpq]] = []
         self._place: dict[Node, int] = {}
         self._add(node)
+        sums = {part: p for part, p in polynomials(node).items() if part.op == "add"}
+        self._sums = {self._place[part]: p for part, p in sums.items() if p.degree() > 1}
 
     def _add(self, node: Node) -> int:
         if node not in self._place:
@@ -103,6 +110,8 @@ class Holomorphic:
                     value = acb.pi()
                 case "add":
                     value = values[parts[0]] + values[parts[1]]
+                    if value.contains(_ZERO) and len(values) in self._sums:
+                        value = _expanded(self._sums[len(values)], x)
                 case "mul":
                     value = values[parts[0]] * values[parts[1]]
                 case "pow":
@@ -124,6 +133,12 @@ class Holomorphic:
                     raise ValueError(op)
             values.append(value)
         return values[-1]
+
+
+def _expanded(polynomial: fmpq_poly, x: acb) -> acb:
+    middle = x.mid()
+    terms = acb_poly(polynomial)(acb_poly([middle, 1]))
+    return terms(x - middle)
 
 
 def _power(base: acb, r: fmpq, analytic: bool) -> acb:

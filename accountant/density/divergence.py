@@ -172,13 +172,20 @@ def _mean_tail(law: Law, found: Losses, right: int) -> arb:
         return arb(0)
     slope, bend = known[1].slope, known[1].bend
     nearest = found.reach - found.shift if right else found.reach
+    ahead = Tail(nearest)
     try:
-        grows = bend != ZERO and Tail(nearest).sign(bend) < 0
+        grows = bend != ZERO and ahead.sign(bend) < 0
         factor = arb(1)
         if grows == bool(right) and bend != ZERO:
             moved = ratio(slope, nearest, found.shift)
             factor = moved if right else 1 / moved
-    except TailError:
-        return arb.nan()
+    except TailError:  # D may tend to a constant, from a side that is not known
+        try:
+            sizes = abs(ahead.values(slope))
+        except TailError:
+            return arb.nan()
+        if not sizes > 0:
+            return arb.nan()
+        factor = sizes.upper() / sizes.lower()
     z = nearest if right else nearest + found.shift
     return (ball(found.shift) * factor * real(known[1].log, ball(z)).exp()).upper()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -540,3 +541,21 @@ def test_divergences_of_doubly_exponential_tails() -> None:
         assert narrow(found, WIDTH)
         assert float(found.lower) == pytest.approx(float(true), rel=1e-12, abs=0)
     assert dpassay.renyi(noise, 2) == Decimal("Infinity")
+
+
+@pytest.mark.parametrize("density", ["1/(x**2-2*x+1.0001)", "1/((x-1)**2+0.0001)"])
+def test_a_tall_narrow_peak_is_integrated(density: str) -> None:
+    """Cauchy noise of scale 1/100, away from 0: H(ε) by its distribution function."""
+    found = dpassay.delta(AdditiveNoise(density), 1, relative_width="1e-9")
+    # f(x − 1) > e f(x):  x² + γ² > e ((x − 1)² + γ²)
+    low, high = sorted(np.roots([1 - math.e, 2 * math.e, 1e-4 - math.e * (1 + 1e-4)]))
+    p, q = (math.atan(100 * (high - s)) - math.atan(100 * (low - s)) for s in (1, 0))
+    assert float(found) == pytest.approx((p - math.e * q) / math.pi, rel=1e-9, abs=0)
+
+
+def test_the_mean_loss_of_noise_whose_slope_tends_to_a_constant() -> None:
+    found = dpassay.renyi(AdditiveNoise("exp(-sqrt(1+x**2))"), 1)
+    x = np.linspace(-50, 50, 100_001)  # sums of what is analytic lose e^{−2π·100}
+    here, there = np.sqrt(1 + x**2), np.sqrt(1 + (x - 1) ** 2)
+    truth = np.sum(np.exp(-there) * (here - there)) / np.sum(np.exp(-here))
+    assert float(found) == pytest.approx(float(truth), rel=1e-12, abs=0)

@@ -324,7 +324,7 @@ def test_the_best_for_a_budget(options: list[str], mechanism: str, bare: Shell) 
         (["--epsilon", "1", "--steps", "0"], "Expected steps=0 ≥ 1"),
         (["--epsilon", "1", "--steps", "2.5"], "steps='2.5' to be an integer"),
         (["--epsilon", "1", "--steps", "9", "--mechanism", "Gaussian"], "Known: BinaryTree"),
-        (["--epsilon", "1", "--mechanism", COUNTERS[0]], "says it all"),
+        (["--epsilon", "1", "--mechanism", COUNTERS[0]], "is complete"),
         (["--mechanism", "Gaussian(standard_deviation=1)"], "to be for streams"),
         (["--mechanism", "KaryTree(steps=10, arity=1, epsilon=1)"], "Expected arity=1 ≥ 2"),
         (["--mechanism", COUNTERS[0], "--insecure-seed", "-1"], "insecure-seed=-1 ≥ 0"),

@@ -145,7 +145,7 @@ def _mechanism(options: argparse.Namespace) -> Mechanism:
     if text is not None and "(" in text:
         if given:
             raise InvalidInputError(
-                f"Expected {given[0]} only without a whole mechanism: {text!r} says it all. Give "
+                f"Expected {given[0]} only without a whole mechanism: {text!r} is complete. Give "
                 "its name alone, or no budget."
             )
         return notation.parse(text)  # what is not for streams, `counter_of` refuses
@@ -211,7 +211,7 @@ def _counter(
         ]
         raise InvalidInputError(
             f"The stream of the state file began with {given[0] or 'no insecure option'}, not with "
-            f"{given[1] or 'none'}. Go on with the options that it began with."
+            f"{given[1] or 'none'}. Continue with the options that it began with."
         )
     return counter
 
@@ -255,7 +255,7 @@ def _known(
     if digest.hexdigest() != saved.digest:
         raise InvalidInputError(
             f"The first {saved.counted} numbers are not those that the state file has counted. "
-            "Another stream with the same noise would show the difference of the two. Give the "
+            "Another stream with the same noise would reveal their difference. Give the "
             "same stream from its beginning, or begin without the state file."
         )
     return itertools.chain(() if rest is None or not len(rest) else (rest,), blocks)

@@ -50,7 +50,7 @@ class Items:
             if len(rest) > _LONGEST_LINE:
                 raise InvalidInputError(
                     f"Line {self._line + 1}: expected a number in [0, 1], not a line of more than "
-                    f"{_LONGEST_LINE} characters. Write one number on a line."
+                    f"{_LONGEST_LINE} characters. Write one number per line."
                 )
         if rest:
             yield from self._numbers(rest + b"\n")
@@ -85,7 +85,7 @@ class Items:
         where = f"Line {self._line + 1}"
         shown = line.strip().decode("utf-8", "backslashreplace")
         if number is None:
-            bad = expected("item", shown, "to be a number in [0, 1]", "Write one on each line.")
+            bad = expected("item", shown, "to be a number in [0, 1]", "Write one per line.")
         else:
             bad = expected("item", shown, "in [0, 1]", "Divide by the largest possible value.")
         return InvalidInputError(f"{where}: {bad} Everything before this line is counted.")

@@ -36,7 +36,7 @@ def candidates(workload: KeyedCounts, budget: Budget) -> Iterator[Candidate | Le
     spent = budget.epsilon_delta
     if spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
         raise NotApplicableError(
-            "That the key of one person appears at all needs epsilon > 0 and delta > 0: give both."
+            "Releasing the key of a single person needs epsilon > 0 and delta > 0: give both."
         )
     if budget.total_releases > 1 or budget.is_sampled:
         raise NotApplicableError(

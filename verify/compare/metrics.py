@@ -112,7 +112,7 @@ def _rmse(found: Calibrated, workload: Workload) -> Interval:
 
 def _absolute(found: Calibrated, workload: Workload) -> Interval:
     if found.layout is Layout.JOINT and not _exactly_the_answers(found, workload):
-        raise NotApplicableError("It is not averaged where more than the answers is released.")
+        raise NotApplicableError("It is not averaged if more than the answers is released.")
     return accuracy.mean_absolute_error(found.mechanism)
 
 
@@ -133,7 +133,7 @@ def _quantile(found: Calibrated, workload: Workload, level: str) -> Interval:
 
 def _maximum(found: Calibrated, workload: Workload, level: str) -> Interval:
     if found.layout is not Layout.EACH and workload.answers > 1:
-        raise NotApplicableError("The answers are dependent; only a simulation tells.")
+        raise NotApplicableError("The answers are dependent; only a simulation estimates it.")
     return accuracy.maximum_quantile(found.mechanism, level, coordinates=workload.answers)
 
 

@@ -204,5 +204,5 @@ def _require_at_least(
     if own < wanted:
         raise InvalidInputError(
             f"Expected {name} ≥ {wanted} of {type(mechanism).__name__}: one person can change the "
-            f"answers of this workload by so much. It is {own}."
+            f"answers of this workload by that much. It is {own}."
         )

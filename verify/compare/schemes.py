@@ -63,7 +63,9 @@ def _searched(
     """Find the noise of sampled batches."""
     spent = budget.epsilon_delta
     if spent is None:
-        raise NotApplicableError("The noise of sampled batches is searched for (epsilon, delta).")
+        raise NotApplicableError(
+            "The noise of sampled batches is calibrated to (epsilon, delta) only."
+        )
     run = dpsgd_noise(
         spent.epsilon,
         workload.batch_size,

@@ -99,7 +99,7 @@ def regret(found: Calibrated, workload: Workload, level: str) -> Interval:
     ):
         raise NotApplicableError(f"{type(mechanism).__name__} chooses by no scores.")
     if isinstance(mechanism, ReportNoisyMax) and mechanism.noise == "DiscreteLaplace":
-        raise NotApplicableError("Of integer scores a distance has no quantile.")
+        raise NotApplicableError("A distance between integer scores has no quantile.")
     count = workload.candidates
     if isinstance(mechanism, ReportNoisyMax):
         return _distance(mechanism.chance_of_best, p) * enclose(mechanism.scale.ball)

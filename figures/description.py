@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, TypeVar, final
 
 from dpassay.figures.table import Table
 
@@ -86,16 +86,14 @@ class Description:
     differs: str = ""
     """How the figure differs from the printed one, and why."""
     needs: tuple[str, ...] = ()
-    """Modules of optional extras, as (module) names of dpassay.figures.extras.EXTRAS."""
+    """Modules of optional extras, as (module) names of dpassay.figures.registry.EXTRAS."""
 
 
-class Plot(Protocol):
-    """A figure's module."""
+@final
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A figure: what is said about it, its numbers, and its picture, which computes nothing."""
 
-    DESCRIPTION: Description
-
-    def compute(self, settings: Settings) -> Table:
-        """Compute the numbers."""
-
-    def draw(self, table: Table) -> Figure:
-        """Draw the numbers, computing nothing."""
+    description: Description
+    compute: Callable[[Settings], Table]
+    draw: Callable[[Table], Figure]

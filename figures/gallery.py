@@ -55,7 +55,7 @@ def cards(
 
 
 def _card(name: str, out: Path, findings: Mapping[str, Finding], error: str) -> dict[str, Any]:
-    about = registry.load(name).DESCRIPTION
+    about = registry.load(name).description
     made = production.provenance(name, out)
     found = [findings[claim] for claim in verdicts.claims_of(name) if claim in findings]
     counts = Counter(finding.verdict.value for finding in found)
@@ -81,7 +81,7 @@ def _card(name: str, out: Path, findings: Mapping[str, Finding], error: str) -> 
 
 
 def _picture(name: str, out: Path) -> str:
-    about = registry.load(name).DESCRIPTION
+    about = registry.load(name).description
     drawn = production.files(name, out)[".svg"].read_text("utf-8")
     title = f"{about.number}: {about.title}"
     return svg.inline(drawn, slug=svg.slug(name), title=title, alt=about.alt)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dpassay.accountant.errors import DpassayError
-from dpassay.figures import extras, registry, style
+from dpassay.figures import registry, style
 from dpassay.figures.description import Settings, Size
 from dpassay.figures.table import Table
 from dpassay.verifier.workers import workers
@@ -94,7 +94,7 @@ def check(name: str, settings: Settings) -> Made:
 def computed(name: str, settings: Settings) -> Table:
     """Compute one figure's table."""
     plot = registry.load(name)
-    extras.require({name: plot.DESCRIPTION.needs})
+    registry.require({name: plot.description.needs})
     return plot.compute(settings)
 
 
@@ -189,7 +189,7 @@ def _whole(paths: dict[str, Path], known: dict[str, Any]) -> bool:
 
 
 def _provenance(name: str, settings: Settings, table: Table, seconds: float) -> dict[str, Any]:
-    description = registry.load(name).DESCRIPTION
+    description = registry.load(name).description
     return {
         "schema_version": _SCHEMA_VERSION,
         "id": name,

@@ -2,23 +2,20 @@
 
 To add a figure:
 
-1. Write a module `figures/<paper_module>/figNN.py` (or, for a plot that the paper does not print,
-   `figures/<paper_module>/<name>.py`) with three names:
+1. Write, in the file of its paper, a `dpassay.figures.description.Description` (the paper's number,
+   what is plotted, the paper's statement, the ids of the ledger's claims about it without the
+   paper's name, the assumptions, a text alternative) and two functions:
 
-   * `DESCRIPTION`, a `dpassay.figures.description.Description`: the paper's number, what is
-   plotted, the
-     paper's statement, the ids of the ledger's claims about it (without the paper's name), the
-     assumptions, a text alternative;
    * `compute(settings) -> Table`: all numbers that are drawn, in one table of long form (a label
      column such as `curve` or `panel`, then the coordinates), each column with its unit and the
-     tolerance of `--check`. What the numbers depend on goes into the table's parameters.
-     Chance comes from `settings.rng("what for")` only, sizes from `settings.pick(...)`;
-   * `draw(table) -> Figure`: the picture, with `dpassay.figures.style.panels`; nothing is computed
-   here.
+     tolerance of `--check`. What the numbers depend on goes into the table's parameters. Chance
+     comes from `settings.rng("what for")` only, sizes from `settings.pick(...)`;
+   * `draw(table) -> Figure`: the picture, with `dpassay.figures.style.panels`; nothing is computed.
      Its title, by `dpassay.figures.style.finding`, is what a reader shall take away, with numbers
      of the table; it is kept as "finding" in the provenance.
 
-   matplotlib, numpy, scipy and what is heavier are imported inside the functions.
+   Add the three to PLOTS at the end of the file. matplotlib, numpy, scipy and what is heavier are
+   imported inside the functions.
 2. Add a line to FIGURES below.
 3. Run `python docs/make_figures.py --only PAPER/ID`: it stores the tables that `--check` compares
    with, at the default and the reduced size, in `figures/tables/`, and writes `docs/figures.md`.
@@ -30,49 +27,53 @@ kind of the data into the table's parameters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import cast
+from importlib.util import find_spec
 
-from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, suggestion
 from dpassay.figures.description import Plot
 
 FIGURES: dict[str, str] = {
-    "better-gaussian/1": "better_gaussian.fig01",
-    "better-gaussian/2": "better_gaussian.fig02",
-    "better-gaussian/3": "better_gaussian.fig03",
-    "count-on-your-elders/1": "count_on_your_elders.fig01",
-    "count-on-your-elders/2": "count_on_your_elders.fig02",
-    "count-on-your-elders/error-by-length": "count_on_your_elders.steps",
-    "count-on-your-elders/error-by-arity": "count_on_your_elders.arity",
-    "count-on-your-elders/crossover": "count_on_your_elders.crossover",
-    "count-on-your-elders/laplace-variance": "count_on_your_elders.laplace_variance",
-    "count-on-your-elders/laplace-guarantee": "count_on_your_elders.laplace_guarantee",
-    "elliptical-gaussian/1": "elliptical_gaussian.fig01",
-    "elliptical-gaussian/2": "elliptical_gaussian.fig02",
-    "count-queries/1": "count_queries.fig01",
-    "count-queries/2": "count_queries.fig02",
-    "count-queries/3": "count_queries.fig03",
-    "count-queries/4": "count_queries.fig04",
-    "count-queries/composition": "count_queries.composition",
-    "less-is-more/1": "less_is_more.fig01",
-    "less-is-more/2": "less_is_more.fig02",
-    "less-is-more/3": "less_is_more.fig03",
-    "less-is-more/4": "less_is_more.fig04",
-    "less-is-more/5": "less_is_more.fig05",
-    "less-is-more/6": "less_is_more.fig06",
-    "less-is-more/7": "less_is_more.fig07",
-    "less-is-more/8": "less_is_more.fig08",
-    "less-is-more/9": "less_is_more.fig09",
-    "less-is-more/10": "less_is_more.fig10",
-    "less-is-more/11": "less_is_more.fig11",
-    "less-is-more/table-1": "less_is_more.table_1",
+    "better-gaussian/1": "better_gaussian",
+    "better-gaussian/2": "better_gaussian",
+    "better-gaussian/3": "better_gaussian",
+    "count-on-your-elders/1": "count_on_your_elders",
+    "count-on-your-elders/2": "count_on_your_elders",
+    "count-on-your-elders/error-by-length": "count_on_your_elders",
+    "count-on-your-elders/error-by-arity": "count_on_your_elders",
+    "count-on-your-elders/crossover": "count_on_your_elders",
+    "count-on-your-elders/laplace-variance": "count_on_your_elders",
+    "count-on-your-elders/laplace-guarantee": "count_on_your_elders",
+    "elliptical-gaussian/1": "elliptical_gaussian",
+    "elliptical-gaussian/2": "elliptical_gaussian",
+    "count-queries/1": "count_queries",
+    "count-queries/2": "count_queries",
+    "count-queries/3": "count_queries",
+    "count-queries/4": "count_queries",
+    "count-queries/composition": "count_queries",
+    "less-is-more/1": "less_is_more.drawings",
+    "less-is-more/2": "less_is_more.drawings",
+    "less-is-more/3": "less_is_more.drawings",
+    "less-is-more/4": "less_is_more.maps",
+    "less-is-more/5": "less_is_more.losses",
+    "less-is-more/6": "less_is_more.components",
+    "less-is-more/7": "less_is_more.learning",
+    "less-is-more/8": "less_is_more.learning",
+    "less-is-more/9": "less_is_more.losses",
+    "less-is-more/10": "less_is_more.maps",
+    "less-is-more/11": "less_is_more.components",
+    "less-is-more/table-1": "less_is_more.losses",
 }
 """Module of each figure, in the order of the papers."""
+EXTRAS = {"torch": "casestudies", "sklearn": "audit", "threadpoolctl": "audit"}
+"""The extra that brings each module."""
 
 
 def load(name: str) -> Plot:
     """Import a figure."""
-    return cast(Plot, import_module(f"dpassay.figures.{FIGURES[name]}"))
+    plots: dict[str, Plot] = import_module(f"dpassay.figures.{FIGURES[name]}").PLOTS
+    return plots[name.partition("/")[2]]
 
 
 def papers() -> list[str]:
@@ -105,3 +106,25 @@ def selected(only: list[str], of_papers: list[str]) -> list[str]:
         for name in FIGURES
         if name in only or paper(name) in of_papers or not (only or of_papers)
     ]
+
+
+def require(needs: Mapping[str, tuple[str, ...]]) -> None:
+    """Do nothing if all modules are there that some figures, by their names, need.
+
+    Raises
+    ------
+    NotApplicableError
+        If one is missing; the message has the command that installs it.
+    """
+    missing = {
+        figure: [name for name in modules if find_spec(name) is None]
+        for figure, modules in needs.items()
+    }
+    lacking = [figure for figure, modules in missing.items() if modules]
+    if lacking:
+        extras = sorted({EXTRAS[name] for modules in missing.values() for name in modules})
+        raise NotApplicableError(
+            f"{', '.join(lacking)}: install what they need with pip install "
+            f"'dpassay[{','.join(extras)}]' (in a clone, pip install '.[{','.join(extras)}]'), or "
+            "name other figures with --only."
+        )

@@ -13,7 +13,7 @@ from dpassay.verifier.verdict import Finding
 
 def claims_of(name: str) -> list[str]:
     """Return the whole ids of the claims of a figure."""
-    claims = registry.load(name).DESCRIPTION.claims
+    claims = registry.load(name).description.claims
     return [f"{registry.paper(name)}/{claim}" for claim in claims]
 
 

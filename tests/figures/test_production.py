@@ -15,7 +15,7 @@ import pytest
 
 import dpassay.figures.cli
 from dpassay.accountant.errors import NotApplicableError
-from dpassay.figures import extras, gallery, production, registry, verdicts
+from dpassay.figures import gallery, production, registry, verdicts
 from dpassay.figures.cli import COMMAND
 from dpassay.figures.data.cifar import colour_images, halved
 from dpassay.figures.description import Settings, Size
@@ -91,7 +91,7 @@ def test_check_passes_and_fails_when_a_table_is_changed(
 def test_every_figure_has_its_tables_its_words_and_its_claims() -> None:
     ids = {claim.id for paper in registry.papers() for claim in ledger(paper)}
     for name in registry.FIGURES:
-        about = registry.load(name).DESCRIPTION
+        about = registry.load(name).description
         assert about.plotted
         assert about.says
         assert len(about.alt) > 60, name
@@ -117,7 +117,7 @@ def test_a_title_that_says_printed_names_where_and_its_numbers_stand_there() -> 
     assert list(found) == list(registry.FIGURES)
     quoting = 0
     for name, title in found.items():
-        about = registry.load(name).DESCRIPTION
+        about = registry.load(name).description
         assert title, name
         assert "rinted" not in _SAID.sub("", title), title
         for place, said in _SAID.findall(title):
@@ -156,16 +156,16 @@ def test_bad_input_is_said_before_anything_is_computed(
 def test_a_missing_extra_names_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
-    extras.require({"x/1": ()})
+    monkeypatch.setattr(registry, "find_spec", lambda _: None)
+    registry.require({"x/1": ()})
     with pytest.raises(NotApplicableError, match=r"x/2: .* pip install .*\[casestudies\]'"):
-        extras.require({"x/1": (), "x/2": ("torch",)})
+        registry.require({"x/1": (), "x/2": ("torch",)})
 
 
 def test_missing_extras_are_said_before_any_figure_is_made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "sklearn" else name)
+    monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "sklearn" else name)
     assert run("--fast", "--out", str(tmp_path / "out")) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "less-is-more/6, less-is-more/7, less-is-more/11: install" in line
@@ -250,7 +250,7 @@ def test_one_command_makes_figures_and_a_page_that_needs_nothing_else(
     assert "://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page).replace("href", "")
 
 
-QUICK = [name for name in registry.FIGURES if not registry.load(name).DESCRIPTION.needs]
+QUICK = [name for name in registry.FIGURES if not registry.load(name).description.needs]
 
 
 FIRST = [next(figures) for _, figures in itertools.groupby(QUICK, lambda n: n.split("/")[0])]

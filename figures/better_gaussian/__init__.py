@@ -1,1 +1,0 @@
-"""Figures of Lebeda, Better Gaussian Mechanism using Correlated Noise."""

@@ -1,1 +1,0 @@
-"""Figures of Andersson, Pagh and Torkamani, Count on Your Elders."""

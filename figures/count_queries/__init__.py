@@ -1,1 +1,0 @@
-"""Figures of Sadeghi, Asoodeh and Calmon, mechanisms for count queries."""

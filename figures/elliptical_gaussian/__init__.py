@@ -1,1 +1,0 @@
-"""Figures about Poulsen's note on elliptical Gaussian noise."""

@@ -148,36 +148,3 @@ def test_relations_of_tables() -> None:
             neighbours("rows", **options)
     with pytest.raises(AdjacencyError):
         neighbours("table", adjacency="one")
-
-
-SCHEMA = {"age": (0, 120), "income": (0.0, 1e5), "sex": ["f", "m"]}
-
-
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_neighbours_of_a_schema_differ_in_one_record(adjacency: str) -> None:
-    pairs = neighbours(SCHEMA, adjacency=adjacency)
-    assert len(pairs) > 20
-    for first, second in pairs:
-        assert abs(len(second) - len(first)) == (adjacency == "add-remove")
-        assert sum(a != b for a, b in zip(first, second, strict=False)) == (
-            adjacency == "replace-one"
-        )
-        for record in (*first, *second):
-            assert list(record) == list(SCHEMA)
-            assert isinstance(record["age"], int)
-            assert 0 <= record["age"] <= 120
-            assert 0 <= record["income"] <= 1e5
-            assert record["sex"] in SCHEMA["sex"]
-    ages = {(r["age"], r["income"]) for pair in pairs for side in pair for r in side}
-    assert {(0, 0.0), (120, 0.0), (0, 1e5), (120, 1e5)} <= ages  # one column apart, too
-
-
-def test_tables_are_made_by_the_frame_that_is_given() -> None:
-    made = neighbours(SCHEMA, frame=lambda records, columns: (columns, records))
-    assert made[0][0] == (list(SCHEMA), [])
-    special = neighbours(SCHEMA, special=True)
-    incomes = [r["income"] for pair in special for side in pair for r in side]
-    assert any(np.isnan(incomes))
-    for wrong in ({}, {"age": (3, 1)}, {"age": 7}):
-        with pytest.raises(InvalidInputError, match="column"):
-            neighbours(wrong)

@@ -1,12 +1,12 @@
-"""What needs no run: the exact verdict on a claim about a mechanism of this package.
-
-The audit: train, choose one event, test it once on fresh runs.
+"""The audit: train, choose one event, test it once on fresh runs.
 
 The training runs of every pair of neighbours propose events; the one that promises most is tested
 on one pair with runs that nobody looked at. What was searched before (pairs, features, thresholds,
 points of the claim, both orders) is paid for with the training runs, before any fresh run is drawn:
 nearly the whole significance belongs to this one test, and a twentieth of it to a few rare events
 (`learning.learn`).
+
+What needs no run: the exact verdict on a claim about a mechanism of this package.
 
 `assert_private`: a claim as one line of a test suite, proved where it can be, else audited.
 """

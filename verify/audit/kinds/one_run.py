@@ -1,33 +1,7 @@
-r"""Guesses of one run against a whole curve: a bound that uses another point of it at every count.
+r"""One-run audits: many canaries, each included by a fair coin of its own, one run.
 
-The notation is that of the first bound below; p_k = P(V = k). Averaged over coins and
-canaries, P(V = k, canary i is guessed right) = (k/m) p_k. Take the event that i is guessed right
-and at least j guesses are. With the coin of i flipped the same outputs guess i wrong, and have one
-right guess less, so that (ε, δ)-DP in both orders says for every j ≥ 1
-
-    R_j ≤ e^ε H_{j−1} + δ,    R_j = Σ_{k ≥ j} (k/m) p_k,    H_j = Σ_{k ≥ j} ((r − k)/m) p_k.   (1)
-
-(These are the constraints of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in
-one run", 2024.) Let the curve give a point (ε_j, δ_j) for each j from j₀ to v, put λ_j ≥ 0 on that
-inequality and ν > 0 on Σ p_k = 1. With A_k the sum of λ_j over j ≤ k and B_k that of e^{ε_j} λ_j
-over j ≤ k + 1, if for every k
-
-    1[k ≥ v] ≤ ν + (k/m) A_k − ((r − k)/m) B_k,                                             (2)
-
-then multiplying by p_k and adding up gives P(V ≥ v) ≤ ν + Σ λ_j δ_j (weak duality). Equality in (2)
-for k from j₀ − 1 to v − 1 determines every λ from ν; below both sums are 0; beyond v the right side
-grows with k, so that equality at v fixes ν. In terms of
-
-    X_k = m ν + r A_{k−1} + k (r − k + 1) λ_k,
-
-λ_{j₀} = e^{−ε} mν/(r − j₀ + 1), λ_{k+1} = e^{−ε} X_k/((r − k)(r − k + 1)), 1 = X_v/(m(r − v + 1)):
-nothing negative occurs, and rounding stays relative. So
-
-    P(V ≥ v) ≤ min(1, (1 + Σ λ_j δ_j) m (r − v + 1)/X_v)    at ν = 1.                          (3)
-
-Any points of the curve make (3) true. Good ones are those at which the inequalities bind when
-P(V ≥ v) is the level: there H_{j−1} is the largest (R_j − δ)/e^ε along the curve, and p_{j−1}
-follows from H_{j−1} − H_j.
+An auditor who sees the output guesses some of the coins; more right guesses than a claim allows
+refute it.
 
 The largest probability of so many right guesses of one run under a claim.
 
@@ -68,10 +42,36 @@ them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(
 (1) bounds one event {V ≥ v}: the least bound over a set of ε is one too, without any correction.
 So is the one that uses another ε at every count: the less is taken.
 
-One-run audits: many canaries, each included by a fair coin of its own, one run.
+Guesses of one run against a whole curve: a bound that uses another point of it at every count.
 
-An auditor who sees the output guesses some of the coins; more right guesses than a claim allows
-refute it (above).
+Now with p_k = P(V = k). Averaged over coins and
+canaries, P(V = k, canary i is guessed right) = (k/m) p_k. Take the event that i is guessed right
+and at least j guesses are. With the coin of i flipped the same outputs guess i wrong, and have one
+right guess less, so that (ε, δ)-DP in both orders says for every j ≥ 1
+
+    R_j ≤ e^ε H_{j−1} + δ,    R_j = Σ_{k ≥ j} (k/m) p_k,    H_j = Σ_{k ≥ j} ((r − k)/m) p_k.   (4)
+
+(These are the constraints of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in
+one run", 2024.) Let the curve give a point (ε_j, δ_j) for each j from j₀ to v, put λ_j ≥ 0 on that
+inequality and ν > 0 on Σ p_k = 1. With A_k the sum of λ_j over j ≤ k and B_k that of e^{ε_j} λ_j
+over j ≤ k + 1, if for every k
+
+    1[k ≥ v] ≤ ν + (k/m) A_k − ((r − k)/m) B_k,                                             (5)
+
+then multiplying by p_k and adding up gives P(V ≥ v) ≤ ν + Σ λ_j δ_j (weak duality). Equality in (5)
+for k from j₀ − 1 to v − 1 determines every λ from ν; below both sums are 0; beyond v the right side
+grows with k, so that equality at v fixes ν. In terms of
+
+    X_k = m ν + r A_{k−1} + k (r − k + 1) λ_k,
+
+λ_{j₀} = e^{−ε} mν/(r − j₀ + 1), λ_{k+1} = e^{−ε} X_k/((r − k)(r − k + 1)), 1 = X_v/(m(r − v + 1)):
+nothing negative occurs, and rounding stays relative. So
+
+    P(V ≥ v) ≤ min(1, (1 + Σ λ_j δ_j) m (r − v + 1)/X_v)    at ν = 1.                          (6)
+
+Any points of the curve make (6) true. Good ones are those at which the inequalities bind when
+P(V ≥ v) is the level: there H_{j−1} is the largest (R_j − δ)/e^ε along the curve, and p_{j−1}
+follows from H_{j−1} − H_j.
 """
 
 from __future__ import annotations

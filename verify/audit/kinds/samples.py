@@ -1,11 +1,11 @@
-"""Outputs that are there already, read as two matrices, and refused where no test can use them.
-
-Audits of outputs that are there already: rows of two files, or scores of a canary.
+"""Audits of outputs that are there already: rows of two files, or scores of a canary.
 
 One part of the rows of either side, drawn by lot, chooses the event; the others test it, once. That
 is the test of `kinds.auditor` with rows in place of fresh runs. It rests on the rows being
 independent runs on the two datasets: copies are refused, and so is an order that tells the next row
 from the one before.
+
+Outputs that are there already, read as two matrices, and refused where no test can use them.
 """
 
 from __future__ import annotations

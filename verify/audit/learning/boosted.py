@@ -1,6 +1,4 @@
-"""One thread for small matrices and trees: several only wait for each other there.
-
-Boosted trees: a learned score of which dataset an output speaks for.
+"""Boosted trees: a learned score of which dataset an output speaks for.
 
 They see the numbers of an output (`trees`), or what its last bits show (`fineness`). In
 (x + η) + z with one η for all entries, the grid of x + η tells x, but z hides it in each entry
@@ -12,6 +10,8 @@ So a row is summed up by counts: how many of its entries are in each cell of bin
 set bit; with the finest of its bits, a linear score of its values, and a few entries of their own
 with their lowest set bits. Nothing in this knows a mechanism: the same counts show the grid of one
 sum, shared randomness, entries rounded to different grids, and a step that was skipped in some.
+
+One thread for small matrices and trees: several only wait for each other there.
 """
 
 from __future__ import annotations

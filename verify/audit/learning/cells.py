@@ -1,4 +1,9 @@
-r"""Smooth the histograms of two training samples by a fitted log-likelihood ratio.
+r"""Features cut into cells: the training runs of both datasets counted in each.
+
+Values that are taken in order are cut finely at quantiles; categories are put in order by their
+observed likelihood ratio.
+
+Smooth the histograms of two training samples by a fitted log-likelihood ratio.
 
 The runs of both datasets together say how often a value occurs, and a logistic regression of the
 dataset says which of the two it speaks for: far in the tail, where few runs are, that is known much
@@ -15,11 +20,6 @@ law of the weights, from which `draws` are taken.
 
 Where the counts contradict the fit it is not used. Nothing here needs to be right for a test to be
 valid: it chooses events, which fresh runs test.
-
-Features cut into cells: the training runs of both datasets counted in each.
-
-Values that are taken in order are cut finely at quantiles; categories are put in order by their
-observed likelihood ratio.
 """
 
 from __future__ import annotations

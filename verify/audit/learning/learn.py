@@ -1,21 +1,10 @@
-"""Rare outcomes: a second look that a small part of the significance pays for.
-
-A leak that shows in one output of 1000 puts seven training runs into an event: too few to be worth
-more than what the best common event promises, though the fresh runs would refute by it. So the
-event of most promise gets 95 % of the significance, and up to four rare ones (2 % of the runs at
-most; of either dataset the outcomes and the ends that exceed the claim most in training) share the
-rest. All are fixed before the first fresh run. Under the claim the event with share s_i has
-P(p_i ≤ s_i α) ≤ s_i α, whatever the others do, and Σ s_i ≤ 1: some p_i/s_i is at most α with
-probability at most α (Bonferroni). One event has P(p_i/s_i ≤ α) ≤ α all the more, so each bound
-that is printed is taken at level s_i α, and all of them hold together.
-
-Choose, on training runs, the one event that the test will be made on.
+"""Choose, on training runs, the one event that the test will be made on.
 
 Every feature is cut into cells in some order (`learning.cells`). The candidates are both ends
 of that order, either alone (`Design.SIDES`) or against each other (`Design.GUESSES`), for both
 orders of the datasets and at every point of the claim. The objective is what the fresh runs promise
-(`statistics.promise`): the lower bound of ε at the claimed δ where the claim has one point, the
-standardised excess over it otherwise.
+(`promised_by_sides`, `promised_by_guesses`): the lower bound of ε at the claimed δ where the claim
+has one point, the standardised excess over it otherwise.
 
 - Counts as they are promise too much, since the luckiest of many is taken: they are read as if
   there were fewer fresh runs than there will be, by some standard deviations of luck. Of a feature
@@ -26,14 +15,25 @@ standardised excess over it otherwise.
   leaves open is taken off.
 - For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
 - A linear score of vectors is learned from all training runs in the end, and cut by scores that
-  other parts of the runs taught (`learning.vectors.crossed`).
+  other parts of the runs taught (`learning.features.crossed`).
 
 Nothing here needs to be exact: the chosen event is tested on runs that were not looked at, once.
 
-What an event promises: the lower bound of ε at which counts would just be refuted.
+*Promises.* What an event promises: the lower bound of ε at which counts would just be refuted.
 
 Normal approximations of the exact tests of `statistics.exact_test`, on whole arrays of counts at
 once: they choose events, and nothing that is stated rests on them.
+
+*Rare outcomes.* A second look that a small part of the significance pays for.
+
+A leak that shows in one output of 1000 puts seven training runs into an event: too few to be worth
+more than what the best common event promises, though the fresh runs would refute by it. So the
+event of most promise gets 95 % of the significance, and up to four rare ones (2 % of the runs at
+most; of either dataset the outcomes and the ends that exceed the claim most in training) share the
+rest. All are fixed before the first fresh run. Under the claim the event with share s_i has
+P(p_i ≤ s_i α) ≤ s_i α, whatever the others do, and Σ s_i ≤ 1: some p_i/s_i is at most α with
+probability at most α (Bonferroni). One event has P(p_i/s_i ≤ α) ≤ α all the more, so each bound
+that is printed is taken at level s_i α, and all of them hold together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Runs that depend on each other, which no count may take for independent ones.
+"""Runs in blocks: seeds by index, any executor, counts that add up.
+
+Block number i of a stage draws from SeedSequence(seed, spawn_key=(stage, pair, i, side)), so that
+what is counted depends on the seed and not on who ran which block, or in which order.
+
+Runs that depend on each other, which no count may take for independent ones.
 
 *Changed datasets.* A mechanism that adds noise to its dataset in place begins each run where the
 one before ended.
@@ -9,11 +14,6 @@ for a while: each makes blocks that begin alike. Let p̂ be the frequencies of t
 a block. If runs are independent with any law p, another block begins with the same n outputs with
 probability ∏ p(output) ≤ ∏ p̂(output) = exp(−n·entropy of p̂): where this is small, equal beginnings
 are copies.
-
-Runs in blocks: seeds by index, any executor, counts that add up.
-
-Block number i of a stage draws from SeedSequence(seed, spawn_key=(stage, pair, i, side)), so that
-what is counted depends on the seed and not on who ran which block, or in which order.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Neighbouring datasets to try, from a description of what a dataset is.
+"""What is fixed before the first run, and what a few runs tell about the form of outputs.
+
+Training: the runs that choose the event, and the event that they choose.
+
+Neighbouring datasets to try, from a description of what a dataset is.
 
 The pairs are the ones that broke mechanisms in the literature: nothing at all, one record, many
 equal records, an outlier, the ends of the allowed range, negative zero, numbers on both sides of a
 power of two (where the grid of floating point changes), very large numbers, infinities and NaN.
 The list is fixed before any run; an audit chooses among its pairs on training runs and tests one of
 them, so that the search costs training runs and no significance.
-
-What is fixed before the first run, and what a few runs tell about the form of outputs.
-
-Training: the runs that choose the event, and the event that they choose.
 """
 
 from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -59,7 +59,7 @@ _HUGE = 2.0**60
 
 
 def neighbours(
-    kind: str | Mapping[str, Any],
+    kind: str,
     *,
     low: float | None = None,
     high: float | None = None,
@@ -67,7 +67,6 @@ def neighbours(
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     sensitivity: float = 1.0,
     special: bool = False,
-    frame: Callable[..., Any] | None = None,
 ) -> list[Datasets]:
     """Return pairs of neighbours.
 
@@ -78,21 +77,13 @@ def neighbours(
         neighbours differ by `sensitivity`. `vector`: `length` true answers, neighbours differ by
         `sensitivity` in one of them or (as counts of one person's attributes) in all. `table`: a
         list of records in [low, high], neighbours by adjacency. `rows`: a list of records of
-        `length` numbers each. A mapping of columns describes records: (low, high) for a number
-        (whole where both ends are ints), a list for categories; then a dataset is a list of
-        dictionaries, or what `frame` makes of it.
-    frame
-        What turns a list of records into a dataset, such as `pandas.DataFrame`; it is called
-        `frame(records, columns=[…])`, so that an empty table has its columns too.
+        `length` numbers each.
     low, high
         The range of a record, or of an answer; 0 and 1 for records by default.
     special
         Whether to add infinities, NaN and numbers outside of the range, which a mechanism should
         clamp or refuse, and whose handling must not depend on the data.
     """
-    if isinstance(kind, Mapping):
-        relation = Adjacency.read(adjacency) or Adjacency.ADD_REMOVE
-        return _of_schema(kind, relation, frame, special=special)
     if kind not in _KINDS:
         raise InvalidInputError(f"Unknown kind of dataset {kind!r}. {suggestion(kind, _KINDS)}")
     if low is not None and high is not None and not low < high:
@@ -155,16 +146,6 @@ def _records(options: Mapping[str, Any], record: Callable[[float], Any]) -> list
     low = 0.0 if options["low"] is None else float(options["low"])
     high = 1.0 if options["high"] is None else float(options["high"])
     special = [-0.0, math.inf, math.nan, high * 1e6 + 1e6] if options["special"] else []
-    return _tables(low, high, special, options["relation"], record)
-
-
-def _tables(
-    low: float,
-    high: float,
-    special: Sequence[float],
-    relation: Adjacency,
-    record: Callable[[float], Any],
-) -> list[Datasets]:
     middle = (low + high) / 2
     bases: list[list[float]] = [[], [low], [high], [low] * _MANY, [high] * _MANY]
     bases += [[low, high], [low + (high - low) * i / 9 for i in range(10)], [middle]]
@@ -172,61 +153,13 @@ def _tables(
     for base in bases:
         for value in (low, high, middle, *special):
             more = [*map(record, base), record(value)]
-            if relation is Adjacency.ADD_REMOVE:
+            if options["relation"] is Adjacency.ADD_REMOVE:
                 pairs.append((more[:-1], more))
             else:
                 pairs += [
                     ([*more[:-1], record(other)], more) for other in (low, high) if other != value
                 ]
     return pairs
-
-
-def _of_schema(
-    schema: Mapping[str, Any],
-    relation: Adjacency,
-    frame: Callable[..., Any] | None,
-    *,
-    special: bool,
-) -> list[Datasets]:
-    """Return tables of records whose columns move together, and records with one column apart."""
-    columns = {name: _column(name, values) for name, values in schema.items()}
-    if not columns:
-        raise InvalidInputError("Expected a schema with at least one column.")
-
-    def record(value: float) -> dict[str, Any]:
-        if not 0 <= value <= 1:  # NaN and what is outside of the range, where the type allows it
-            odd = {name: value for name, at in columns.items() if isinstance(at(0.5), float)}
-            return {**record(0.5), **odd}
-        return {name: at(value) for name, at in columns.items()}
-
-    extra = [-0.5, math.inf, math.nan] if special else []
-    pairs = _tables(0.0, 1.0, extra, relation, record)
-    for name, at in columns.items():
-        lone = [{**record(0.0), name: at(1.0)}, {**record(1.0), name: at(0.0)}]
-        if relation is Adjacency.ADD_REMOVE:
-            pairs += [([], [each]) for each in lone]
-        else:
-            pairs += [([record(end)], [each]) for end, each in zip((0.0, 1.0), lone, strict=True)]
-    distinct = list({repr(pair): pair for pair in pairs if repr(pair[0]) != repr(pair[1])}.values())
-    if frame is None:
-        return distinct
-    names = list(columns)
-    return [(frame(a, columns=names), frame(b, columns=names)) for a, b in distinct]
-
-
-def _column(name: str, values: Any) -> Callable[[float], Any]:
-    """Return what a column holds between its least (0) and its largest value (1)."""
-    if isinstance(values, list) and values:
-        return lambda value: values[round(value * (len(values) - 1))]
-    if isinstance(values, tuple) and len(values) == 2 and values[0] < values[1]:
-        low, high = values
-        if isinstance(low, int) and isinstance(high, int):
-            return lambda value: low + round(value * (high - low))
-        return lambda value: float(low + value * (high - low))
-    raise InvalidInputError(
-        f"Expected column {name!r} to be (low, high) with low < high or a list of categories, not "
-        f"{values!r}."
-    )
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], list[Datasets]]] = {

@@ -1,4 +1,12 @@
-"""How a callable wants to be called: what is passed to which of its parameters.
+"""What is audited: something that can be asked for independent runs on a dataset.
+
+The one interface is `Target`: a name, and a block of runs at a time. Everything a user may have
+in hand is turned into one by `target`: a mechanism of this package, a callable
+`mechanism(dataset, rng)` that returns one output, an object with `sample(dataset, size, rng)`
+that returns many, measurements of OpenDP and mechanisms of diffprivlib (recognised by their
+methods; neither library is imported), a command that prints samples.
+
+How a callable wants to be called: what is passed to which of its parameters.
 
 The first parameter takes the dataset. Of the others one gets an argument if its name says what it
 is for (`rng`, `generator`, `random_state`, `seed`; `size`, `n`, `n_samples`, `num_samples`), and a
@@ -10,14 +18,6 @@ Our own mechanisms as targets: the dataset is the true answer, the output answer
 
 A mechanism says itself at which true answers its worst case is attained (`worst_answers`) and how
 its outputs are drawn (`outputs`).
-
-What is audited: something that can be asked for independent runs on a dataset.
-
-The one interface is `Target`: a name, and a block of runs at a time. Everything a user may have
-in hand is turned into one by `target`: a mechanism of this package, a callable
-`mechanism(dataset, rng)` that returns one output, an object with `sample(dataset, size, rng)`
-that returns many, measurements of OpenDP and mechanisms of diffprivlib (recognised by their
-methods; neither library is imported), a command that prints samples.
 """
 
 from __future__ import annotations

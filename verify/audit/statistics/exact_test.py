@@ -1,29 +1,8 @@
-r"""Binomial probabilities that keep their relative accuracy up to 10¹⁵ runs.
+r"""Counts of an event, the exact p-value of a guarantee, and the exact bounds that it gives.
 
-Masses are scipy's; tails are the regularised incomplete beta function. (The difference of ln n!,
-ln k! and ln (n − k)! is off by a few thousandths at n = 10¹².) Rates: the ends of the exact
-intervals of Clopper and Pearson. The library's inverse of the beta function is only a first guess
-(at 10¹² runs it can be wrong by a factor of ten); what is returned has been put into the tail.
+Two designs, `sides` and `guesses`; no limit theorem enters.
 
-The exact test of (ε, δ)-DP from right and wrong guesses, both orders of a pair at once.
-
-Each of N runs is made on one of two datasets that a fair coin chooses. An event E is a guess of the
-first dataset, a disjoint event F one of the second. With P and Q the laws of the output, a guess is
-right with probability P(E)/2 + Q(F)/2 and wrong with probability w = Q(E)/2 + P(F)/2, and
-(ε, δ)-DP in both orders says
-
-    P(right) ≤ e^ε w + δ.
-
-Given the number G of guesses, the right ones are Bin(G, π) with
-
-    π ≤ (e^ε w + δ)/((e^ε + 1) w + δ),
-
-which for δ = 0 is e^ε/(1 + e^ε) whatever w is: the nuisance is gone. For δ > 0 the bound falls as w
-grows, and the rate g of guesses is at most (e^ε + 1)w + δ, so w ≥ (g − δ)/(e^ε + 1); g is bounded
-from below from G with confidence 1 − `spared`, and `spared` is added to the p-value (Berger and
-Boos 1994). Where both orders leak alike the counts of both are used at no charge.
-
-The exact test of H₀: p ≤ e^ε q + δ from independent a ~ Bin(n, p) and b ~ Bin(m, q).
+*Sides.* The exact test of H₀: p ≤ e^ε q + δ from independent a ~ Bin(n, p) and b ~ Bin(m, q).
 
 Statistic. With c = e^ε, u = a − nδ, v = c(n/m) b the score u − v has mean ≤ 0 under H₀. On the
 boundary p = cq + δ its variance is V(s) = nδ(1 − δ) + (1 + cn/m − 2δ)s − (1/n + 1/m)s² at
@@ -46,9 +25,30 @@ sign of k/n − p, Φ(r(k)) ≤ P(Bin(n, p) ≤ k) ≤ Φ(r(k + 1)) (Zubkov and 
 universal inequalities for the distribution function of the binomial law", 2013, Theorem 1): bounds
 that are one count apart, at any n.
 
-Counts of an event, the exact p-value of a guarantee, and the exact bounds that it gives.
+*Guesses.* The exact test of (ε, δ)-DP from right and wrong guesses, both orders of a pair at once.
 
-The two designs, and why no limit theorem enters, are described above.
+Each of N runs is made on one of two datasets that a fair coin chooses. An event E is a guess of the
+first dataset, a disjoint event F one of the second. With P and Q the laws of the output, a guess is
+right with probability P(E)/2 + Q(F)/2 and wrong with probability w = Q(E)/2 + P(F)/2, and
+(ε, δ)-DP in both orders says
+
+    P(right) ≤ e^ε w + δ.
+
+Given the number G of guesses, the right ones are Bin(G, π) with
+
+    π ≤ (e^ε w + δ)/((e^ε + 1) w + δ),
+
+which for δ = 0 is e^ε/(1 + e^ε) whatever w is: the nuisance is gone. For δ > 0 the bound falls as w
+grows, and the rate g of guesses is at most (e^ε + 1)w + δ, so w ≥ (g − δ)/(e^ε + 1); g is bounded
+from below from G with confidence 1 − `spared`, and `spared` is added to the p-value (Berger and
+Boos 1994). Where both orders leak alike the counts of both are used at no charge.
+
+*Tails.* Binomial probabilities that keep their relative accuracy up to 10¹⁵ runs.
+
+Masses are scipy's; tails are the regularised incomplete beta function. (The difference of ln n!,
+ln k! and ln (n − k)! is off by a few thousandths at n = 10¹².) Rates: the ends of the exact
+intervals of Clopper and Pearson. The library's inverse of the beta function is only a first guess
+(at 10¹² runs it can be wrong by a factor of ten); what is returned has been put into the tail.
 """
 
 from __future__ import annotations

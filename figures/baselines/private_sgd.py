@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.figures.data.digits import Images
+from dpassay.figures.data import Images
 
 if TYPE_CHECKING:
     from dpassay.figures.baselines.network import Network

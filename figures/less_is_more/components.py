@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dpassay.figures.data.swarm import Swarms
+    from dpassay.figures.data import Swarms
 
 
 DELTA = "1e-7"
@@ -63,7 +63,7 @@ def compute(settings: Settings, *, same_budget: bool) -> Table:
     """
     from threadpoolctl import threadpool_limits
 
-    from dpassay.figures.data.swarm import swarms
+    from dpassay.figures.data import swarms
 
     boids, records = settings.pick((10, 1201), (20, 2402), (200, 24016))
     data = swarms(settings.data, settings.rng("swarms"), records=records, boids=boids)
@@ -147,7 +147,7 @@ def release(
     kind: str, name: str, covariance: NDArray[np.float64], records: int, epsilon: str
 ) -> Callable[[np.random.Generator], NDArray[Any]]:
     """Return a function that draws private components, the most important first."""
-    from dpassay.figures.baselines import bingham, mod_sulq, wishart
+    from dpassay.figures.baselines import spectra
 
     size = len(covariance)
     budget, delta = float(epsilon), float(DELTA)
@@ -155,27 +155,29 @@ def release(
     if name == "PPCA":
 
         def draw_components(rng: np.random.Generator) -> NDArray[Any]:
-            found = bingham.components(
+            found = spectra.components(
                 covariance / size, min(COMPONENTS, size - 1), records=records, epsilon=budget,
                 sweeps=5, rng=rng,
             )  # fmt: skip
-            return bingham.completed(found, rng)
+            return spectra.completed(found, rng)
 
         return draw_components
     if name == "MOD-SULQ":
         deviation = (
-            mod_sulq.claimed_deviation(size, records, budget, delta)
+            spectra.claimed_deviation(size, records, budget, delta)
             if printed
-            else mod_sulq.exact_deviation(records, epsilon, DELTA)
+            else spectra.exact_deviation(records, epsilon, DELTA)
         )
-        return lambda rng: _leading(covariance + size * mod_sulq.noise(size, deviation, rng))
+        return lambda rng: _leading(
+            covariance + size * spectra.mod_sulq_noise(size, deviation, rng)
+        )
     if name == "Wishart":
         scale = (
-            wishart.claimed_scale(records, budget)
+            spectra.claimed_scale(records, budget)
             if printed
-            else wishart.exact_scale(records, delta)
+            else spectra.exact_scale(records, delta)
         )
-        return lambda rng: _leading(covariance + size * wishart.noise(size, scale, rng))
+        return lambda rng: _leading(covariance + size * spectra.wishart_noise(size, scale, rng))
     sensitivity = size * math.sqrt(2) / records
     if name == "R1SMG":
         amount = (
@@ -190,15 +192,15 @@ def release(
 
 def independent_deviation(name: str, size: int, sensitivity: float, epsilon: str) -> float:
     """Return the standard deviation of independent Gaussian noise in every entry."""
-    from dpassay.figures.baselines import matrix_gaussian
+    from dpassay.figures.baselines import spectra
 
     budget, delta = float(epsilon), float(DELTA)
     if name == "classic":
         return sensitivity * losses.classic_deviation(budget, delta)
     if name == "MVG":
-        return matrix_gaussian.mvg_deviation(size, size, sensitivity, budget, delta)
+        return spectra.mvg_deviation(size, size, sensitivity, budget, delta)
     if name == "MGM":
-        return matrix_gaussian.mgm_deviation(sensitivity, budget, delta)
+        return spectra.mgm_deviation(sensitivity, budget, delta)
     return sensitivity * losses.analytic_deviation(epsilon, DELTA)
 
 

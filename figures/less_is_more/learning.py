@@ -18,7 +18,7 @@ from dpassay.figures.table import Table, label, number
 
 if TYPE_CHECKING:
     from dpassay.figures.baselines.private_sgd import Model, Noise
-    from dpassay.figures.data.digits import Images
+    from dpassay.figures.data import Images
 
 
 CLIP = 1.0
@@ -291,7 +291,7 @@ _BUDGETS = (
 
 
 def _compute_7(settings: Settings) -> Table:
-    from dpassay.figures.data.digits import SIDE, digits
+    from dpassay.figures.data import SIDE, digits
 
     model, size = model_of(settings, "less-is-more/7", (1, SIDE), SIDE**2)
     data = digits(settings.data, settings.rng("digits"))
@@ -334,9 +334,9 @@ _BUDGETS_8 = (
 
 
 def _compute_8(settings: Settings) -> Table:
-    from dpassay.figures.data.cifar import COLOURS, SIDE, colour_images, halved
+    from dpassay.figures.data import COLOURS, SIDE_OF_COLOURS, colour_images, halved
 
-    pixels, shape = COLOURS * (SIDE // 2) ** 2, (COLOURS, SIDE)
+    pixels, shape = COLOURS * (SIDE_OF_COLOURS // 2) ** 2, (COLOURS, SIDE_OF_COLOURS)
     model, size = model_of(settings, "less-is-more/8", shape, pixels, centre=0.5)
     data = colour_images(settings.data, settings.rng("colour images"))
     if settings.size is not Size.FULL:

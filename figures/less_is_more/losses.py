@@ -178,7 +178,7 @@ def _compute_5(settings: Settings) -> Table:
 
 def _printed() -> dict[str, float]:
     """Return σ_* of R1SMG and the variances of the others by the theorems, for Δ² = 2."""
-    from dpassay.figures.baselines import matrix_gaussian
+    from dpassay.figures.baselines import spectra
 
     epsilon, delta = float(_EPSILON), float(_DELTA)
     root = math.sqrt(2)
@@ -187,7 +187,7 @@ def _printed() -> dict[str, float]:
         "R1SMG": 2 * star,
         "classic": 2 * classic_deviation(epsilon, delta) ** 2,
         "analytic": 2 * analytic_deviation(_EPSILON, _DELTA) ** 2,
-        "MVG": matrix_gaussian.mvg_deviation(_CELLS, _CELLS, root, epsilon, delta) ** 2,
+        "MVG": spectra.mvg_deviation(_CELLS, _CELLS, root, epsilon, delta) ** 2,
     }
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dpassay.figures.data.uber import Pickups
+    from dpassay.figures.data import Pickups
 
 
 DELTA = "1e-7"
@@ -51,7 +51,7 @@ def compute(settings: Settings, requests: Sequence[Request]) -> Table:
     """Release the counts for each request; at the reduced size every second cell is kept."""
     import numpy as np
 
-    from dpassay.figures.data.uber import pickups
+    from dpassay.figures.data import pickups
 
     data = pickups(settings.data, settings.rng("pickups"))
     step = 2 if settings.size is Size.FAST else 1
@@ -101,13 +101,13 @@ def _released(
     """
     import numpy as np
 
-    from dpassay.figures.baselines import dawa, hierarchy
+    from dpassay.figures.baselines import histograms
 
     counts = data.counts.astype(float)
     if kind == "data":
         return counts
     if mechanism in ("DAWA", "H_b"):
-        release = dawa.release if mechanism == "DAWA" else hierarchy.release
+        release = histograms.release_dawa if mechanism == "DAWA" else histograms.release_hierarchy
         budget = float(epsilon) / (2 if kind == "verified" else 1)
         return release(data.counts, budget, rng)
     if mechanism == "R1SMG":
@@ -127,7 +127,7 @@ def _sigma_star(kind: str, epsilon: str) -> float:
 
 def _deviation(kind: str, mechanism: str, epsilon: str) -> float:
     """Return the standard deviation of each cell's Gaussian noise."""
-    from dpassay.figures.baselines import matrix_gaussian
+    from dpassay.figures.baselines import spectra
 
     root = math.sqrt(SQUARED_SENSITIVITY)
     if kind == "verified" or mechanism == "analytic":
@@ -135,8 +135,8 @@ def _deviation(kind: str, mechanism: str, epsilon: str) -> float:
     if mechanism == "classic":
         return root * losses.classic_deviation(float(epsilon), float(DELTA))
     if mechanism == "MVG":
-        return matrix_gaussian.mvg_deviation(_CELLS, _CELLS, root, float(epsilon), float(DELTA))
-    return matrix_gaussian.mgm_deviation(root, float(epsilon), float(DELTA))
+        return spectra.mvg_deviation(_CELLS, _CELLS, root, float(epsilon), float(DELTA))
+    return spectra.mgm_deviation(root, float(epsilon), float(DELTA))
 
 
 def draw(

@@ -17,7 +17,7 @@ import dpassay.figures.cli
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.figures import gallery, production, registry, verdicts
 from dpassay.figures.cli import COMMAND
-from dpassay.figures.data.cifar import colour_images, halved
+from dpassay.figures.data import colour_images, halved
 from dpassay.figures.description import Settings, Size
 from dpassay.verifier import workers
 from dpassay.verifier.cli import main

@@ -14,7 +14,7 @@ from dpassay.accountant.geometry.covariances import Matrix
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
 from dpassay.accountant.questions import profile
-from dpassay.figures.baselines import bingham, matrix_gaussian, mod_sulq, wishart
+from dpassay.figures.baselines import spectra
 
 
 def rng() -> np.random.Generator:
@@ -26,7 +26,7 @@ def test_the_vector_law_in_three_dimensions(kappa: float) -> None:
     """E x₃² for exp(κx₃²) on the sphere, 4000 draws; 5.5 standard errors."""
     generator = rng()
     draws = np.array(
-        [bingham.vector_bingham(np.diag([0, 0, kappa]), generator) for _ in range(4000)]
+        [spectra.vector_bingham(np.diag([0, 0, kappa]), generator) for _ in range(4000)]
     )
     assert np.allclose(np.linalg.norm(draws, axis=1), 1, rtol=0, atol=1e-12)
     root = math.sqrt(kappa)
@@ -42,15 +42,15 @@ def test_the_vector_law_on_the_circle() -> None:
     from scipy.special import iv
 
     generator = rng()
-    draws = np.array([bingham.vector_bingham(np.diag([3.0, 1]), generator) for _ in range(4000)])
+    draws = np.array([spectra.vector_bingham(np.diag([3.0, 1]), generator) for _ in range(4000)])
     expected = (1 + iv(1, 1.0) / iv(0, 1.0)) / 2
     assert abs((draws[:, 0] ** 2).mean() - expected) < 5.5 * 0.36 / math.sqrt(4000)
 
 
 def test_the_columns_are_orthonormal() -> None:
-    found = bingham.matrix_bingham(np.diag([5.0, 3, 1, 0, 0]), 3, sweeps=3, rng=rng())
+    found = spectra.matrix_bingham(np.diag([5.0, 3, 1, 0, 0]), 3, sweeps=3, rng=rng())
     assert np.allclose(found.T @ found, np.eye(3), rtol=0, atol=1e-12)
-    whole = bingham.completed(found, rng())
+    whole = spectra.completed(found, rng())
     assert np.allclose(whole.T @ whole, np.eye(5), rtol=0, atol=1e-12)
     assert np.array_equal(whole[:, :3], found)
 
@@ -61,14 +61,14 @@ def test_rounding_does_not_choose_the_columns() -> None:
     parameter = turn @ np.diag([5.0, 3, 1, 0, 0, 0, 0, 0]) @ turn.T
     noise = 1e-14 * rng().standard_normal((8, 8))
     found, beside = (
-        bingham.matrix_bingham(each + each.T, 3, sweeps=20, rng=rng())
+        spectra.matrix_bingham(each + each.T, 3, sweeps=20, rng=rng())
         for each in (parameter, parameter + noise)
     )
     assert np.allclose(found, beside, rtol=0, atol=1e-9)
 
 
 def test_a_large_epsilon_gives_the_principal_components() -> None:
-    found = bingham.components(
+    found = spectra.components(
         np.diag([0.5, 0.3, 0.1, 0.1]), 2, records=10**6, epsilon=10, sweeps=30, rng=rng()
     )
     assert np.linalg.norm(found[:2]) ** 2 == pytest.approx(2, abs=1e-4)
@@ -80,7 +80,7 @@ def noise_rng() -> np.random.Generator:
 
 def test_mod_sulq_noise_is_symmetric_and_normal() -> None:
     """For 500 500 entries a sample deviation is within 0.6 % but for odds below 1e-6."""
-    found = mod_sulq.noise(1000, 2.0, noise_rng())
+    found = spectra.mod_sulq_noise(1000, 2.0, noise_rng())
     assert np.array_equal(found, found.T)
     assert found[np.triu_indices(1000)].std() == pytest.approx(2, rel=0.006)
     assert np.diag(found).std() == pytest.approx(2, rel=0.12)
@@ -88,20 +88,20 @@ def test_mod_sulq_noise_is_symmetric_and_normal() -> None:
 
 def test_the_claimed_deviation_is_private_and_more_than_exact() -> None:
     for size, records, epsilon in ((2, 100, "1.6"), (240, 2402, "0.2"), (2400, 24016, "1.6")):
-        claimed = mod_sulq.claimed_deviation(size, records, float(epsilon), 1e-7)
+        claimed = spectra.claimed_deviation(size, records, float(epsilon), 1e-7)
         mechanism = Gaussian(standard_deviation=claimed * records / math.sqrt(2))
         assert profile.delta(mechanism, epsilon).upper < 1e-7
-        assert claimed > mod_sulq.exact_deviation(records, epsilon, "1e-7")
+        assert claimed > spectra.exact_deviation(records, epsilon, "1e-7")
 
 
 def test_the_claimed_deviation_by_hand() -> None:
     expected = 3 / 5 * math.sqrt(2 * math.log(6 / (1e-3 * 2 * math.sqrt(2 * math.pi))))
-    found = mod_sulq.claimed_deviation(2, 10, 0.5, 1e-3)
+    found = spectra.claimed_deviation(2, 10, 0.5, 1e-3)
     assert found == pytest.approx(expected + 1 / (10 * math.sqrt(0.5)), rel=1e-12)
 
 
 def test_the_exact_deviation_meets_delta() -> None:
-    mu = math.sqrt(2) / (50 * mod_sulq.exact_deviation(50, "0.5", "1e-5"))
+    mu = math.sqrt(2) / (50 * spectra.exact_deviation(50, "0.5", "1e-5"))
     found = norm.cdf(mu / 2 - 0.5 / mu) - math.exp(0.5) * norm.cdf(-mu / 2 - 0.5 / mu)
     assert found == pytest.approx(1e-5, rel=1e-8)
 
@@ -109,7 +109,7 @@ def test_the_exact_deviation_meets_delta() -> None:
 def test_the_wishart_noise_has_its_mean() -> None:
     """4000 draws of c·W(d + 1): the mean is c(d + 1) on the diagonal, 0 beside it."""
     generator = noise_rng()
-    draws = np.array([wishart.noise(3, 0.5, generator) for _ in range(4000)])
+    draws = np.array([spectra.wishart_noise(3, 0.5, generator) for _ in range(4000)])
     assert np.allclose(draws.mean(axis=0), 2 * np.eye(3), rtol=0, atol=0.15)
     assert (np.linalg.eigvalsh(draws) > 0).all()
 
@@ -117,26 +117,27 @@ def test_the_wishart_noise_has_its_mean() -> None:
 def test_the_impossible_releases_by_simulation() -> None:
     """W − xx'/n is not positive definite with the probability of the formula: 4000 draws."""
     records, epsilon = 10, 1.5
-    scale = wishart.claimed_scale(records, epsilon)
+    scale = spectra.claimed_scale(records, epsilon)
     expected = 1 - math.exp(-epsilon / 3)
     generator = noise_rng()
     x = np.array([0.6, 0.8, 0, 0])
     change = np.outer(x, x) / records
     fails = [
-        np.linalg.eigvalsh(wishart.noise(4, scale, generator) - change)[0] < 0 for _ in range(4000)
+        np.linalg.eigvalsh(spectra.wishart_noise(4, scale, generator) - change)[0] < 0
+        for _ in range(4000)
     ]
     assert abs(np.mean(fails) - expected) < 5.5 * math.sqrt(expected * (1 - expected) / 4000)
 
 
 def test_the_exact_scale_meets_delta() -> None:
-    scale = wishart.exact_scale(2402, 1e-7)
+    scale = spectra.exact_scale(2402, 1e-7)
     t = 1 / (2 * scale * 2402)
     assert math.expm1(t) == pytest.approx(1e-7, rel=1e-12)
     assert -math.expm1(-t) < 1e-7  # of a release that the other data cannot give
 
 
 def test_the_bound_solves_its_quadratic() -> None:
-    bound = matrix_gaussian.bound_of_theorem_3(
+    bound = spectra.bound_of_theorem_3(
         3, 5, sensitivity=2.0, largest_norm=1.5, epsilon=0.7, delta=1e-3
     )
     harmonic, half = 1 + 1 / 2 + 1 / 3, 1 + 2**-0.5 + 3**-0.5
@@ -147,7 +148,7 @@ def test_the_bound_solves_its_quadratic() -> None:
 
 
 def test_mvg_noise_is_more_than_private() -> None:
-    deviation = matrix_gaussian.mvg_deviation(2, 2, 1.0, 0.5, 1e-5)
+    deviation = spectra.mvg_deviation(2, 2, 1.0, 0.5, 1e-5)
     entry = f"{deviation:.6f}"
     covariance = Matrix([[entry, 0], [0, entry]])
     found = profile.delta(MatrixVariateGaussian(covariance, covariance), "0.5")
@@ -155,7 +156,7 @@ def test_mvg_noise_is_more_than_private() -> None:
 
 
 def test_mgm_bounds_the_tail_of_the_loss() -> None:
-    deviation = matrix_gaussian.mgm_deviation(math.sqrt(2), 0.5, 1e-7)
+    deviation = spectra.mgm_deviation(math.sqrt(2), 0.5, 1e-7)
     mu = math.sqrt(2) / deviation
     assert norm.sf((0.5 - mu * mu / 2) / mu) == pytest.approx(1e-7, rel=1e-9)
 
@@ -164,6 +165,6 @@ def test_the_covariance_of_the_noise() -> None:
     """20000 draws: a sample covariance is off by 0.2 with probability below 1e-6 per entry."""
     rng = np.random.default_rng(4)
     rows, columns = np.array([[1.0, 0], [0.5, 1]]), np.array([[1.0, 0, 0], [0, 2, 0], [0, 1, 1]])
-    draws = np.array([matrix_gaussian.noise(rows, columns, rng).ravel() for _ in range(20000)])
+    draws = np.array([spectra.matrix_noise(rows, columns, rng).ravel() for _ in range(20000)])
     expected = np.kron(rows @ rows.T, columns @ columns.T)
     assert np.allclose(np.cov(draws.T), expected, rtol=0, atol=0.35)

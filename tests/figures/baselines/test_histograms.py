@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpassay.figures.baselines import dawa, hierarchy
+from dpassay.figures.baselines import histograms
 
 
 def rng() -> np.random.Generator:
@@ -36,7 +36,7 @@ def cost(line: NDArray[np.float64], ends: list[int], epsilon: float) -> float:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_the_partition_without_noise_is_the_cheapest_of_all(epsilon: float) -> None:
     line = np.array([5, 5, 6, 5, 0, 0, 0, 9, 1, 1, 1, 1, 2, 30, 1, 2], float)
-    found = dawa.partition(line, math.inf, epsilon, rng())
+    found = histograms.partition(line, math.inf, epsilon, rng())
     least = min(cost(line, ends, epsilon) for ends in dyadic_partitions(0, 16))
     assert cost(line, list(found.ends[1:]), epsilon) == pytest.approx(least, rel=1e-12)
 
@@ -44,7 +44,7 @@ def test_the_partition_without_noise_is_the_cheapest_of_all(epsilon: float) -> N
 @pytest.mark.parametrize("size", [1, 2, 5, 13, 89 * 89])
 def test_a_partition_covers_every_cell_once(size: int) -> None:
     line = rng().poisson(3, size).astype(float)
-    ends = dawa.partition(line, 0.1, 0.4, rng()).ends
+    ends = histograms.partition(line, 0.1, 0.4, rng()).ends
     assert ends[0] == 0
     assert ends[-1] == size
     assert all(a < b for a, b in itertools.pairwise(ends))
@@ -52,13 +52,13 @@ def test_a_partition_covers_every_cell_once(size: int) -> None:
 
 def test_without_noise_the_estimate_keeps_the_totals_of_buckets() -> None:
     line = np.array([1.0, 3, 7, 8, 9])
-    found = dawa.estimate(line, dawa.Buckets((0, 2, 5)), math.inf, rng())
+    found = histograms.estimate(line, histograms.Buckets((0, 2, 5)), math.inf, rng())
     assert found.tolist() == [2, 2, 8, 8, 8]
 
 
 def test_without_noise_even_buckets_give_the_counts_back() -> None:
     counts = np.repeat(np.repeat(np.arange(16).reshape(4, 4), 2, axis=0), 2, axis=1)
-    assert np.allclose(dawa.release(counts, math.inf, rng()), counts, rtol=0, atol=1e-12)
+    assert np.allclose(histograms.release_dawa(counts, math.inf, rng()), counts, rtol=0, atol=1e-12)
 
 
 def test_a_record_changes_a_cost_by_less_than_the_sensitivity() -> None:
@@ -67,20 +67,20 @@ def test_a_record_changes_a_cost_by_less_than_the_sensitivity() -> None:
         more = line.copy()
         more[width // 2] += 1
         change = cost(more, [width], 1) - cost(line, [width], 1)
-        assert abs(change) < dawa.COST_SENSITIVITY
+        assert abs(change) < histograms.COST_SENSITIVITY
 
 
 def test_the_noise_of_a_total_is_laplace() -> None:
     """20000 values: |mean| has mean 1/ε and its sample is within 5 % but for odds below 1e-6."""
     line = np.zeros(20000)
-    found = dawa.estimate(line, dawa.Buckets(tuple(range(20001))), 0.5, rng())
+    found = histograms.estimate(line, histograms.Buckets(tuple(range(20001))), 0.5, rng())
     assert abs(found).mean() == pytest.approx(2, rel=0.05)
     assert (found**2).mean() == pytest.approx(8, rel=0.12)
 
 
 @pytest.mark.parametrize("side", [1, 2, 8, 16, 89])
 def test_the_curve_visits_every_cell(side: int) -> None:
-    order = dawa.hilbert_order(side)
+    order = histograms.hilbert_order(side)
     assert len({tuple(cell) for cell in order.tolist()}) == side * side
     steps = np.abs(np.diff(order, axis=0)).sum(axis=1)
     if side & (side - 1) == 0:
@@ -93,18 +93,20 @@ def other_rng() -> np.random.Generator:
 
 def test_without_noise_the_counts_come_back() -> None:
     counts = other_rng().poisson(4, (89, 89))
-    assert np.allclose(hierarchy.release(counts, math.inf, other_rng()), counts, rtol=0, atol=1e-9)
+    assert np.allclose(
+        histograms.release_hierarchy(counts, math.inf, other_rng()), counts, rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(("size", "branching"), [(4, 2), (3, 2), (5, 3), (7, 2)])
 def test_the_fit_is_that_of_dense_least_squares(size: int, branching: int) -> None:
-    levels = hierarchy.height(size, branching)
+    levels = histograms.height(size, branching)
     side = branching**levels
     inside = np.zeros((side, side))
     inside[:size, :size] = 1
     noisy, real, rows, values = [], [], [], []
     for level in range(levels):
-        there = hierarchy.blocks(inside, branching**level) > 0
+        there = histograms.blocks(inside, branching**level) > 0
         found = other_rng().normal(size=there.shape) + level
         noisy.append(found)
         real.append(there)
@@ -116,23 +118,27 @@ def test_the_fit_is_that_of_dense_least_squares(size: int, branching: int) -> No
             rows.append(row.ravel())
             values.append(found[place])
     expected = np.linalg.lstsq(np.array(rows), np.array(values), rcond=None)[0]
-    fitted = hierarchy.consistent(noisy, real, branching)
+    fitted = histograms.consistent(noisy, real, branching)
     assert np.allclose(fitted[:size, :size].ravel(), expected, rtol=0, atol=1e-9)
     assert not fitted[size:].any()
 
 
 def test_the_optimal_branching() -> None:
-    assert hierarchy.height(89, 9) == 3
-    assert hierarchy.height(81, 9) == 2
-    assert hierarchy.height(89, 10) == 2
-    values = {b: b * 88 * hierarchy.height(89, b) ** 2 for b in range(2, 90)}
-    assert hierarchy.best_branching(89) == min(values, key=lambda b: values[b]) == 10
+    assert histograms.height(89, 9) == 3
+    assert histograms.height(81, 9) == 2
+    assert histograms.height(89, 10) == 2
+    values = {b: b * 88 * histograms.height(89, b) ** 2 for b in range(2, 90)}
+    assert histograms.best_branching(89) == min(values, key=lambda b: values[b]) == 10
 
 
 def test_the_noise_is_laplace_of_scale_levels_over_epsilon() -> None:
     """With one level the release is the noisy cells: E|noise| = 1/ε, within 5 % of it."""
-    found = hierarchy.release(np.zeros((100, 100), np.int64), 0.5, other_rng(), branching=100)
+    found = histograms.release_hierarchy(
+        np.zeros((100, 100), np.int64), 0.5, other_rng(), branching=100
+    )
     assert abs(found).mean() == pytest.approx(2, rel=0.06)
-    two = hierarchy.release(np.zeros((100, 100), np.int64), 0.5, other_rng(), branching=10)
+    two = histograms.release_hierarchy(
+        np.zeros((100, 100), np.int64), 0.5, other_rng(), branching=10
+    )
     assert two.std() < math.sqrt(2) * 2 / 0.5
     assert two.std() > found.std()

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpassay.figures.baselines import private_sgd
-from dpassay.figures.data.digits import Images
-from dpassay.figures.data.source import Source
+from dpassay.figures.data import Images, Source
 from dpassay.figures.less_is_more import training
 
 

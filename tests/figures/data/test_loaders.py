@@ -13,10 +13,18 @@ import numpy as np
 import pytest
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.figures.data.cifar import colour_images, read_batch
-from dpassay.figures.data.digits import digits, read_idx
-from dpassay.figures.data.swarm import columns, swarms
-from dpassay.figures.data.uber import CELLS, LATITUDES, LONGITUDES, pickups
+from dpassay.figures.data import (
+    CELLS,
+    LATITUDES,
+    LONGITUDES,
+    colour_images,
+    columns,
+    digits,
+    pickups,
+    read_batch,
+    read_idx,
+    swarms,
+)
 
 HEAD = '"Date/Time","Lat","Lon","Base"\n'
 UBER = "uber-raw-data-apr14.csv"

@@ -1,0 +1,610 @@
+"""The data of the case studies: loaders of the original files, and stand-ins for them.
+
+Where the data of a figure are from, and how its files are found and refused.
+
+Handwritten digits: MNIST's idx files, or scikit-learn's bundled digits in their shape.
+
+The stand-in takes the 1797 digits of 8×8 pixels that come with scikit-learn, a sixth of them
+for testing, scales them to 28×28 by linear interpolation, and repeats each with small seeded
+shifts until there are as many as in MNIST: the images of one digit are similar, so accuracies
+are not those of MNIST.
+
+Colour images: CIFAR-10's python batches, or structured images of the same shape.
+
+The stand-in's ten classes are gratings of ten directions and two colours, with a random phase,
+frequency, contrast and place of a bright spot, under noise: a linear classifier learns part of
+them, a convolutional network more.
+
+Uber pickups in New York, 1 to 3 April 2014, counted on an 89×89 grid.
+
+The original is `uber-raw-data-apr14.csv` of fivethirtyeight's uber-tlc-foil-response: one line
+per pickup with the columns Date/Time, Lat, Lon, Base. The stand-in is drawn from a mixture of
+normal laws around places of the city, on its land, with as many pickups as give a largest count
+near the 27 that the paper names.
+
+Swarm behaviour: 12 features for each boid of a group, and whether the group flocks.
+
+The original is the Swarm Behaviour data of UCI and Kaggle (Flocking.csv; Swarm_Behaviour.csv at
+Kaggle): for boid m the columns x_m, y_m (place), xVel_m, yVel_m, xA_m, yA_m (alignment), xS_m,
+yS_m (separation), xC_m, yC_m (cohesion), nAC_m, nS_m (neighbours within the two radii), and last
+the class, 0 or 1; 200 boids, 24016 records. The stand-in simulates Reynolds' boids: every record
+is a group on a torus after some steps; in groups of class 1 the boids steer by the three rules,
+in those of class 0 they hardly do.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import pickle
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.accountant.errors import InvalidInputError
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What stands on the face of a figure about its data."""
+
+    name: str
+    is_original: bool
+
+    def words(self) -> str:
+        """Return the words for a title."""
+        return self.name if self.is_original else f"{self.name} (stand-in data)"
+
+
+def find(folder: Path | None, names: tuple[str, ...]) -> Path | None:
+    """Return the first of some files that is in a folder or below it; None without a folder.
+
+    Raises
+    ------
+    InvalidInputError
+        If a folder is given and has none of them.
+    """
+    if folder is None:
+        return None
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+        below = sorted(path for path in folder.rglob(name) if path.is_file())
+        if below:
+            return below[0]
+    raise InvalidInputError(
+        f"Expected {' or '.join(names)} in the folder {folder}. Put the file there, or leave out "
+        "--data for the stand-in."
+    )
+
+
+def wrong(path: Path, place: str, problem: str) -> InvalidInputError:
+    """Return the error for a file that is not what it should be, with the place in it."""
+    return InvalidInputError(f"{path}, {place}: {problem}")
+
+
+SIDE = 28
+"""Pixels of a side of an image."""
+CLASSES = 10
+"""Digits."""
+_NAMES = {
+    "training images": "train-images-idx3-ubyte",
+    "training labels": "train-labels-idx1-ubyte",
+    "test images": "t10k-images-idx3-ubyte",
+    "test labels": "t10k-labels-idx1-ubyte",
+}
+_UNSIGNED_BYTE = 8
+"""The code of the type of pixels in an IDX file."""
+_LARGEST_SHIFT = 2.0
+"""Pixels by which a stand-in's digit is moved."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Images as rows of bytes, with labels from 0 to 9."""
+
+    train: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    test: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    source: Source
+
+
+def digits(
+    folder: Path | None, rng: np.random.Generator, *, train: int = 60000, test: int = 10000
+) -> Images:
+    """Return the files' images, or without a folder the stand-in with so many images.
+
+    Raises
+    ------
+    InvalidInputError
+        If a file is missing, or not what it should be.
+    """
+    paths = {
+        part: find(folder, (name, f"{name}.gz", name.replace("-idx", ".idx")))
+        for part, name in _NAMES.items()
+    }
+    found = {part: read_idx(path) for part, path in paths.items() if path is not None}
+    if not found:
+        return _stand_in(rng, train, test)
+    for kind in ("training", "test"):
+        images, labels = found[f"{kind} images"], found[f"{kind} labels"]
+        path = paths[f"{kind} labels"]
+        assert path is not None
+        if images.shape[1:] != (SIDE, SIDE) or labels.shape != images.shape[:1]:
+            problem = f"{labels.shape} labels for images of shape {images.shape}"
+            raise wrong(path, "bytes 4 to 7", problem)
+        if labels.max() >= CLASSES:
+            at = int(np.argmax(labels >= CLASSES))
+            raise wrong(path, f"byte {8 + at}", f"expected a digit, found {labels[at]}")
+    flat = {part: found[f"{part} images"].reshape(-1, SIDE**2) for part in ("training", "test")}
+    return Images(
+        flat["training"], found["training labels"].astype(np.int64),
+        flat["test"], found["test labels"].astype(np.int64),
+        Source("MNIST", is_original=True),
+    )  # fmt: skip
+
+
+def read_idx(path: Path) -> NDArray[np.uint8]:
+    """Return the array of an idx file of bytes, which may be compressed by gzip.
+
+    The file has two bytes of zero, the type, the number of dimensions, each size as a big-endian
+    integer of four bytes, and the bytes.
+    """
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise wrong(path, "the whole file", f"no whole gzip file ({error})") from None
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _UNSIGNED_BYTE:
+        raise wrong(path, "bytes 0 to 3", f"expected an idx file of bytes, found {content[:4]!r}")
+    dimensions = content[3]
+    start = 4 + 4 * dimensions
+    if len(content) < start:
+        raise wrong(path, f"byte {len(content)}", f"the file ends before its {dimensions} sizes")
+    sizes = struct.unpack(f">{dimensions}I", content[4:start])
+    expected = start + int(np.prod(sizes))
+    if len(content) != expected:
+        problem = f"sizes {sizes} need {expected} bytes, the file has {len(content)}"
+        raise wrong(path, f"byte {min(len(content), expected)}", problem)
+    return np.frombuffer(content, np.uint8, offset=start).reshape(sizes)
+
+
+def _stand_in(rng: np.random.Generator, train: int, test: int) -> Images:
+    from sklearn.datasets import load_digits
+
+    bundled = load_digits()
+    images, labels = bundled.images / 16, bundled.target
+    order = rng.permutation(len(images))
+    parts = order[: -len(images) // 6], order[-len(images) // 6 :]
+    first, second = rng.choice(parts[0], size=train), rng.choice(parts[1], size=test)
+    return Images(
+        _enlarged(images[first], rng),
+        labels[first].astype(np.int64),
+        _enlarged(images[second], rng),
+        labels[second].astype(np.int64),
+        Source("digits of scikit-learn", is_original=False),
+    )
+
+
+def _enlarged(images: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Return 28×28 bytes: linear interpolation of 8×8 pixels, moved by up to two pixels."""
+    shifts = np.linspace(-_LARGEST_SHIFT, _LARGEST_SHIFT, 5)
+    factors = np.stack([_interpolation(images.shape[1], shift) for shift in shifts])
+    up, across = rng.integers(len(shifts), size=(2, len(images)))
+    result = np.empty((len(images), SIDE**2), np.uint8)
+    for a in range(len(shifts)):
+        for b in range(len(shifts)):
+            here = (up == a) & (across == b)
+            large = factors[a] @ images[here] @ factors[b].T
+            result[here] = np.rint(255 * large).reshape(-1, SIDE**2)
+    return result
+
+
+def _interpolation(size: int, shift: float) -> NDArray[np.float64]:
+    """Return the 28×size matrix that enlarges a line, with black beyond its ends."""
+    places = (np.arange(SIDE) + 0.5 - shift) * size / SIDE - 0.5
+    weights = 1 - np.abs(places[:, np.newaxis] - np.arange(size))
+    return np.asarray(np.maximum(weights, 0))
+
+
+SIDE_OF_COLOURS, COLOURS, CLASSES_CIFAR = 32, 3, 10
+_PIXELS = COLOURS * SIDE_OF_COLOURS**2
+_TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
+_TEST = "test_batch"
+_NOISE = 30.0
+"""Standard deviation of a stand-in's pixels, of 255."""
+_CHUNK = 500
+"""Images that are made at once."""
+
+
+def colour_images(
+    folder: Path | None, rng: np.random.Generator, *, train: int = 50000, test: int = 10000
+) -> Images:
+    """Return the batches' images, or without a folder the stand-in with so many images.
+
+    Raises
+    ------
+    InvalidInputError
+        If a batch is missing, or not what it should be.
+    """
+    paths = [find(folder, (name,)) for name in (*_TRAIN, _TEST)]
+    batches = [read_batch(path) for path in paths if path is not None]
+    if not batches:
+        first, second = (_structured(count, rng) for count in (train, test))
+        return Images(*first, *second, Source("gratings", is_original=False))
+    images = np.concatenate([batch[0] for batch in batches[:-1]])
+    labels = np.concatenate([batch[1] for batch in batches[:-1]])
+    return Images(images, labels, *batches[-1], Source("CIFAR-10", is_original=True))
+
+
+class _Plain(pickle.Unpickler):
+    """Reads a batch without running what a file might want to run: only arrays are made."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the few names that numpy arrays are made of."""
+        if name in ("_reconstruct", "ndarray", "dtype") and f"{module}.".startswith("numpy."):
+            return super().find_class(module, name)
+        if (module, name) == ("_codecs", "encode"):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+
+def read_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return images and labels of one python batch."""
+    try:
+        with path.open("rb") as stream:
+            batch = _Plain(stream, encoding="bytes").load()
+    except (pickle.UnpicklingError, EOFError, ValueError, AttributeError, ImportError) as error:
+        raise wrong(path, "the whole file", f"no whole python batch ({error})") from None
+    if not isinstance(batch, dict):
+        raise wrong(path, "the whole file", f"expected a dict, found {type(batch).__name__}")
+    for key in (b"data", b"labels"):
+        if key not in batch:
+            raise wrong(path, f"entry {key!r}", f"missing; found {sorted(map(str, batch))}")
+    data, labels = batch[b"data"], np.asarray(batch[b"labels"])
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (_PIXELS,):
+        shape = getattr(data, "shape", None)
+        problem = f"expected bytes of shape (n, {_PIXELS}), found {shape}"
+        raise wrong(path, "entry b'data'", problem)
+    if labels.shape != (len(data),):
+        problem = f"expected {len(data)} labels, found shape {labels.shape}"
+        raise wrong(path, "entry b'labels'", problem)
+    outside = (labels < 0) | (labels >= CLASSES_CIFAR)
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise wrong(path, f"entry b'labels', line {at}", f"expected 0 to 9, found {labels[at]}")
+    return data, labels.astype(np.int64)
+
+
+def halved(images: Images) -> Images:
+    """Return images of half the side: means of 2×2 pixels, rounded."""
+
+    def half(rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        parts = rows.reshape(len(rows), COLOURS, SIDE_OF_COLOURS // 2, 2, SIDE_OF_COLOURS // 2, 2)
+        total = parts.sum(axis=(3, 5), dtype=np.uint16)
+        return np.asarray((total + 2) // 4, np.uint8).reshape(len(rows), -1)
+
+    return replace(images, train=half(images.train), test=half(images.test))
+
+
+def _structured(
+    count: int, rng: np.random.Generator
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Draw images: brightness 128 + contrast·cos(k·x + phase) in the class's colour, a spot."""
+    labels = rng.integers(CLASSES_CIFAR, size=count)
+    images = np.empty((count, _PIXELS), np.uint8)
+    x, y = np.meshgrid(
+        np.arange(SIDE_OF_COLOURS) - SIDE_OF_COLOURS / 2,
+        np.arange(SIDE_OF_COLOURS) - SIDE_OF_COLOURS / 2,
+    )
+    colours = np.array(
+        [[np.cos(c), np.cos(c - 2.1), np.cos(c + 2.1)] for c in range(CLASSES_CIFAR)]
+    )
+    for start in range(0, count, _CHUNK):
+        chosen = labels[start : start + _CHUNK]
+        size = (len(chosen), 1, 1)
+        angle = (np.pi * chosen / CLASSES_CIFAR).reshape(size) + 0.15 * rng.standard_normal(size)
+        frequency = rng.uniform(0.3, 0.6, size)
+        phase = rng.uniform(0, 2 * np.pi, size)
+        waves = np.cos(frequency * (np.cos(angle) * x + np.sin(angle) * y) + phase)
+        centre = rng.uniform(-SIDE_OF_COLOURS / 3, SIDE_OF_COLOURS / 3, (2, *size))
+        spot = np.exp(-((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / 40)
+        tint = colours[chosen][:, :, np.newaxis, np.newaxis]
+        bright = 128 + 12 * tint + 35 * waves[:, np.newaxis] * (1 + tint) / 2
+        bright += 60 * spot[:, np.newaxis]
+        noise = rng.standard_normal(bright.shape, dtype=np.float32)
+        bright = np.maximum(np.minimum(bright + _NOISE * noise, 255), 0)
+        images[start : start + _CHUNK] = bright.reshape(len(chosen), -1)
+    return images, labels.astype(np.int64)
+
+
+CELLS = 89
+"""Cells of a side of the map, as in the paper."""
+FIRST, LAST = datetime(2014, 4, 1, 0, 11), datetime(2014, 4, 3, 23, 57)
+LATITUDES, LONGITUDES = (40.60, 40.90), (-74.06, -73.70)
+"""The box of the map, which the paper does not state: Manhattan, Brooklyn, Queens, LaGuardia."""
+FILES = ("uber-raw-data-apr14.csv",)
+COLUMNS = ["Date/Time", "Lat", "Lon", "Base"]
+_TIME = "%m/%d/%Y %H:%M:%S"
+_PICKUPS = 3000
+"""Pickups of a stand-in."""
+_PLACES = (
+    # weight, latitude, longitude, spread north, spread east (degrees)
+    (0.20, 40.724, -73.999, 0.010, 0.008),  # Soho and the Village
+    (0.24, 40.756, -73.982, 0.013, 0.010),  # Midtown, along Fifth Avenue
+    (0.15, 40.774, -73.962, 0.014, 0.009),  # the Upper East and West Side
+    (0.07, 40.710, -74.010, 0.006, 0.005),  # the Financial District
+    (0.06, 40.774, -73.873, 0.004, 0.006),  # LaGuardia
+    (0.05, 40.646, -73.786, 0.004, 0.008),  # Kennedy Airport
+    (0.08, 40.714, -73.957, 0.012, 0.010),  # Williamsburg
+    (0.07, 40.683, -73.978, 0.014, 0.014),  # Downtown Brooklyn
+    (0.04, 40.753, -73.925, 0.016, 0.016),  # Astoria and Long Island City
+    (0.04, 40.730, -73.880, 0.050, 0.060),  # the rest
+)
+_RIVERS = (
+    # from and to (latitude, longitude), half-width: the Hudson and the East River
+    ((40.60, -74.045), (40.90, -73.945), 0.011),
+    ((40.69, -74.003), (40.715, -73.972), 0.005),
+    ((40.715, -73.970), (40.785, -73.935), 0.004),
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Pickups:
+    """Counts by row (latitude from south to north) and column (longitude from west to east)."""
+
+    counts: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+    """Cells that may have pickups: the prior knowledge of the recipient."""
+    source: Source
+
+
+def pickups(folder: Path | None, rng: np.random.Generator) -> Pickups:
+    """Return the counts of the file in a folder, of the stand-in without a folder.
+
+    The file's valid cells are those with a pickup in the whole month, taken for public.
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder has no such file, or the file is not what it should be.
+    """
+    path = find(folder, FILES)
+    if path is None:
+        return _stand_in_uber(rng)
+    rows = list(_read(path))
+    inside = [(row[1], row[2]) for row in rows if FIRST <= row[0] <= LAST]
+    if not inside:
+        raise wrong(path, "column Date/Time", f"no pickup from {FIRST} to {LAST}")
+    month = grid(np.array([(row[1], row[2]) for row in rows]))
+    return Pickups(grid(np.array(inside)), month > 0, Source("Uber pickups", is_original=True))
+
+
+def grid(places: NDArray[Any]) -> NDArray[np.int64]:
+    """Count (latitude, longitude) in the cells of the map; what is outside it is left out."""
+    counts, _, _ = np.histogram2d(
+        places[:, 0], places[:, 1], bins=CELLS, range=(LATITUDES, LONGITUDES)
+    )
+    return np.asarray(counts, np.int64)
+
+
+def _read(path: Path) -> Iterator[tuple[datetime, float, float]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        lines = csv.reader(stream)
+        head = next(lines, [])
+        if head != COLUMNS:
+            raise wrong(path, "line 1", f"expected the columns {COLUMNS}, found {head}")
+        for row in lines:
+            place = f"line {lines.line_num}"
+            if len(row) != len(COLUMNS):
+                raise wrong(path, place, f"expected {len(COLUMNS)} columns, found {len(row)}")
+            try:
+                moment = datetime.strptime(row[0], _TIME)
+            except ValueError:
+                problem = f"expected a time like 4/1/2014 0:11:00, found {row[0]!r}"
+                raise wrong(path, f"{place}, column Date/Time", problem) from None
+            yield moment, *_degrees(path, place, row)
+
+
+def _degrees(path: Path, place: str, row: list[str]) -> tuple[float, float]:
+    found = []
+    for name, text, most in (("Lat", row[1], 90.0), ("Lon", row[2], 180.0)):
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not abs(value) <= most:
+            problem = f"expected degrees in [-{most:g}, {most:g}], found {text!r}"
+            raise wrong(path, f"{place}, column {name}", problem)
+        found.append(value)
+    return found[0], found[1]
+
+
+def _stand_in_uber(rng: np.random.Generator) -> Pickups:
+    weights = np.array([place[0] for place in _PLACES])
+    chosen = np.array(_PLACES)[rng.choice(len(_PLACES), size=4 * _PICKUPS, p=weights)]
+    places = chosen[:, 1:3] + chosen[:, 3:5] * rng.standard_normal((len(chosen), 2))
+    inside = [
+        (low <= places[:, i]) & (places[:, i] < high)
+        for i, (low, high) in enumerate((LATITUDES, LONGITUDES))
+    ]
+    places = places[inside[0] & inside[1] & _on_land(places)][:_PICKUPS]
+    centres = [
+        np.linspace(low, high, CELLS, endpoint=False) + (high - low) / (2 * CELLS)
+        for low, high in (LATITUDES, LONGITUDES)
+    ]
+    middles = np.stack(np.meshgrid(*centres, indexing="ij"), axis=-1).reshape(-1, 2)
+    counts = grid(places)
+    valid = _on_land(middles).reshape(CELLS, CELLS) | (counts > 0)
+    return Pickups(counts, valid, Source("pickups in a city", is_original=False))
+
+
+def _on_land(places: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether places are on land: in no river, and not west of the Hudson."""
+    land = np.ones(len(places), dtype=bool)
+    for start, end, width in _RIVERS:
+        a, b = np.array(start), np.array(end)
+        along = np.clip((places - a) @ (b - a) / ((b - a) @ (b - a)), 0, 1)
+        nearest = a + along[:, np.newaxis] * (b - a)
+        land &= np.hypot(*(places - nearest).T) > width
+    (south, west), (north, east), _ = _RIVERS[0]
+    border = west + (places[:, 0] - south) / (north - south) * (east - west)
+    return land & (places[:, 1] > border)
+
+
+FILES_SWARM = ("Swarm_Behaviour.csv", "Flocking.csv")
+FEATURES = ("x", "y", "xVel", "yVel", "xA", "yA", "xS", "yS", "xC", "yC", "nAC", "nS")
+_BOX = 40.0
+"""Side of the torus."""
+_SIGHT, _TOO_CLOSE = 8.0, 3.0
+_SPEED = 1.0
+"""Distance that a boid flies in one step."""
+_STEPS = 40
+"""Steps before a swarm is measured."""
+_CHUNK_SWARM = 200_000
+"""Pairs of boids whose distances are formed at once."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Swarms:
+    """Records with features in [−1, 1], and classes 0 and 1."""
+
+    features: NDArray[np.float64]
+    classes: NDArray[np.int64]
+    source: Source
+
+
+def swarms(folder: Path | None, rng: np.random.Generator, *, records: int, boids: int) -> Swarms:
+    """Return the file's records, or without a folder simulated ones of so many boids.
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder has no such file, or the file is not what it should be.
+    """
+    path = find(folder, FILES_SWARM)
+    if path is None:
+        raw, classes = _simulated(rng, records, boids)
+        return Swarms(_scaled(raw), classes, Source("simulated boids", is_original=False))
+    raw, classes = _read_swarm(path)
+    return Swarms(_scaled(raw), classes, Source("swarm behaviour", is_original=True))
+
+
+def _scaled(raw: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Map each feature linearly to [−1, 1]; a constant one to 0.
+
+    The range is that of the data, as in the paper, which takes it for public.
+    """
+    low, high = raw.min(axis=0), raw.max(axis=0)
+    wide = np.where(high > low, high - low, 1)
+    return np.where(high > low, 2 * (raw - low) / wide - 1, 0)
+
+
+def columns(boids: int) -> list[str]:
+    """Return the names of the columns of features."""
+    return [f"{feature}{m}" for m in range(1, boids + 1) for feature in FEATURES]
+
+
+def _read_swarm(path: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    rows, classes = [], []
+    with path.open(newline="", encoding="utf-8") as stream:
+        lines = csv.reader(stream)
+        head = [name.strip() for name in next(lines, [])]
+        boids, rest = divmod(len(head) - 1, len(FEATURES))
+        if boids < 1 or rest:
+            problem = f"expected 12 columns per boid and the class, found {len(head)} columns"
+            raise wrong(path, "line 1", problem)
+        for place, (name, found) in enumerate(zip(columns(boids), head, strict=False), start=1):
+            if name.lower() != found.lower().replace("_", ""):
+                raise wrong(path, f"line 1, column {place}", f"expected {name}, found {found!r}")
+        for row in lines:
+            place = lines.line_num
+            if len(row) != len(head):
+                problem = f"expected {len(head)} columns, found {len(row)}"
+                raise wrong(path, f"line {place}", problem)
+            try:
+                values = [float(text) for text in row]
+            except ValueError:
+                values = []
+            if not values or not np.isfinite(values).all():
+                at = next(i for i, text in enumerate(row) if not _is_number(text))
+                problem = f"expected a number, found {row[at]!r}"
+                raise wrong(path, f"line {place}, column {head[at]}", problem)
+            if values[-1] not in (0, 1):
+                problem = f"expected the class 0 or 1, found {row[-1]!r}"
+                raise wrong(path, f"line {place}, column {head[-1]}", problem)
+            rows.append(values[:-1])
+            classes.append(int(values[-1]))
+    if len(set(classes)) < 2:
+        raise wrong(path, f"column {head[-1]}", "expected records of both classes")
+    return np.array(rows), np.array(classes)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _simulated(
+    rng: np.random.Generator, records: int, boids: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    classes = rng.integers(2, size=records)
+    features = np.empty((records, len(FEATURES) * boids))
+    chunk = max(1, _CHUNK_SWARM // boids**2)
+    for start in range(0, records, chunk):
+        some = classes[start : start + chunk]
+        features[start : start + chunk] = _groups(rng, some, boids)
+    return features, classes
+
+
+def _groups(
+    rng: np.random.Generator, classes: NDArray[np.int64], boids: int
+) -> NDArray[np.float64]:
+    """Simulate some groups and return their features, boid by boid."""
+    count = len(classes)
+    place = rng.uniform(0, _BOX, (count, boids, 2))
+    angle = rng.uniform(0, 2 * np.pi, (count, boids))
+    velocity = _SPEED * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    will = np.where(classes == 1, rng.uniform(0.5, 1.0, count), rng.uniform(0, 0.05, count))
+    will = will[:, np.newaxis, np.newaxis]
+    rules = _rules(place, velocity)
+    for _ in range(_STEPS):
+        alignment, separation, cohesion, _, _ = rules
+        turn = 0.3 * alignment + 0.2 * separation + 0.02 * cohesion
+        velocity = velocity + will * turn + 0.15 * rng.standard_normal(velocity.shape)
+        velocity *= _SPEED / np.linalg.norm(velocity, axis=-1, keepdims=True)
+        place = (place + velocity) % _BOX
+        rules = _rules(place, velocity)
+    alignment, separation, cohesion, near, close = rules
+    parts = [place, velocity, alignment, separation, cohesion, near, close]
+    return np.concatenate(parts, axis=-1).reshape(count, -1)
+
+
+def _rules(
+    place: NDArray[np.float64], velocity: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], ...]:
+    """Return what each boid is steered by: others' velocity, away from them, to their middle."""
+    between = place[:, np.newaxis] - place[:, :, np.newaxis]
+    between -= _BOX * np.rint(between / _BOX)
+    distance = np.hypot(between[..., 0], between[..., 1])
+    itself = np.eye(place.shape[1], dtype=bool)
+    near = (distance < _SIGHT) & ~itself
+    close = (distance < _TOO_CLOSE) & ~itself
+    neighbours = near.sum(axis=2, keepdims=True)
+    share = near / np.maximum(neighbours, 1)
+    alignment = share @ velocity - np.where(neighbours > 0, velocity, 0)
+    cohesion = np.einsum("gij,gijk->gik", share, between)
+    separation = -np.einsum("gij,gijk->gik", close.astype(float), between)
+    return alignment, separation, cohesion, neighbours, close.sum(axis=2, keepdims=True)

@@ -13,9 +13,9 @@ from typing import Any
 
 import jinja2
 
-from dpassay.figures import event, gallery, production, registry, schemes, verdicts
+from dpassay.figures import event, gallery, production, registry, schemes
 from dpassay.figures.description import Settings
-from dpassay.figures.pages import svg, template
+from dpassay.figures.pages import template
 from dpassay.verifier import document, report
 
 HERE = Path(__file__).resolve().parent
@@ -77,8 +77,8 @@ def picture() -> str:
     if table is None:
         raise LookupError(f"Nothing can be drawn of the event of {COUNT_NOISE}.")
     alt = "The noise is nearly always +1 or −1, so that the parity of the output tells neighbours."
-    drawn = svg.of(event.draw(table))
-    return f"<figure>{svg.inline(drawn, slug='home', title='The event', alt=alt)}</figure>"
+    drawn = template.of(event.draw(table))
+    return f"<figure>{template.inline(drawn, slug='home', title='The event', alt=alt)}</figure>"
 
 
 def epochs() -> str:
@@ -87,14 +87,14 @@ def epochs() -> str:
 
     table = training_schemes(256, 60000, noise_multiplier="1.1", epochs=30, delta="1e-5")
     alt = "Poisson batches and random allocation are close; shuffled batches leak far more."
-    drawn = svg.of(schemes.draw(schemes.compute(table)))
-    return f"<figure>{svg.inline(drawn, slug='epochs', title='Epsilon', alt=alt)}</figure>"
+    drawn = template.of(schemes.draw(schemes.compute(table)))
+    return f"<figure>{template.inline(drawn, slug='epochs', title='Epsilon', alt=alt)}</figure>"
 
 
 def cards(figures: Path, source: Path) -> str:
     """Return the cards of the figures that are there, and copy the gallery and all files."""
     names = [name for name in registry.FIGURES if production.provenance(name, figures)]
-    findings = verdicts.decide(names, jobs=2, keep=figures / "verdicts.jsonl")
+    findings = gallery.decide(names, jobs=2, keep=figures / "verdicts.jsonl")
     static = source / "_static" / "figures"
     for name in names:
         for path in production.files(name, figures).values():
@@ -106,7 +106,7 @@ def cards(figures: Path, source: Path) -> str:
     for card in shown:
         name = f"figures/{card['name']}.card.svg"
         drawn = production.files(card["name"], static)[".svg"].read_text("utf-8")
-        (source / "_static" / name).write_text(svg.alone(drawn), encoding="utf-8")
+        (source / "_static" / name).write_text(template.alone(drawn), encoding="utf-8")
         card["image"] = f"_static/{name}"
     return _environment().get_template("home_cards.html").render(cards=shown)
 

@@ -170,10 +170,10 @@ def _gallery(
     names: Sequence[str], errors: dict[str, str], options: argparse.Namespace
 ) -> dict[str, Finding]:
     """Write the page of all figures in the folder, and return the findings about these."""
-    from dpassay.figures import gallery, production, registry, verdicts
+    from dpassay.figures import gallery, production, registry
 
     there = [n for n in registry.FIGURES if n in names or production.provenance(n, options.out)]
-    findings = verdicts.decide(there, jobs=options.jobs, keep=options.out / "verdicts.jsonl")
+    findings = gallery.decide(there, jobs=options.jobs, keep=options.out / "verdicts.jsonl")
     gallery.write(there, options.out, findings, errors)
     return findings
 
@@ -181,7 +181,7 @@ def _gallery(
 def _to_json(
     made: Sequence[Made], findings: dict[str, Finding], options: argparse.Namespace
 ) -> dict[str, Any]:
-    from dpassay.figures import production, verdicts
+    from dpassay.figures import gallery, production
 
     rows: list[dict[str, Any]] = []
     for one in made:
@@ -198,7 +198,7 @@ def _to_json(
             row["files"] = [str(path) for path in paths.values()]
             row["verdicts"] = {
                 claim: findings[claim].verdict.value
-                for claim in verdicts.claims_of(one.name)
+                for claim in gallery.claims_of(one.name)
                 if claim in findings
             }
         rows.append(row)

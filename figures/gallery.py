@@ -1,4 +1,6 @@
-"""The gallery: cards of all figures, each with what the paper says and what is true.
+"""The tool's verdicts on the statements that the figures are about.
+
+The gallery: cards of all figures, each with what the paper says and what is true.
 
 The page is whole in itself: the figures are inline SVG, there is no script and nothing is
 fetched. A card opens to the whole figure, its words, and the verdicts on the claims it is about;
@@ -13,12 +15,41 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpassay.figures import production, registry, verdicts
-from dpassay.figures.pages import svg
+from dpassay.figures import production, registry
+from dpassay.figures.pages import template
 from dpassay.figures.pages.template import render
 from dpassay.verifier import report
+from dpassay.verifier.batch import concluded, decide_all
+from dpassay.verifier.cli.verify import ledger, with_lemmas
 from dpassay.verifier.remedy import remedy
 from dpassay.verifier.verdict import Finding
+
+
+def claims_of(name: str) -> list[str]:
+    """Return the whole ids of the claims of a figure."""
+    claims = registry.load(name).description.claims
+    return [f"{registry.paper(name)}/{claim}" for claim in claims]
+
+
+def decide(names: Sequence[str], *, jobs: int, keep: Path | None = None) -> dict[str, Finding]:
+    """Decide the claims of some figures, and return the findings by id in the ledgers' order.
+
+    Parameters
+    ----------
+    names
+        Ids of figures.
+    jobs
+        Number of processes.
+    keep
+        A file that keeps what was decided for the next run.
+    """
+    wanted = {claim for name in names for claim in claims_of(name)}
+    everything = [claim for paper in registry.papers() for claim in ledger(paper)]
+    claims = with_lemmas(everything, wanted)
+    outcomes = dict(decide_all(claims, lemmas=everything, jobs=jobs, keep=keep))
+    findings = [outcome.finding for outcome in concluded(claims, outcomes).values()]
+    return {f.id: f for f in findings if f is not None and f.id in wanted}
+
 
 PAGE_NAME = "index.html"
 
@@ -57,7 +88,7 @@ def cards(
 def _card(name: str, out: Path, findings: Mapping[str, Finding], error: str) -> dict[str, Any]:
     about = registry.load(name).description
     made = production.provenance(name, out)
-    found = [findings[claim] for claim in verdicts.claims_of(name) if claim in findings]
+    found = [findings[claim] for claim in claims_of(name) if claim in findings]
     counts = Counter(finding.verdict.value for finding in found)
     words = [("Plotted", about.plotted), ("The paper says", about.says)]
     words += [("In its words", f"“{about.quote}” ({about.where})"), ("Differs", about.differs)]
@@ -84,7 +115,7 @@ def _picture(name: str, out: Path) -> str:
     about = registry.load(name).description
     drawn = production.files(name, out)[".svg"].read_text("utf-8")
     title = f"{about.number}: {about.title}"
-    return svg.inline(drawn, slug=svg.slug(name), title=title, alt=about.alt)
+    return template.inline(drawn, slug=template.slug(name), title=title, alt=about.alt)
 
 
 def _files(name: str, out: Path) -> list[tuple[str, str]]:

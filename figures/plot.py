@@ -16,7 +16,7 @@ from dpassay.accountant.errors import InvalidInputError, NotApplicableError, for
 from dpassay.accountant.summary import Profile
 from dpassay.accountant.training import Schemes, Training
 from dpassay.figures import account, audit, profile, schemes, style, tradeoff
-from dpassay.figures.comparison import draw
+from dpassay.figures.comparison import page
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.compare import Comparison
 from dpassay.verifier.verdict import Finding
@@ -150,7 +150,7 @@ def _(thing: Finding, adjacency: Adjacency | None) -> Figure:
 
 @_drawn.register
 def _(thing: Comparison, adjacency: Adjacency | None) -> Figure:
-    return draw.bars(thing)
+    return page.bars(thing)
 
 
 @_drawn.register

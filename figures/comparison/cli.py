@@ -347,15 +347,15 @@ def _page(found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData]) ->
 def _pictures(
     found: Comparison, sweeps: list[Sweep], *, titled: bool = True
 ) -> list[tuple[str, str, Figure]]:
-    from dpassay.figures.comparison import draw
+    from dpassay.figures.comparison import page
 
     name = found.ranked_by.name
     alt = "; ".join(f"{row.candidate.name}: {row.metrics[name]}" for row in found.rows)
-    pictures = [(f"{name} of every candidate", alt, draw.bars(found, titled=titled))]
+    pictures = [(f"{name} of every candidate", alt, page.bars(found, titled=titled))]
     for entry in sweeps:
         about = "; ".join(map(str, entry.crossovers)) or "the same candidate is best all along"
         pictures.append(
-            (f"{entry.metric} along {entry.parameter}", f"Curves; {about}.", draw.along(entry))
+            (f"{entry.metric} along {entry.parameter}", f"Curves; {about}.", page.along(entry))
         )
     return pictures
 

@@ -1,21 +1,28 @@
 """Fill the templates of the pages; every text is escaped unless it is made here.
 
 A page is whole in itself: style and pictures are inline, there is no script, nothing is fetched.
+
+SVG inside a page: with a text alternative, ids of its own, and the colours of the page.
 """
 
 from __future__ import annotations
 
 import base64
 import functools
+import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup, escape
+
 from dpassay.accountant.errors import printable
-from dpassay.figures.pages.svg import slug
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment
+    from matplotlib.figure import Figure
+
 
 FOLDER = Path(__file__).parent / "templates"
 
@@ -53,3 +60,72 @@ def download(data: Any) -> str:
     """Return plain data as a link that saves it as a file of JSON."""
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     return f"data:application/json;base64,{base64.b64encode(text.encode()).decode()}"
+
+
+_IDS = re.compile(r'\b(id="|xlink:href="#|href="#|url\(#)')
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+_COLOUR = re.compile(r"(?<=[ \"])((?:fill|stroke): )(#[0-9a-f]{6})\b")
+_THEME = {
+    "#ffffff": "paper",
+    "#000000": "ink",
+    "#1a1a1a": "ink",
+    "#4d4d4d": "faint",
+    "#808080": "faint",
+    "#e6e6e6": "grid",
+    "#0072b2": "blue",
+}
+"""Colours of `dpassay.figures.style` that would be lost by night, and what the page calls them."""
+
+_DARK = {"paper": "#15181b", "ink": "#e9e9e6", "faint": "#a9adb1", "grid": "#33383d"}
+_DARK |= {"blue": "#4fb0ea"}
+"""The same by night, for a picture that stands alone."""
+
+
+def of(figure: Figure) -> str:
+    """Return a figure as SVG, without a date."""
+    from dpassay.figures.style import drawn
+
+    file = io.StringIO()
+    with drawn():
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
+
+
+def inline(svg: str, *, slug: str, title: str, alt: str) -> Markup:
+    """Return an SVG file as an element with a text alternative, its ids made unique by a slug."""
+    body = _METADATA.sub("", svg[svg.index("<svg") :])
+    body = _IDS.sub(lambda match: f"{match[1]}{slug}-", body)
+    body = _COLOUR.sub(_themed, body)
+    head, _, rest = body.partition(">")
+    head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
+    labels = f"{slug}-title {slug}-alt"
+    return Markup(  # all that is not ours is escaped
+        f'{head} role="img" aria-labelledby="{labels}"><title id="{slug}-title">{escape(title)}'
+        f'</title><desc id="{slug}-alt">{escape(alt)}</desc>{rest.strip()}'
+    )
+
+
+def alone(svg: str) -> str:
+    """Return an SVG file that follows the reader's choice of light or dark by itself."""
+    head, close, rest = _COLOUR.sub(_themed, _METADATA.sub("", svg)).partition("<defs>")
+    light = "".join(f"--{name}: {colour}; " for colour, name in reversed(_THEME.items()))
+    dark = "".join(f"--{name}: {colour}; " for name, colour in _DARK.items())
+    style = (
+        f"svg {{ {light}}} text {{ fill: var(--ink); }}\n"
+        f"@media (prefers-color-scheme: dark) {{ svg {{ {dark}}} }}"
+    )
+    return f"{head}<style>{style}</style>{close}{rest}"
+
+
+def slug(name: str) -> str:
+    """Return a name as part of an id.
+
+    >>> slug("less-is-more/5")
+    'less-is-more-5'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", name)
+
+
+def _themed(match: re.Match[str]) -> str:
+    name = _THEME.get(match[2])
+    return match[0] if name is None else f"{match[1]}var(--{name}, {match[2]})"

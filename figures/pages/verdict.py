@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpassay.accountant import notation
 from dpassay.accountant.errors import DpassayError
 from dpassay.figures import event, tradeoff
-from dpassay.figures.pages import svg
+from dpassay.figures.pages import template
 from dpassay.figures.pages.template import render
 from dpassay.verifier import report
 from dpassay.verifier.by_hand import by_hand
@@ -100,7 +100,7 @@ def _entry(
             if row[0] not in told and not row[0].startswith("true ")
         ],
         "certificate": certificate,
-        "file": f"{svg.slug(finding.id)}.json",
+        "file": f"{template.slug(finding.id)}.json",
     }
 
 
@@ -134,8 +134,8 @@ def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
         {
             "title": title,
             "caption": caption,
-            "svg": svg.inline(
-                svg.of(figure), slug=f"{slug}-plot-{number}", title=title, alt=caption
+            "svg": template.inline(
+                template.of(figure), slug=f"{slug}-plot-{number}", title=title, alt=caption
             ),
         }
         for number, (title, caption, figure) in enumerate(drawn)

@@ -15,7 +15,7 @@ import pytest
 
 import dpassay.figures.cli
 from dpassay.accountant.errors import NotApplicableError
-from dpassay.figures import gallery, production, registry, verdicts
+from dpassay.figures import gallery, production, registry
 from dpassay.figures.cli import COMMAND
 from dpassay.figures.data import colour_images, halved
 from dpassay.figures.description import Settings, Size
@@ -95,7 +95,7 @@ def test_every_figure_has_its_tables_its_words_and_its_claims() -> None:
         assert about.plotted
         assert about.says
         assert len(about.alt) > 60, name
-        assert set(verdicts.claims_of(name)) <= ids, name
+        assert set(gallery.claims_of(name)) <= ids, name
         for size in (Size.DEFAULT, Size.FAST):
             assert production.stored_table(name, size), (name, size)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpassay.figures.baselines import private_sgd
 from dpassay.figures.data import Images, Source
-from dpassay.figures.less_is_more import training
+from dpassay.figures.less_is_more import learning
 
 
 def rng() -> np.random.Generator:
@@ -104,7 +104,7 @@ def test_training_takes_epochs_over_q_steps() -> None:
 
 def test_the_exact_epsilon_lies_below_the_printed_one() -> None:
     """dp_accounting's privacy loss distribution (interval 1e-4), from above: 1.636146."""
-    found = training.exact_epsilon("1.1", 7031)
+    found = learning.exact_epsilon("1.1", 7031)
     assert 1.6360 < found <= 1.636146
 
 
@@ -114,7 +114,7 @@ def test_the_least_delta_of_a_step_is_the_subsampled_one() -> None:
     from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
     from dpassay.accountant.questions import profile
 
-    found = training.least_delta_of_a_step(26010, 2.83, "1.795")
-    assert 0.98 * float(training.SAMPLING) < found <= float(training.SAMPLING)
+    found = learning.least_delta_of_a_step(26010, 2.83, "1.795")
+    assert 0.98 * float(learning.SAMPLING) < found <= float(learning.SAMPLING)
     inner = profile.delta(RankOneGaussian(26010, Fraction("2.83")), 7.07).upper
-    assert found == pytest.approx(float(training.SAMPLING) * float(inner), rel=1e-2)
+    assert found == pytest.approx(float(learning.SAMPLING) * float(inner), rel=1e-2)

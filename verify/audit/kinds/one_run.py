@@ -325,6 +325,11 @@ class OneRunResult(NeitherTrueNorFalse):
     evidence: Evidence
 
     @property
+    def verdict(self) -> Outcome | None:
+        """The outcome; None where nothing was claimed."""
+        return self.outcome
+
+    @property
     def refuted(self) -> bool:
         """Whether the claim was refuted."""
         return self.outcome is Outcome.REFUTED

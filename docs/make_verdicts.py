@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpassay.verifier import checker
+from dpassay.verifier import kernel
 from dpassay.verifier.batch import concluded, decide_all
-from dpassay.verifier.checker import Checked
 from dpassay.verifier.document import FIELD, Document, every_paper, read_paper
+from dpassay.verifier.kernel import Checked
 from dpassay.verifier.tally import HEAD, cells, tally
 from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
 
@@ -94,8 +94,8 @@ def methods_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
 
 
 def certificates_table(ledgers: list[tuple[Document, list[Checked]]]) -> str:
-    """Return what the checker says of the certificates of each paper."""
-    names = [outcome.value for outcome in checker.Outcome]
+    """Return what the kernel says of the certificates of each paper."""
+    names = [outcome.value for outcome in kernel.Outcome]
     lines = ["| paper | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
     for document, checked in ledgers:
         counts = Counter(each.outcome.value for each in checked)
@@ -122,8 +122,7 @@ def conditions_table(ledgers: list[tuple[Document, list[Checked]]]) -> str:
 def _reasons(checked: Checked) -> set[str]:
     """Return what a certificate rests on, without the names that differ from claim to claim."""
     return {
-        re.sub(r'^(facts\[\d+\]\.)?\w+: |\s*"[^"]*"|^\d+ of the \d+ (?=cases)', "", given)
-        for given in checked.taken_as_given
+        re.sub(r'\s*"[^"]*"|(?<=not proved here): .*', "", each) for each in checked.assumptions
     }
 
 
@@ -187,7 +186,7 @@ def main() -> None:
     for document in every_paper():
         findings, certificates = run(document)
         ledgers.append((document, findings))
-        checked.append((document, [checker.check(data) for data in certificates]))
+        checked.append((document, [kernel.check(data) for data in certificates]))
     _write(ROOT / "docs" / "findings.md", counts_table(ledgers))
     for document, findings in ledgers:
         _write(ROOT / "docs" / "findings" / f"{document.name}.md", page_table(document, findings))

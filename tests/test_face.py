@@ -320,7 +320,7 @@ class TestFloats:
         _, certificate = dpassay.certify(claim)
         assert certificate is not None
         assert dpassay.check(certificate).outcome.value == "VALID"
-        certificate["claim"]["mechanism"] = "Gaussian(float(1.1), 'float(1e400)')"
+        certificate["theorem"]["mechanism"] = "Gaussian(float(1.1), 'float(1e400)')"
         assert dpassay.check(certificate).outcome.value == "INVALID"
         odd: dict[Any, Any] = {1: 2}
         assert dpassay.check(odd).outcome.value == "INVALID"

@@ -32,7 +32,7 @@ from dpassay.verifier.cli.shell import Command, Parser
 SHOWN = {
     "alphas", "all_papers", "certificate", "command", "csv", "data", "details",
     "epsilons", "event", "export", "files", "help", "html", "jobs", "json", "latex", "only", "out",
-    "paper", "plot", "quiet", "replay", "replay_code", "resume", "target",
+    "paper", "plot", "quiet", "replay", "replay_code", "resume", "target", "trust",
 }  # fmt: skip
 """Options about files, and about what is printed: Python has objects."""
 OTHER_WORDS = {

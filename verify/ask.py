@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from dpassay.accountant.geometry.workload import Workload
     from dpassay.verifier.audit import AuditResult
     from dpassay.verifier.audit.statistics.guarantee import Claim as AuditClaim
-    from dpassay.verifier.checker import Checked
     from dpassay.verifier.compare import Budget, Comparison
+    from dpassay.verifier.kernel import Checked
 
 Finding.adviser = staticmethod(needed_noise)  # which lies above the trusted kernel
 Finding.evidence = staticmethod(report.evidence)
@@ -184,26 +184,26 @@ def certify(
     adjacency: Adjacency | str | None = None,
 ) -> tuple[Finding, dict[str, Any] | None]:
     """Decide as `verify` does; return the finding and its certificate (None if undecided)."""
-    from dpassay.verifier.certificate import certify as decide
+    from dpassay.verifier.prover import decided
 
     numbers = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     words = {**numbers, "order": order, "renyi": renyi, "adjacency": adjacency}
-    return decide(_claim(claim, words), lemmas)
+    return decided(_claim(claim, words), lemmas)
 
 
 def check(certificate: Mapping[str, Any]) -> Checked:
-    """Check a certificate again, by a second program with code of its own for every number.
+    """Check a certificate again, with a kernel that shares no code with what wrote it.
 
-    The answer has an `outcome` (VALID, CONDITIONAL, NOT CHECKED, INVALID), the `theorem` that was
-    checked in the checker's words, what it rests on (`taken_as_given`) and what is wrong
-    (`problems`). What takes more time or memory than `dpassay.verifier.budget` has is NOT CHECKED;
-    for a stranger's file take `dpassay check`, which works in a process of its own.
+    The answer has an `outcome` (VALID, CONDITIONAL, INVALID), the `theorem` that was proved in the
+    kernel's words, what it rests on (`assumptions`, `lemmas`) and what is wrong (`problems`). One
+    certificate may take 48 s of processor time; for limits of memory too, which a stranger's file
+    needs, take `dpassay check`.
 
     >>> finding, certificate = certify("Laplace(2)", epsilon="0.5")
     >>> print(check(certificate))
     VALID  HOLDS: Laplace(scale=2) is (0.5, 0)-DP
     """
-    from dpassay.verifier import checker
+    from dpassay.verifier import kernel
 
     if not isinstance(certificate, Mapping):
         raise InvalidInputError(
@@ -214,7 +214,7 @@ def check(certificate: Mapping[str, Any]) -> Checked:
         plain = json.loads(json.dumps(dict(certificate)))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"Expected a certificate as JSON has it: {error}.") from None
-    return checker.check(plain)
+    return kernel.check(plain)
 
 
 @forgiving

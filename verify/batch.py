@@ -14,7 +14,6 @@ from typing import Any, TypeAlias, final
 import msgspec
 
 from dpassay.accountant.errors import DpassayError, InvalidInputError, UndecidedError
-from dpassay.verifier import certificate
 from dpassay.verifier.argument import conclude
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.exact import verify
@@ -50,7 +49,9 @@ def decide(claim: Claim, lemmas: Sequence[Claim] = (), *, certified: bool = True
     try:
         if not certified:
             return Outcome(verify(claim, lemmas=lemmas))
-        return Outcome(*certificate.certify(claim, lemmas))
+        from dpassay.verifier import prover
+
+        return Outcome(*prover.decided(claim, lemmas))
     except UndecidedError as error:
         return Outcome(None, error=f"{claim.id}: {error}", undecided=True)
     except DpassayError as error:
@@ -102,13 +103,17 @@ def _with(outcome: Outcome, finding: Finding | None) -> Outcome:
     """Return an outcome with what became of its finding, and a certificate that says the same."""
     data = outcome.certificate
     if data is not None and finding is not None and finding.verdict is Verdict.ARGUED:
-        data = certificate.argued(data)
+        from dpassay.verifier import prover
+
+        data = prover.argued(data)
     return replace(outcome, finding=finding, certificate=data)
 
 
 def fingerprint(claim: Claim, lemmas: Sequence[Claim] = ()) -> str:
     """Return a digest of the claim, of what its proof names, and of the version that decides."""
-    data = [_version(), certificate.SCHEMA_VERSION, *map(plain, [claim, *lemmas])]
+    from dpassay.verifier.kernel import VERSION
+
+    data = [_version(), VERSION, *map(plain, [claim, *lemmas])]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 

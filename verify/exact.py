@@ -175,12 +175,10 @@ def _over_the_range(
     objection = "Between and beyond them nothing is proved."
     if claim.proof:
         theorem, objection = proved(claim, lemmas)
-        if theorem is not None:
-            reason = f"{theorem.theorem}. {decision.reason}"
-            replaced = dataclasses.replace(
-                decision, reason=reason, route=f"proof by {theorem.method}, {theorem.size}"
-            )
-            return Verdict.HOLDS, replaced
+        if theorem:
+            reason = f"{theorem.removeprefix('HOLDS: ')}. {decision.reason}"
+            route = f"proof by {claim.proof.get('method', 'limit')}"
+            return Verdict.HOLDS, dataclasses.replace(decision, reason=reason, route=route)
         objection = f"Its proof was not accepted: {objection}"
     if decision.verdict is Verdict.HOLDS:
         objection = f"All {count} cases of the grid were proved. {objection}"

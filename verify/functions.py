@@ -342,5 +342,4 @@ FUNCTIONS: dict[str, Function] = {
     "count_noise_mass": _count_noise(lambda noise, z: noise.mass(z)),
     **{name: _question(name) for name in QUESTIONS},
 }
-"""Name → function of values. Add a function here, and its mpmath twin in
-`dpassay.verifier.checker`."""
+"""Name → function of values."""

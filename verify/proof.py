@@ -1,4 +1,4 @@
-"""Proofs of claims over whole domains: asked of the kernel that the checker asks, too.
+"""Proofs of claims over whole domains.
 
 A proof is data in the claim. Wherever a table of it has a text `claim`, it names another claim of
 the same file, which the kernel proves as well.
@@ -7,17 +7,15 @@ the same file, which the kernel proves as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim, Scope
 
-if TYPE_CHECKING:
-    from dpassay.verifier.checker.kernel import Proved
-
 _NAME = "claim"
+_LEMMA = ("id", "claim", "let", "where", "for_all", "assume", "adjacency", "proof")
 
 
 def named(proof: object) -> Iterator[str]:
@@ -74,14 +72,63 @@ def misread(claim: Claim) -> rules.Errors:
     return rules.errors(plain(claim))
 
 
-def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[Proved | None, str]:
-    """Prove a claim over its domains; return the theorem, or None and why not."""
-    from dpassay.verifier.checker.kernel import ProofError, prove
+def theorem_of(claim: Claim, verdict: str) -> dict[str, Any]:
+    """Return what the kernel reads of a claim, with the verdict that is to be proved."""
+    from dpassay.verifier.kernel.schema import KINDS
 
+    fields = plain(claim)
+    names = KINDS[claim.kind][0]["properties"].keys() & fields.keys()
+    return {
+        **{name: texts(fields[name]) for name in names},
+        "kind": claim.kind,
+        "verdict": verdict,
+    }
+
+
+def witness_of(claim: Claim, lemmas: Iterable[Claim]) -> dict[str, Any]:
+    """Return the proof of a claim, and the claims that it names with theirs."""
+    found: dict[str, Any] = {"proof": texts(claim.proof)} if claim.proof else {}
+    named = [plain(lemma) for lemma in reachable(claim, lemmas)]
+    if named:
+        found["lemmas"] = [{k: texts(x[k]) for k in _LEMMA if x.get(k)} for x in named]
+    return found
+
+
+def texts(value: Any) -> Any:
+    """Return nested data whose numbers stand as texts."""
+    if isinstance(value, Mapping):
+        return {str(key): texts(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [texts(entry) for entry in value]
+    return value if isinstance(value, (str, bool)) or value is None else str(value)
+
+
+def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[str, str]:
+    """Prove a claim over its domains with the kernel: the theorem, or "" and why there is none."""
+    if claim.kind == "pending":
+        return "", "it is pending"
+    return _proved(theorem_of(claim, "HOLDS"), witness_of(claim, lemmas))
+
+
+def _proved(theorem: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
+    from dpassay.verifier.kernel.check import prove
+    from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
+    from dpassay.verifier.kernel.schema import VERSION, require
+    from dpassay.verifier.kernel.theorem import said
+
+    whole = {"version": VERSION, "theorem": theorem, "lemmas": [], "witness": witness}
     try:
-        return prove(plain(claim), {e.id: plain(e) for e in reachable(claim, lemmas)}), ""
-    except ProofError as error:
-        return None, str(error)
+        data = require(whole)
+        found = prove(data["theorem"], data["witness"], Budget())
+        return str(said(data["theorem"], data["witness"], found)), ""
+    except NotProved as error:
+        return "", error.reason
+    except Wrong as error:
+        return "", f"{error.field} {error.reason}"
+    except RecursionError:
+        return "", "its formulas are nested too deeply"
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return "", f"a text cannot be read: {error}"
 
 
 def in_case(claim: Claim, scope: Scope, **changes: Any) -> Claim:
@@ -94,17 +141,6 @@ def in_case(claim: Claim, scope: Scope, **changes: Any) -> Claim:
 
 def identical(left: str, right: str, scope: Scope) -> bool:
     """Whether two expressions are proved to be the same number in a case."""
-    from dpassay.verifier.checker.kernel import ProofError, prove
-
-    data = {
-        "kind": "relation",
-        "id": "identity",
-        "claim": f"{left} == {right}",
-        "let": {**scope.to_json(), **{name: each.text for name, each in scope.let.items()}},
-        "proof": {"method": "identity"},
-    }
-    try:
-        prove(data, {})
-    except ProofError:
-        return False
-    return True
+    let = {**scope.to_json(), **{name: each.text for name, each in scope.let.items()}}
+    theorem = {"kind": "relation", "verdict": "HOLDS", "claim": f"{left} == {right}", "let": let}
+    return bool(_proved(theorem, {"proof": {"method": "identity"}})[0])

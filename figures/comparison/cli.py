@@ -330,10 +330,10 @@ def _write(
         style.save(_pictures(found, sweeps)[0][2], options.plot)
         note(f"wrote {options.plot}")
     if options.certificate is not None:
-        from dpassay.verifier import certificate
+        from dpassay.verifier import prover
 
         certificates = [row.certificate for row in found.rows if row.certificate is not None]
-        certificate.write(options.certificate, certificates)
+        prover.write(options.certificate, certificates)
         note(f"wrote {options.certificate} ({len(certificates)} certificates)")
 
 

@@ -17,7 +17,7 @@ from playwright.sync_api import sync_playwright
 from dpassay.accountant import notation
 from dpassay.figures import event, tradeoff
 from dpassay.figures.pages import template, verdict
-from dpassay.verifier import checker
+from dpassay.verifier import kernel as checker
 from dpassay.verifier.ask import verify
 from dpassay.verifier.cli import main
 

@@ -1,7 +1,4 @@
-"""Genuine certificates, and a forger of them.
-
-Every leaf is changed in every way; a certificate that has a seal is sealed by the product's sealer.
-"""
+"""Genuine certificates, and a forger of them, who changes every leaf in every way."""
 
 from __future__ import annotations
 
@@ -26,9 +23,8 @@ from dpassay.lp.integer_problem import IntegerNoiseProblem
 from dpassay.lp.problem import CountNoiseProblem
 from dpassay.lp.shape_problem import GaussianShapeProblem
 from dpassay.lp.shapes import optimal_gaussian_shape
-from dpassay.verifier import checker, document, seal
+from dpassay.verifier import document, kernel, prover
 from dpassay.verifier.audit import audit, audit_one_run
-from dpassay.verifier.certificate import certify
 from dpassay.verifier.prover import optima
 
 Data = dict[str, Any]
@@ -38,7 +34,7 @@ CLAIMS = {
 }
 """Claims of every kind and verdict."""
 OTHERS = (
-    *("audit", "sequential-audit", "one-run-audit"),
+    *("audit", "one-run-audit"),
     *("count-noise", "integer-noise", "gaussian-shape"),
 )
 
@@ -50,23 +46,19 @@ _ENUMS = (
     *("epsilon-delta", "gaussian", "mechanism", "variance", "absolute", "error", "delta"),
 )
 _ADDED = {
-    "note": "1", "left": "0", "right": "1", "half_unit": "1000", "opposite": "!=", "better": "9",
-    "tolerance": "1e9", "adjacency": "replace-one", "assume": ["1 < 0"], "where": {"q": [1]},
-    "let": {"s": "1"}, "tail": "", "competitor": "0", "exact": "0",
+    "note": "1", "tolerance": "1e9", "adjacency": "replace-one", "assume": ["1 < 0"],
+    "where": {"q": [1]}, "let": {"s": "1"}, "tail": "", "competitor": "0", "ratio": "3",
+    "share": "1/9", "case": {"s": "1"}, "lemmas": ["gaussian"], "delta": "0",
 }  # fmt: skip
 _NUMBER = re.compile(r"[-+]?\d+(/\d+|(\.\d+)?([eE][-+]?\d{1,5})?)")
 _RELATIONS = ("<=", ">=", "<", ">", "==", "!=")
 
 
 class Mutant(NamedTuple):
-    """A changed certificate under a new seal; most are passed over, and are not made."""
+    """A changed certificate; most are passed over, and are not made."""
 
     change: str
     make: Callable[[], Any]
-
-    @property
-    def data(self) -> Data:
-        return sealed(self.make())
 
 
 @functools.cache
@@ -76,8 +68,6 @@ def _certified(name: str) -> str:
     match name:
         case "audit":
             found = audit(laplace, "0.8", samples=2_000, seed=1).certificate()
-        case "sequential-audit":
-            found = json.loads((Path(__file__).parent / "sequential_audit.json").read_text())
         case "one-run-audit":
             coins = np.arange(80) % 2 == 0
             scores = np.where(np.arange(80) % 10 < 9, coins, ~coins) + np.arange(80) / 1000
@@ -92,7 +82,7 @@ def _certified(name: str) -> str:
             shape = optimal_gaussian_shape(GaussianShapeProblem(Box([1, 2]), "total", None))
             found = optima.gaussian_shape(shape)
         case _:
-            found = certify(CLAIMS[name])[1]
+            found = prover.decided(CLAIMS[name])[1]
     assert found is not None
     return json.dumps(found)
 
@@ -106,17 +96,17 @@ def certified(name: str) -> Data:
 def decided(text: str) -> tuple[str, Data]:
     """Return the verdict about a claim in words of a claim file and its certificate."""
     read = document.read_text(f'schema_version = 1\n[[claims]]\nid = "c"\n{text}')
-    finding, data = certify(read.claims[0])
+    finding, data = prover.decided(read.claims[0])
     return finding.verdict.value, data or {}
 
 
 def problems(data: Data) -> list[tuple[str, str]]:
-    """Return what the checker finds after data was sealed anew."""
-    return checker.check(sealed(data)).problems
+    """Return what the kernel objects to."""
+    return [*kernel.check(data).problems]
 
 
 def at(data: Any, path: str) -> Any:
-    """Return what stands at a path such as facts.0.p.lower."""
+    """Return what stands at a path such as witness.laws.0.first."""
     for key in path.split("."):
         data = data[int(key)] if isinstance(data, list) else data[key]
     return data
@@ -133,17 +123,9 @@ def put(path: str, value: object) -> Callable[[Data], None]:
     return change
 
 
-def sealed(data: Data) -> Data:
-    """Seal data anew; version 2 has no seal."""
-    if "version" in data:
-        return data
-    plain = {key: value for key, value in data.items() if key != "seal"}
-    return {**plain, "seal": seal.seal(plain)}
-
-
 def mutants(genuine: Data) -> Iterator[Mutant]:
     """Yield every mutant of one certificate."""
-    plain = {key: value for key, value in genuine.items() if key != "seal"}
+    plain = genuine
     places = list(_places(plain))
     for path, value in places:
         for word in _replacements(value):
@@ -229,7 +211,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
 
 def _with(data: Data, path: tuple[Any, ...], value: Any) -> Any:
     if not path:
-        return value if isinstance(value, dict) else {"claim": value}
+        return value if isinstance(value, dict) else {"theorem": value}
     changed = copy.deepcopy(data)
     inner: Any = changed
     for key in path[:-1]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier import batch, checker, document, report
+from dpassay.verifier import batch, document, kernel, report
 from dpassay.verifier.cli import main
 from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
 
@@ -252,9 +252,9 @@ def test_a_misprint_whose_correction_holds_is_a_slip() -> None:
     assert right.finding is not None
     assert [slip.finding.verdict, right.finding.verdict] == [Verdict.SLIP, Verdict.HOLDS]
     assert slip.certificate is not None
-    checked = checker.check(slip.certificate)
-    assert checked.outcome is checker.Outcome.VALID
-    assert slip.certificate["verdict"] == "REFUTED"
+    checked = kernel.check(slip.certificate)
+    assert checked.outcome is kernel.Outcome.VALID
+    assert slip.certificate["theorem"]["verdict"] == "REFUTED"
 
 
 def test_without_a_correction_that_holds_it_stays_refuted() -> None:

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from dpassay.accountant import notation
-from dpassay.verifier import checker
+from dpassay.verifier import kernel as checker
 from dpassay.verifier.audit import audit, audit_samples, audit_scores
 from dpassay.verifier.audit.kinds.replay import replay
-from dpassay.verifier.checker import Outcome
+from dpassay.verifier.kernel import Outcome
 from tests.verify.forge import Data, certified, put
 
 LAPLACE = notation.parse("Laplace(scale=1)")
@@ -35,8 +35,8 @@ def _genuine(name: str) -> str:
         "samples": lambda: audit_samples(first, second, "0.3", seed=1),
         "scores": lambda: audit_scores(first, second, ("0.1", "0.01"), seed=1),
     }
-    if name in ("run", "sequential"):
-        return json.dumps(certified({"run": "one-run-audit"}.get(name, "sequential-audit")))
+    if name == "run":
+        return json.dumps(certified("one-run-audit"))
     return json.dumps(made[name]().certificate())
 
 
@@ -54,21 +54,19 @@ def _one_sided(data: Data) -> None:
     data["theorem"] |= {"epsilon_lower_bound": "3"}
 
 
-@pytest.mark.parametrize("name", ["guesses", "gaussian", "sequential", "samples", "scores"])
+@pytest.mark.parametrize("name", ["guesses", "gaussian", "samples", "scores"])
 def test_what_is_genuine_rests_on_the_runs(name: str) -> None:
     found = forged(name)
     assert found.outcome is Outcome.CONDITIONAL, found.problems
     assert str(found.theorem).startswith("REFUTED")
-    assert (
-        "was chosen before" in found.taken_as_given[0] or "fixed before" in found.taken_as_given[-1]
-    )
+    assert "was chosen before" in found.assumptions[0] or "fixed before" in found.assumptions[-1]
 
 
 def test_coins_that_fell_on_one_side_are_not_fair() -> None:
     assert json.loads(_genuine("guesses"))["witness"]["design"] == "guesses"
     found = forged("guesses", _one_sided)
     assert [field for field, _ in found.problems] == ["witness.histogram"]
-    assert "fair coin chose" in forged("guesses").taken_as_given[0]
+    assert "fair coin chose" in forged("guesses").assumptions[0]
 
 
 @pytest.mark.parametrize("name", ["guesses", "samples"])
@@ -76,15 +74,12 @@ def test_an_event_may_always_be_chosen_too_late(name: str) -> None:
     """All of the risk on one event does not say that it was chosen before the runs."""
     found = forged(name, put("theorem.share", "1"))
     assert found.outcome is Outcome.CONDITIONAL
-    assert any("were fixed before" in text for text in found.taken_as_given)
+    assert any("were fixed before" in text for text in found.assumptions)
 
 
 @pytest.mark.parametrize(
     ("name", "path", "value"),
     [
-        ("sequential", "theorem.evidence", "1e30"),
-        ("sequential", "witness.rounds.0.right", 10**9),
-        ("sequential", "witness.rounds.0.pair", 7),
         ("run", "theorem.epsilon_lower_bound", "9"),
         ("run", "theorem.delta", "-1/100000"),
         ("run", "witness.guesses_tried", [1]),

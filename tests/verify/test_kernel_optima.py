@@ -25,8 +25,8 @@ from dpassay.lp.integer_problem import IntegerNoiseProblem
 from dpassay.lp.problem import CountNoiseProblem
 from dpassay.lp.shape_problem import GaussianShapeProblem
 from dpassay.lp.shapes import optimal_gaussian_shape
-from dpassay.verifier.checker import Outcome, check
 from dpassay.verifier.cli import main
+from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.prover import optima
 from tests.verify.forge import Data, at, certified, problems, put
 
@@ -319,7 +319,7 @@ def test_a_shape_of_too_many_corners_is_not_called_wrong() -> None:
     data["witness"]["covariance"] = rows
     checked = check(data)
     assert checked.outcome is Outcome.CONDITIONAL
-    assert "more than 32768 vertices" in checked.taken_as_given[0]
+    assert "more than 32768 vertices" in checked.assumptions[0]
 
 
 @pytest.mark.parametrize(

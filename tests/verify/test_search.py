@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from dpassay.verifier import checker
-from dpassay.verifier.certificate import certify
+from dpassay.verifier import kernel as checker
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims.behaviour import Minimiser, Monotone
 from dpassay.verifier.claims.relation import Relation
 from dpassay.verifier.domain import Domain, Range
 from dpassay.verifier.exact import verify
+from dpassay.verifier.prover import decided as certify
 from dpassay.verifier.search import counterexample
 
 

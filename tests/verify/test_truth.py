@@ -14,10 +14,10 @@ from dpassay.verifier.audit import audit_samples
 from dpassay.verifier.audit.kinds.one_run import OneRunResult
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.outcome import Outcome as AuditOutcome
-from dpassay.verifier.checker.outcome import Checked
-from dpassay.verifier.checker.outcome import Outcome as CheckOutcome
 from dpassay.verifier.compare.comparison import Row
 from dpassay.verifier.foreign import accountants
+from dpassay.verifier.kernel import Checked
+from dpassay.verifier.kernel import Outcome as CheckOutcome
 from dpassay.verifier.verdict import Rigour, Verdict
 
 

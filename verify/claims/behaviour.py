@@ -238,17 +238,17 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
         other = str(self.proof["limit"])
         proof = {key: value for key, value in self.proof.items() if key != "limit"}
         apart = truth(Expression(self.limit), "!=", Expression(other), scope)
-        theorem, objection = None, "it is not told from the claimed one."
+        theorem, objection = "", "it is not told from the claimed one."
         if apart:
             theorem, objection = proved(in_case(self, scope, limit=other, proof=proof), ())
         said = f"It tends to {other}, which is another number."
         return Decision(
-            verdict=Verdict.UNDECIDED if theorem is None else Verdict.REFUTED,
+            verdict=Verdict.REFUTED if theorem else Verdict.UNDECIDED,
             true={f"value at {_text(point)}": self.enclosed(scope, point)},
             claimed={"limit": self.limit},
             witness={self.variable: _text(point)},
-            reason=f"The limit {other} was not proved: {objection}" if theorem is None else said,
-            route="" if theorem is None else f"proof by {theorem.method}, {theorem.size}",
+            reason=said if theorem else f"The limit {other} was not proved: {objection}",
+            route=f"proof by {proof.get('method', 'limit')}" if theorem else "",
         )
 
     def _at(self, text: str, scope: Scope, point: Fraction) -> arb:

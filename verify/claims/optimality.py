@@ -16,7 +16,7 @@ from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dpassay.verifier.checker import optimum
+    from dpassay.verifier import rivals
 
 _MAX_PRECISION = 1 << 11
 """Bits after which a comparison is left undecided."""
@@ -26,7 +26,7 @@ _MAX_PRECISION = 1 << 11
 class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     """No rival does better than `value`, or than value/(1 + tolerance).
 
-    `among` says who the rivals are, as in `dpassay.verifier.checker.optimum`. The claim holds by a
+    `among` says who the rivals are, as in `dpassay.verifier.rivals`. The claim holds by a
     `dual`, a law on the space whose bound for all rivals reaches the value; a `rival` of the family
     that does better refutes it. A `lower_bound` or `competitor` that is only typed proves nothing:
     the claim is then at best argued.
@@ -138,11 +138,11 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
                 raise InvalidInputError(f"Expected {condition} for the optimum to be checked.")
         return Expression(found.text)
 
-    def _compared(self) -> optimum.Bound:
-        from dpassay.verifier.checker import optimum
+    def _compared(self) -> rivals.Bound:
+        from dpassay.verifier import rivals
 
         try:
-            return optimum.compared(msgspec.to_builtins(self))
+            return rivals.compared(msgspec.to_builtins(self))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InvalidInputError(f"The optimum cannot be checked: {error}.") from error
 

@@ -153,10 +153,8 @@ def run(options: argparse.Namespace) -> int:
     if options.certificate is not None:
         from dpassay.verifier.prover import write
 
-        write(
-            options.certificate,
-            result.certificate(_recipe(options, claim, result.training + result.samples)),
-        )
+        recipe = _recipe(options, claim, result.training + result.samples)
+        write(options.certificate, [result.certificate(recipe)])
     if options.json:
         say_json(result.to_json())
     elif not options.quiet:

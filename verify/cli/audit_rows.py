@@ -197,7 +197,7 @@ def _told(result: Any, options: argparse.Namespace) -> int:
     if getattr(options, "certificate", None) is not None:
         from dpassay.verifier.prover import write
 
-        write(options.certificate, result.certificate())
+        write(options.certificate, [result.certificate()])
     if options.json:
         say_json(result.to_json())
     elif not options.quiet:

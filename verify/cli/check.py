@@ -1,39 +1,37 @@
-"""`dpassay check`: re-verify certificates with the independent checker."""
+"""`dpassay check`: check certificates with the kernel, and draw the runs of audits again."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
 
 if TYPE_CHECKING:
-    from dpassay.verifier.checker import Checked
+    from dpassay.verifier.kernel import Checked
 
 _DESCRIPTION = """\
-Check certificates again, by a second program with code of its own for every number.
-Prints the theorem that was checked, in the checker's own words, after one of
+Check certificates again, with a kernel that shares no code with what wrote them.
+Prints the theorem that was proved, in the kernel's own words, after one of
 
-  VALID        all that the theorem rests on was recomputed
-  CONDITIONAL  what was recomputed is right; what it assumes comes first
-  NOT CHECKED  it would take more than 60 s or 1 GB, or another version wrote it
+  VALID        the theorem was proved
+  CONDITIONAL  nothing is wrong; what the theorem rests on besides comes first
   INVALID      a field is wrong, and is named
 
-A file of several certificates ends with the exit code of the worst.
+A certificate may take 60 s and 1 GB. A file of several ends with the exit code of the worst.
 """
 _EPILOG = """\
-exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL or NOT CHECKED
+exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL
 
 examples:
   dpassay verify "Laplace(scale=2)" --epsilon 0.4 --certificate claim.json
   dpassay check claim.json
+  dpassay check --trust
   dpassay check --replay audit.json
 """
-_LONGEST = 2500
-"""Characters of one message."""
 _REPLAY_SECONDS = 600
 """Seconds that a replay may take."""
 _REPLAY_BYTES = 8 * 10**9
@@ -43,7 +41,12 @@ _REPLAY_BYTES = 8 * 10**9
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", type=Path, help="a certificate, or - for a pipe")
+    add("files", nargs="*", metavar="FILE", help="a file of certificates, or - for a pipe")
+    add(
+        "--trust",
+        action="store_true",
+        help="print what a VALID rests on: files, their lines, and lemmas (those of FILE)",
+    )
     add(
         "--replay",
         action="store_true",
@@ -59,112 +62,76 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check every certificate of every file, and show each as soon as it is checked."""
-    from dpassay.verifier import seal
-    from dpassay.verifier.checker import Outcome, apart
+    from dpassay.verifier.kernel import Outcome, trust
+    from dpassay.verifier.kernel.theorem import safe
+    from dpassay.verifier.limited import check_all
 
-    entries, too_large = [], []
-    for path in options.files:
-        try:
-            entries += [(path, data) for data in seal.read(path)]
-        except seal.TooLargeError as error:
-            too_large.append((path, str(error)))
-    results = []
-    found = apart.check_all(data for _, data in entries)
+    if not options.files:
+        if options.trust:
+            say(trust())
+            return ExitCode.DONE
+        raise InvalidInputError("Name a file of certificates, or - for a pipe.")
+    entries = [(path, data) for path in options.files for data in _read(path)]
+    results: list[tuple[str, Checked]] = []
+    found = check_all(data for _, data in entries)
     for (path, data), first in zip(entries, found, strict=True):
-        entry = _replayed(first, data, options) if options.replay or options.replay_code else first
+        replay = options.replay or options.replay_code
+        entry = _replayed(first, data, options) if replay else first
         results.append((path, entry))
         if not (options.json or options.quiet):
-            _show(path, entry, several=len(entries) > 1)
-    for path, why in too_large:
-        results.append((path, _unread(why)))
-        if not (options.json or options.quiet):
-            _show(*results[-1], several=len(options.files) > 1)
+            say(entry.report(f" of {safe(path)}" if len(options.files) > 1 else ""))
+            sys.stdout.flush()
     if options.json:
-        say_json({"schema_version": 1, "certificates": [_plain(*result) for result in results]})
-    return {
-        Outcome.VALID: ExitCode.DONE,
-        Outcome.INVALID: ExitCode.REFUTED,
-    }.get(Outcome.worst(entry.outcome for _, entry in results), ExitCode.UNDECIDED)
+        plain = [{"file": safe(path), **found.to_json()} for path, found in results]
+        say_json({"schema_version": 1, "certificates": plain})
+    elif options.trust and not options.quiet:
+        say("\n" + trust({row for _, found in results for row in found.lemmas}))
+    return Outcome.worst(found.outcome for _, found in results).exit_code
 
 
-def _unread(why: str) -> Checked:
-    from dpassay.verifier.checker import Checked
+def _read(path: str) -> list[Any]:
+    """Return the certificates of a file."""
+    from dpassay.verifier.kernel.__main__ import content
+    from dpassay.verifier.kernel.numbers import Wrong
+    from dpassay.verifier.kernel.schema import read
+    from dpassay.verifier.kernel.theorem import safe
 
-    return Checked("", "", [], [], 0.0, not_checked=why)
+    try:
+        return read(content(path))
+    except OSError as error:
+        why = error.strerror or error
+        raise InvalidInputError(f"Cannot read {safe(path)}: {why}.") from None
+    except Wrong as error:
+        raise InvalidInputError(f"{safe(path)} {safe(error.reason)}.") from None
 
 
-def _replayed(entry: Checked, data: dict[str, Any], options: argparse.Namespace) -> Checked:
-    """Return what a replay adds to a check."""
+def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked:
+    """Return what drawing the runs of an audit again adds to a check."""
     from dpassay.verifier.audit.kinds.replay import replay
-    from dpassay.verifier.checker.apart import Apart
-    from dpassay.verifier.kernel import check
+    from dpassay.verifier.kernel import schema, theorem
+    from dpassay.verifier.kernel.numbers import Proof
     from dpassay.verifier.kernel.statistics import FIXED, RUNS
+    from dpassay.verifier.limited import Limited
 
-    if entry.problems or entry.not_checked or "target" not in data.get("theorem", ()):
-        return entry
-    with Apart(replay, seconds=_REPLAY_SECONDS, memory=_REPLAY_BYTES) as apart:
-        found, why = apart.call((data, options.replay_code))
-    if found is not None and found.problems:
-        return replace(entry, problems=found.problems, theorem=None)
-    if found is None or found.not_replayed:
-        why = why or found.not_replayed
-        given = [f"{entry.taken_as_given[0]}; not replayed: {why}"]
-        return replace(entry, taken_as_given=given + entry.taken_as_given[1:])
-    kept = [text for text in entry.taken_as_given if not text.startswith((RUNS, FIXED))]
-    drawn = [f"{found.runs} runs were drawn again and counted: the same"]
-    said = entry.theorem
-    if found.any_seed and "epsilon_lower_bound" in data["theorem"]:
-        said = check({**data, "theorem": {**data["theorem"], "epsilon_lower_bound": "0"}}).theorem
-        drawn.append("its bound of epsilon is left out: it holds only for a seed that nobody chose")
-    return replace(
-        entry,
-        theorem=said,
-        taken_as_given=[*found.rests_on, *kept],
-        recomputed=entry.recomputed + drawn,
-    )
+    if found.problems or data["theorem"]["kind"] != "audit":
+        return found
+    with Limited(replay, seconds=_REPLAY_SECONDS, memory=_REPLAY_BYTES) as limited:
+        again, why = limited.call((data, options.replay_code))
+    if again is not None and again.problems:
+        return replace(found, problems=tuple(again.problems), theorem=None)
+    if again is None or again.not_replayed:
+        why = why or again.not_replayed
+        given = [f"{found.assumptions[0]}; not replayed: {why}", *found.assumptions[1:]]
+        return replace(found, assumptions=tuple(given))
+    kept = [text for text in found.assumptions if not text.startswith((RUNS, FIXED))]
+    numbers = {**found.numbers, "replay": f"{again.runs} runs drawn again and counted: the same"}
+    said = found.theorem
+    whole = dict(schema.require(data)["theorem"])
+    if again.any_seed and any(name.endswith("_lower_bound") for name in whole):
+        numbers["bounds"] = "left out: they hold only for a seed that nobody chose"
+        without = {name: "0" for name in whole if name.endswith("_lower_bound")}
+        said = theorem.said(whole | without, data["witness"], Proof(numbers=dict(found.numbers)))
+    return replace(found, theorem=said, assumptions=(*again.rests_on, *kept), numbers=numbers)
 
 
-def _plain(path: Path, entry: Checked) -> dict[str, Any]:
-    from dpassay.verifier.checker.outcome import safe
-
-    return {
-        "file": safe(path),
-        "id": safe(entry.id),
-        "outcome": entry.outcome.value,
-        "theorem": None if entry.theorem is None else asdict(entry.theorem),
-        "assumptions": [safe(text, _LONGEST) for text in entry.taken_as_given],
-        "problems": [
-            {"field": safe(field), "message": safe(message, _LONGEST)}
-            for field, message in entry.problems
-        ],
-        "not_checked": safe(entry.not_checked),
-        "recomputed": [safe(text) for text in entry.recomputed],
-        "seconds": round(entry.seconds, 3),
-    }
-
-
-def _show(path: Path, entry: Checked, *, several: bool) -> None:
-    """Print the outcome with the theorem; foreign texts stand quoted in lines of their own."""
-    from dpassay.verifier.checker import Outcome
-    from dpassay.verifier.checker.outcome import quoted, safe
-
-    said = "" if entry.theorem is None else f"  {entry.theorem}"
-    if entry.not_checked:
-        said = f"  {safe(entry.not_checked, _LONGEST)}"
-    place = f" of {safe(path)}" if several else ""
-    if entry.outcome is Outcome.CONDITIONAL:
-        say(entry.outcome.value)
-        for given in entry.taken_as_given:
-            say(f"  rests on: {safe(given, _LONGEST)}")
-        say(f"  theorem:{said}")
-    else:
-        say(f"{entry.outcome.value}{said}")
-    for field, message in entry.problems:
-        say(f"  {safe(field) or 'certificate'}: {safe(message, _LONGEST)}")
-    for number in entry.recomputed:
-        say(f"  found again: {safe(number)}")
-    say(f"  certificate{place} called {quoted(entry.id)}, {entry.seconds:.2f} s")
-    sys.stdout.flush()
-
-
-COMMAND = Command("check", "re-verify a certificate", _DESCRIPTION, _EPILOG, configure, run)
+COMMAND = Command("check", "check certificates", _DESCRIPTION, _EPILOG, configure, run)

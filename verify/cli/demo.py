@@ -1,6 +1,6 @@
 """`dpassay demo`: six published guarantees decided, one of the false ones in plain words.
 
-`--details` shows every finding in full, and checks its certificate with the second program.
+`--details` shows every finding in full, and checks its certificate with the kernel.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _bar(law: Sequence[float], noise: int) -> str:
 
 
 def _in_full(out: Path) -> int:
-    """Decide, show the evidence, write it, and check it with the second program."""
+    """Decide, show the evidence, write it, and check it with the kernel."""
     from dpassay.verifier.cli import check, verify
 
     started = time.monotonic()

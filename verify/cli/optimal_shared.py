@@ -35,7 +35,7 @@ def write_certificate(path: str, data: dict[str, Any]) -> None:
     """Write a certificate, and say so."""
     from dpassay.verifier.prover import write
 
-    write(Path(path), data)
+    write(Path(path), [data])
     note(f"certificate: {path}")
 
 

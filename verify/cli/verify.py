@@ -347,22 +347,20 @@ def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> No
 
 def as_json(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return what --json prints."""
-    from dpassay.verifier.certificate import SCHEMA_VERSION
-
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "findings": [finding.to_json() for finding in findings],
     }
 
 
 def _write_certificates(path: Path, outcomes: Sequence[Outcome]) -> None:
-    from dpassay.verifier import certificate
+    from dpassay.verifier import prover
 
     found = [outcome.certificate for outcome in outcomes if outcome.certificate is not None]
     if not found:
         note(f"nothing was decided that a certificate could show; {path} is not written")
         return
-    certificate.write(path, found)
+    prover.write(path, found)
     note(f"wrote {path} ({len(found)} certificate{'s' if len(found) > 1 else ''})")
 
 

@@ -23,7 +23,6 @@ from dpassay.accountant.geometry.workload import Workload
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions.least_mu import limiting_mu
-from dpassay.verifier.certificate import certify
 from dpassay.verifier.compare.budget import Budget
 from dpassay.verifier.compare.candidate import Calibrated, Candidate, LeftOut
 from dpassay.verifier.compare.candidates import candidates_for
@@ -33,6 +32,7 @@ from dpassay.verifier.compare.needs import relation
 from dpassay.verifier.compare.noise import noise
 from dpassay.verifier.compare.simulation import Simulation, simulate
 from dpassay.verifier.foreign import as_mechanism
+from dpassay.verifier.prover import decided
 from dpassay.verifier.verdict import Finding, Verdict
 
 _PUBLISHED = (
@@ -404,7 +404,7 @@ def judged(
     claim = (
         None if _touches(found, budget) else budget.claim(found.whole, "budget", found.adjacency)
     )
-    finding, certificate = (None, None) if claim is None else certify(claim)
+    finding, certificate = (None, None) if claim is None else decided(claim)
     values: dict[str, Interval | str] = {}
     typical = usual(workload)[0]
     for measure in dict.fromkeys((*measures, metric(typical))):

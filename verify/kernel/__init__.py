@@ -1,14 +1,25 @@
-"""A kernel that checks certificates of version 2: of optima and of audits.
+"""A kernel that checks certificates: read `docs/kernel.md` first, then the files in this order.
 
-A certificate is a theorem, the lemmas that it rests on, and a witness: a law with the multipliers
-that no law can beat, or counts, bets and scores. Read `numbers`, `programs` (optima), `statistics`
-(audits), `schema` (what comes in), `theorem` (what is said) and `check`, in this order. The kernel
-imports python-flint and the standard library, and nothing else of dpassay.
+`numbers`, `notation`, `laws`, `lattice`, `lemmas`, `quantities`, `releases`: what a mechanism
+guarantees. `expressions`, `boxes`, `statements`: formulas at points and over ranges. `programs`,
+`statistics`: optima and audits. `schema`, `theorem`, `check`: what comes in, and what is said.
+
+It imports python-flint and the standard library, and nothing else of dpassay.
 """
 
 from __future__ import annotations
 
-from .check import Found, check
+from .check import Checked, Outcome, check, trust
 from .schema import VERSION, canonical, json_schema
+from .theorem import Theorem
 
-__all__ = ["VERSION", "Found", "canonical", "check", "json_schema"]
+__all__ = [
+    "VERSION",
+    "Checked",
+    "Outcome",
+    "Theorem",
+    "canonical",
+    "check",
+    "json_schema",
+    "trust",
+]

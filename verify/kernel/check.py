@@ -1,38 +1,77 @@
-"""Check a certificate: three outcomes, and what each rests on.
+"""Check a certificate: which module proves which kind, three outcomes, and what it all rests on.
 
-Nothing wrong and no assumption: the theorem was proved (VALID). Assumptions: nothing is wrong, and
-the theorem rests on them (CONDITIONAL). Problems: the fields that are wrong (INVALID).
+VALID        the theorem was proved, from its own text alone; the witness only gave hints
+CONDITIONAL  nothing is wrong; what the theorem rests on besides is listed
+INVALID      a field is wrong, and is named
+
+A stranger's certificate belongs in a process of its own with limits of time and memory: `dpassay
+check` and `dpassay-check` see to that. A process that dies has called nothing VALID.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from . import programs, schema, statistics
+from . import schema
 from .numbers import Budget, NotProved, Proof, Wrong
-from .theorem import Theorem, said
+from .theorem import Theorem, quoted, safe, said
 
-SECONDS = 48
+Data = Mapping[str, Any]
+SECONDS = 60
 """Of processor time for one certificate."""
-LEMMAS = {
-    "gaussian": (
-        "a mechanism is mu-GDP where no pair of neighbours is easier to tell apart than N(mu, 1) "
-        "from N(0, 1), whose profile is Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu) (Dong, Roth "
-        "and Su 2022)"
+BYTES = 10**9
+"""Of memory for one certificate, besides what the program itself takes."""
+_LONGEST = 2500
+"""Characters of one message."""
+
+PROVERS = {
+    "releases": (
+        "approximate-dp pure-dp gaussian-dp renyi-dp zcdp profile tradeoff",
+        "a mechanism's guarantee; witness: nothing, or the lattice of a composition",
     ),
-    "gaussian-space": (
-        "adding N(0, S) is mu-GDP where v' S^-1 v <= mu^2 for every difference v of the answers to "
-        "neighbours (Balle and Wang 2018; Dong, Roth and Su 2022)"
+    "statements": (
+        "relation printed-number monotone limit minimiser optimality",
+        "formulas at points and over ranges; witness: points, or boxes with their methods",
+    ),
+    "programs": (
+        "count-noise integer-noise gaussian-shape",
+        "least noise; witness: a law, and multipliers that no law can beat",
+    ),
+    "statistics": (
+        "audit one-run-audit",
+        "what runs say against a claim; witness: counts or scores",
     ),
 }
-"""What is trusted besides Arb, FLINT, Python and these files."""
+"""Module → the kinds of theorems that its `prove` proves, and from which witness."""
+
+
+class Outcome(StrEnum):
+    """What a check ends with, the worst last."""
+
+    VALID = "VALID"
+    CONDITIONAL = "CONDITIONAL"
+    INVALID = "INVALID"
+
+    @property
+    def exit_code(self) -> int:
+        """0, 3 or 1."""
+        return {"VALID": 0, "CONDITIONAL": 3, "INVALID": 1}[self.value]
+
+    @staticmethod
+    def worst(outcomes: Iterable[Outcome]) -> Outcome:
+        """Return the worst outcome."""
+        return max(outcomes, key=[*Outcome].index, default=Outcome.INVALID)
 
 
 @dataclass(frozen=True)
-class Found:
+class Checked:
     """What was found about one certificate."""
 
     theorem: Theorem | None = None
@@ -41,37 +80,139 @@ class Found:
     problems: tuple[tuple[str, str], ...] = ()
     """The field that is wrong, as a path such as `witness.flows[3]`, and what is wrong with it."""
     lemmas: tuple[str, ...] = ()
+    """The rows of the table of lemmas that the theorem rests on."""
     numbers: Mapping[str, str] = field(default_factory=dict)
     """What was computed on the way."""
+    name: str = ""
+    """What its author calls it: foreign text."""
+    seconds: float = 0.0
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome."""
+        if self.problems:
+            return Outcome.INVALID
+        return Outcome.CONDITIONAL if self.assumptions else Outcome.VALID
+
+    def __bool__(self) -> bool:
+        raise TypeError("a check is neither true nor false: compare .outcome")
+
+    def __str__(self) -> str:
+        """Return the outcome, and what it is about, in as many lines as there are assumptions."""
+        if self.problems:
+            wrong = (f"{safe(path)}: {safe(why, _LONGEST)}" for path, why in self.problems)
+            return "\n  ".join([str(self.outcome), *wrong])
+        if not self.assumptions:
+            return f"{self.outcome}  {self.theorem}"
+        given = (f"rests on: {safe(text, _LONGEST)}" for text in self.assumptions)
+        return "\n  ".join([str(self.outcome), *given, f"theorem:  {self.theorem}"])
+
+    __repr__ = __str__
+
+    def report(self, place: str = "") -> str:
+        """Return what is printed about the certificate, in several lines."""
+        lines = [f"  {safe(name)}: {safe(value)}" for name, value in self.numbers.items()]
+        if self.lemmas:
+            lines.append(f"  lemmas: {', '.join(self.lemmas)}")
+        last = f"  certificate{place} called {quoted(self.name)}, {self.seconds:.2f} s"
+        return "\n".join([str(self), *lines, last])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; no text in it can leave its place on a terminal or page."""
+        problems = [{"field": safe(f), "message": safe(m, _LONGEST)} for f, m in self.problems]
+        return {
+            "id": safe(self.name),
+            "outcome": str(self.outcome),
+            "theorem": None if self.theorem is None else asdict(self.theorem),
+            "assumptions": [safe(text, _LONGEST) for text in self.assumptions],
+            "problems": problems,
+            "lemmas": list(self.lemmas),
+            "numbers": {key: safe(value) for key, value in self.numbers.items()},
+            "seconds": round(self.seconds, 3),
+        }
 
 
-def check(certificate: Any, profile: statistics.Profile | None = None) -> Found:
-    """Check one certificate: plain data, as JSON has it.
+def check(certificate: Any, budget: Budget | None = None) -> Checked:
+    """Check one certificate, as `schema.read` gives it."""
+    started = time.perf_counter()
+    found = _checked(certificate, budget or Budget(seconds=0.8 * SECONDS))
+    theorem = certificate.get("theorem") if isinstance(certificate, Mapping) else None
+    known = theorem if isinstance(theorem, Mapping) else {}
+    name = str(known.get("id") or known.get("kind") or "")[:1000]
+    return Checked(**found, name=name, seconds=time.perf_counter() - started)
 
-    An audited claim may be the profile of a mechanism, which `profile` computes; without it the
-    theorem rests on the tested points.
-    """
-    budget = Budget(seconds=SECONDS)
+
+def _checked(certificate: Any, budget: Budget) -> dict[str, Any]:
+    from .lemmas import LEMMAS
+
     try:
         data = schema.require(certificate)
-        theorem, rows = data["theorem"], {*data["lemmas"]}
-        if unknown := rows - {*LEMMAS}:
-            raise Wrong("lemmas", f"{min(unknown)} is no lemma of the kernel")
+        theorem, witness, rows = data["theorem"], data["witness"], data["lemmas"]
+        if unknown := [row for row in rows if row not in LEMMAS]:
+            raise Wrong("lemmas", f"{unknown[0]} is no row of the table")
+        conditions, to_prove = _argued(theorem)
+        _require_case(theorem, witness)
         try:
-            if theorem["verdict"] == "OPTIMAL":
-                proof = programs.prove(theorem, data["witness"], budget)
-            else:
-                proof = statistics.prove(theorem, data["witness"], budget, profile)
+            proof = prove(to_prove, witness, budget)
         except NotProved as error:
-            unproved = f"the theorem itself, which was not proved here: {error}"
-            proof = Proof(lemmas=rows, conditions=[unproved])
-        if rows != proof.lemmas:
+            proof = Proof(lemmas={*rows})
+            conditions.append(f"the theorem itself, which was not proved here: {error}")
+        if {*rows} != proof.lemmas:
             raise Wrong("lemmas", f"expected {json.dumps(sorted(proof.lemmas))}")
+        return {
+            "theorem": said(theorem, witness, proof),
+            "assumptions": tuple(dict.fromkeys([*conditions, *proof.conditions])),
+            "lemmas": tuple(sorted(proof.lemmas)),
+            "numbers": dict(proof.numbers),
+        }
     except Wrong as error:
-        return Found(problems=((error.field, error.reason),))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        why = f"cannot be read: {type(error).__name__} {error}"
-        return Found(problems=(("certificate", why),))
-    conditions = tuple(dict.fromkeys(proof.conditions))
-    rests_on = tuple(sorted(proof.lemmas))
-    return Found(said(theorem, proof), conditions, (), rests_on, dict(proof.numbers))
+        return {"problems": ((error.field, error.reason),)}
+    except RecursionError:
+        return {"problems": (("theorem", "has formulas that are nested too deeply"),)}
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return {"problems": (("certificate", f"has a text or hint that cannot be read: {error}"),)}
+
+
+def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
+    """Prove a theorem of the schema with the module of its kind."""
+    module = next(name for name, (kinds, _) in PROVERS.items() if theorem["kind"] in kinds.split())
+    found: Proof = import_module(f".{module}", __package__).prove(theorem, witness, budget)
+    return found
+
+
+def _argued(theorem: Data) -> tuple[list[str], Data]:
+    """Return what an ARGUED theorem rests on, and what is left to prove: its listed cases."""
+    if theorem["verdict"] != "ARGUED":
+        return [], theorem
+    if not theorem["argument"].strip():
+        raise Wrong("theorem.argument", "is missing")
+    conditions = [f"the argument of its author: {quoted(theorem['argument'], 2000)}"]
+    conditions += [f"the claim {quoted(claim)}" for claim in theorem["lemmas"]]
+    return conditions, {**theorem, "verdict": "SUPPORTED"}
+
+
+def _require_case(theorem: Data, witness: Data) -> None:
+    """Require the case that a refutation shows to be about the variables of the theorem."""
+    names = {*theorem.get("where", ()), *theorem.get("for_all", ()), theorem.get("variable")}
+    if not {*witness.get("case", {})} <= names | {"epsilon", "alpha", "order"}:
+        raise Wrong("witness.case", "expected values of the variables of the theorem")
+
+
+def trust(rows: Iterable[str] | None = None) -> str:
+    """Say what a VALID rests on: these files and lines, and the rows of the table of lemmas.
+
+    `rows` are those that a certificate rests on; all of them by default.
+    """
+    from .lemmas import LEMMAS
+
+    paths = sorted(Path(__file__).parent.glob("*.py"))
+    files = {path.name: len(path.read_text("utf-8").splitlines()) for path in paths}
+    files["in all"] = sum(files.values())
+    lines = ["A VALID rests on python-flint (Arb, FLINT), Python, and the files", ""]
+    lines += [f"  {name:<16} {count:>5} lines" for name, count in files.items()]
+    lines += ["", *(f"{name}: {kinds}\n  {what}" for name, (kinds, what) in PROVERS.items())]
+    lines += ["", "and on these lemmas, which are trusted as they are printed", ""]
+    chosen = {name: LEMMAS[name] for name in sorted(LEMMAS if rows is None else {*rows})}
+    for name, row in chosen.items():
+        lines += [f"  {name}: {row.statement}", f"    {row.source}"]
+    return "\n".join(lines if chosen else [*lines[:-1], "  none"])

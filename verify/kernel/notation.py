@@ -1,7 +1,8 @@
-"""The notation of spaces of differences: `Name(argument=value, …)` becomes a tree, unevaluated.
+"""The notation of mechanisms: `Name(argument=value, …)` becomes a plain tree; nothing is evaluated.
 
-A value is another space, a list, or a text that somebody else evaluates. `SIGNATURES` lists the
-arguments in their order with their defaults; an argument left out gets its default.
+A value is another mechanism (or a covariance, a space), a list, or a text that somebody else
+evaluates: a number, a formula, a word. `SIGNATURES` lists the arguments in their order with their
+defaults; an argument left out gets its default, so that one mechanism has one tree, and one text.
 """
 
 from __future__ import annotations
@@ -9,34 +10,134 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
-from .numbers import Wrong
+from .numbers import NotProved, Wrong
 
 LONGEST = 100_000
-"""Characters of a space."""
-SIGNATURES: Mapping[str, Mapping[str, str | None]] = {
-    "Box": {"bounds": None},
-    "DisjointGroups": {"groups": None, "space": None},
-    "FiniteSet": {"vectors": None},
-    "L2Ball": {"dimension": None, "radius": "1"},
-    "SparseBox": {"dimension": None, "sparsity": None, "bound": "1", "signed": "False"},
-}
+"""Characters of a mechanism."""
+SIGNATURES = """
+AboveThreshold(threshold_scale, query_scale, count=1, sensitivity=1, monotone=False,
+    variant='standard', noise='Laplace', steps=None)
+AdditiveNoise(density='', scale=1, sensitivity=1, mass='', cdf='', parameters=None)
+BinaryTree(steps, epsilon=None, mu=None, contributions=1)
+BoundedCountNoise(epsilon, eta, support)
+Box(bounds)
+BridgedTree(steps, arities, epsilon=None, mu=None, contributions=1, pooled=0, released='outputs')
+BufferedToeplitz(output_scales, decays)
+Channel(matrix, neighbours=None)
+Composed(mechanism, count=1, adaptive=True)
+CorrelatedGaussian(dimension, mu, c=None, release_size=True)
+CountEllipse(dimension, sparsity, mu)
+DelannoyCounter(steps, levels, epsilon=None, mu=None, contributions=1)
+Diagonal(variances)
+DiscreteCorrelatedGaussian(dimension, mu, c)
+DiscreteGaussian(parameter, sensitivity=1)
+DiscreteKaryTree(steps, arity, epsilon, subtraction=True)
+DiscreteLaplace(scale, sensitivity=1)
+DisjointGroups(groups, space)
+DisjointGroupsGaussian(groups, dimension, mu, adjacency, as_printed=False)
+EllipticalGaussian(sensitivities, mu)
+Exchangeable(dimension, diagonal, off_diagonal)
+ExponentialMechanism(epsilon, sensitivity=1, monotone=False)
+FiniteSet(vectors)
+Gaussian(standard_deviation, l2_sensitivity=1)
+GaussianThreshold(standard_deviation, threshold, partitions=1, sensitivity=1)
+GeneralGaussian(covariance, space)
+Guaranteed(epsilon, delta=0)
+HadamardResponse(epsilon, categories)
+HonakerTree(steps, epsilon=None, mu=None, contributions=1, released='outputs')
+IntegerNoise(probabilities, lowest, sensitivity=1)
+Isotropic(dimension, variance)
+KNorm(scale, dimension, norm='l2', sensitivity=1, power=1, density='', parameters=None)
+KaryTree(steps, arity, epsilon, subtraction=True, contributions=1)
+KnownSizeGaussian(dimension, mu, size_mu=None)
+L2Ball(dimension, radius=1)
+Laplace(scale, l1_sensitivity=1)
+LaplaceThreshold(scale, threshold, partitions=1, sensitivity=1)
+LaplaceVector(scale, shifts)
+LocalHashing(epsilon, categories, buckets=None)
+Logistic(scale, sensitivity=1)
+Matrix(rows)
+MatrixMechanism(strategy, noise_multiplier, steps, participation, separation=None,
+    participations=None, bands=None, step_sampling_prob=None)
+MatrixVariateGaussian(row_covariance, column_covariance, l2_sensitivity=1)
+MixtureOfGaussians(standard_deviation, sensitivities, sampling_probs)
+NormalizedSquareRoot(steps, epsilon=None, mu=None, contributions=1)
+OneSidedGaussian(bounds, mu)
+OptimalEllipse(dimension, sparsity, mu)
+OptimalGroups(groups, counts, mu, adjacency)
+PartitionSelection(epsilon, delta)
+PermuteAndFlip(epsilon, sensitivity=1, monotone=False)
+PoissonSubsampled(mechanism, sampling_prob)
+ProposeTestRelease(test_scale, threshold, scale, sensitivity=1)
+RandomAllocation(mechanism, steps, participations=1)
+RandomizedResponse(epsilon, categories=2)
+RankOneGaussian(dimension, sigma_star, l2_sensitivity=1)
+Rappor(flip, categories)
+ReportNoisyMax(noise, scale, candidates, sensitivity=1, monotone=False, returns='index')
+SampledWithoutReplacement(mechanism, sample_size, population)
+Shuffled(mechanism, users)
+Skellam(variance, sensitivity=1)
+SmoothBinary(steps, epsilon=None, mu=None, contributions=1, released='outputs')
+SparseBox(dimension, sparsity, bound=1, signed=False)
+SquareRootFactorization(steps, epsilon=None, mu=None, contributions=1)
+Staircase(epsilon, gamma, sensitivity=1)
+SubsetSelection(epsilon, categories, size=None)
+Tabulated(p, q)
+TopSelections(epsilon, selected, sensitivity=1, monotone=False, noise='Gumbel')
+TruncatedGeometric(scale, low, high, sensitivity=1)
+TruncatedLaplace(scale, bound, sensitivity=1)
+UnaryEncoding(epsilon, categories, optimised=False)
+"""
 
 
 @dataclass(frozen=True)
-class Space:
-    """A space of differences: its name and all of its arguments."""
+class Noise:
+    """A mechanism, covariance or space: its name and all of its arguments."""
 
     name: str
     arguments: Mapping[str, Any]
 
+    def __getitem__(self, argument: str) -> Any:
+        return self.arguments[argument]
 
-def parse(text: str, field: str) -> Any:
-    """Return the tree of a space; raise Wrong(field, reason) for what is none."""
-    if len(text) > LONGEST or not text.isascii():
-        raise Wrong(field, f"expected a space in ASCII, of up to {LONGEST} characters")
-    flat = " ".join(text.split())
+    def __str__(self) -> str:
+        """Return the canonical text: every argument that is not at its default, by name."""
+        defaults = signatures()[self.name]
+        given = (f"{k}={_text(v)}" for k, v in self.arguments.items() if v != defaults[k])
+        return f"{self.name}({', '.join(given)})"
+
+
+Tree: TypeAlias = "Noise | list[Any] | str"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    return str(value)
+
+
+@cache
+def signatures() -> Mapping[str, Mapping[str, str | None]]:
+    """Return the arguments of every name, with their defaults as texts (None: there is none)."""
+    found: dict[str, dict[str, str | None]] = {}
+    for line in SIGNATURES.replace(",\n", ",").split("\n")[1:-1]:
+        name, _, rest = line.partition("(")
+        parts = [part.strip().partition("=") for part in rest[:-1].split(",")]
+        found[name] = {k: v.strip("'") if equal else None for k, equal, v in parts}
+    return found
+
+
+def parse(text: str, field: str = "theorem.mechanism") -> Any:
+    """Return the tree of a mechanism; of what is none, the list or text that it is.
+
+    Raises Wrong(field, reason) for what is no notation, and NotProved for an unknown mechanism.
+    """
+    flat = str(text).replace("\n", " ").replace("\t", " ").strip()
+    if len(flat) > LONGEST or not flat.isascii():
+        raise Wrong(field, f"expected a mechanism in ASCII, of up to {LONGEST} characters")
     try:
         return _tree(ast.parse(flat, mode="eval").body, flat, field)
     except (SyntaxError, ValueError):
@@ -51,25 +152,26 @@ def _tree(node: ast.AST, text: str, field: str) -> Any:
             return node.value
         case ast.List(elts=entries) | ast.Tuple(elts=entries):
             return [_tree(entry, text, field) for entry in entries]
-        case ast.Call(func=ast.Name(id=name)) if name[:1].isupper():
-            return _space(node, name, text, field)
+        case ast.Call(func=ast.Name(id=name)) if name[:1].isupper() and "_" not in name:
+            return _noise(node, name, text, field)
     assert isinstance(node, ast.expr)
     return text[node.col_offset : node.end_col_offset]
 
 
-def _space(node: ast.Call, name: str, text: str, field: str) -> Space:
-    if name not in SIGNATURES:
-        raise Wrong(field, f"expected one of {', '.join(SIGNATURES)}, not {name[:60]!a}")
-    arguments = SIGNATURES[name]
+def _noise(node: ast.Call, name: str, text: str, field: str) -> Noise:
+    if name not in signatures():
+        raise NotProved(f"the kernel knows no mechanism {name[:60]!a}")
+    arguments = signatures()[name]
     if len(node.args) > len(arguments):
         raise Wrong(field, f"{name} has {len(arguments)} arguments, not {len(node.args)}")
-    named = ((str(k.arg), k.value) for k in node.keywords)
-    pairs = [*zip(arguments, node.args, strict=False), *named]
+    pairs = [*zip(arguments, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]
     given: dict[str, Any] = {}
     for key, value in pairs:
-        if key not in arguments or key in given:
-            raise Wrong(field, f"{name} has no argument {key[:60]!a}, or has it twice")
-        given[key] = _tree(value, text, field)
+        if key not in arguments:
+            raise Wrong(field, f"{name} has no argument {str(key)[:60]!a}")
+        if key in given:
+            raise Wrong(field, f"argument {key} of {name} is given twice")
+        given[str(key)] = _tree(value, text, field)
     if missing := [k for k, default in arguments.items() if default is None and k not in given]:
         raise Wrong(field, f"{name} needs {missing[0]}")
-    return Space(name, {key: given.get(key, default) for key, default in arguments.items()})
+    return Noise(name, {key: given.get(key, default) for key, default in arguments.items()})

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
 from flint import arb, ctx, fmpq, fmpz
@@ -24,7 +25,7 @@ Number: TypeAlias = fmpq | arb
 MOST_DIGITS = 100_000
 """Of a number as a text, and of its decimal exponent."""
 MOST_BITS = 1 << 20
-"""Of an exact power in a formula."""
+"""Of an exact number that a formula may make."""
 _DECIMAL = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,6}))?")
 
 
@@ -39,6 +40,14 @@ class Wrong(Exception):
 
 class NotProved(Exception):
     """Nothing was found wrong, and nothing proved: CONDITIONAL."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TooFewDigits(NotProved):
+    """A question that balls of this precision leave open; `decide` asks again with more digits."""
 
 
 @dataclass
@@ -55,14 +64,21 @@ class Proof:
 
 @dataclass
 class Budget:
-    """What a proof may cost: processor time and precision."""
+    """What a proof may cost: processor time, precision, the cases and the length of lists."""
 
     seconds: float = 60.0
     bits: int = 4096
+    cases: int = 100_000
+    size: int = 1 << 22
     started: float = field(default_factory=time.process_time)
 
-    def check(self) -> None:
-        """Raise NotProved where the time is spent."""
+    def check(self, cases: int = 0, size: int = 0) -> None:
+        """Take so many cases off the budget; raise NotProved where it is spent."""
+        self.cases -= cases
+        if self.cases < 0:
+            raise NotProved("it has more cases than a check may look at")
+        if size > self.size:
+            raise NotProved(f"it needs a list of {size} numbers; a check takes up to {self.size}")
         if time.process_time() - self.started > self.seconds:
             raise NotProved(f"it takes more than {self.seconds:g} s")
 
@@ -90,11 +106,11 @@ def _decimal(text: str) -> fmpq:
     return fmpq(digits * ten) if power >= 0 else fmpq(digits, ten)
 
 
-def real(text: object) -> Number:
+def real(text: object, names: Any = None) -> Number:
     """Return the value of a number or a formula in numbers: "0.1", "sqrt(2)/10", "log(3)".
 
     Exact wherever it is rational by arithmetic alone; else a ball at the working precision.
-    Raises ValueError for what is no such formula.
+    `names` may give variables their values. Raises ValueError for what is no such formula.
     """
     flat = str(text).strip()
     try:
@@ -103,23 +119,31 @@ def real(text: object) -> Number:
         if _DECIMAL.fullmatch(flat) or len(flat) > MOST_DIGITS:
             raise
     try:
-        return _value(ast.parse(flat, mode="eval").body, flat)
+        return _value(ast.parse(flat, mode="eval").body, flat, names or {})
     except (SyntaxError, RecursionError, MemoryError):
         raise ValueError(f"{_short(text)} is not a number or formula") from None
 
 
-def _value(node: ast.AST, text: str) -> Number:
+def _value(node: ast.AST, text: str, names: Any) -> Number:
     match node:
         case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
             return rational(text[node.col_offset : node.end_col_offset])
+        case ast.Name(id=name) if name in names:
+            found: Number = names[name]
+            return found
         case ast.Name(id="pi"):
             return arb.pi()
         case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_value(inner, text)
+            return -_value(inner, text, names)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-            return _OPERATIONS[type(op)](_value(left, text), _value(right, text))
-        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](_value(inner, text))
+            operation = _OPERATIONS[type(op)]
+            return operation(_value(left, text, names), _value(right, text, names))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if (
+            name in _FUNCTIONS and args
+        ):
+            values = [_value(arg, text, names) for arg in args]
+            if len(values) == 1 or name in ("max", "min"):
+                return _FUNCTIONS[name](values)
     raise ValueError(f"{_short(text)} is not a formula in numbers")
 
 
@@ -133,18 +157,26 @@ def ball(x: Number | int) -> arb:
     return x if isinstance(x, arb) else arb(x)
 
 
-def _divide(a: Number, b: Number) -> Number:
+def add(a: Number, b: Number) -> Number:
+    """Return a + b."""
+    return a + b
+
+
+def divide(a: Number, b: Number) -> Number:
+    """Return a/b; raise ValueError for b = 0."""
     if isinstance(b, fmpq) and not b:
         raise ValueError("a formula divides by 0")
     return a / b if isinstance(a, fmpq) and isinstance(b, fmpq) else ball(a) / ball(b)
 
 
-def _power(a: Number, b: Number) -> Number:
+def power(a: Number, b: Number) -> Number:
     """Return a^b, exact for rationals with an integer power of limited size."""
+    if b == fmpq(1, 2) and isinstance(b, fmpq):
+        return sqrt(a)
     if not isinstance(b, fmpq) or b.q != 1:
-        if a < 0:
+        if compare(a, "<", fmpq(0)):
             raise ValueError("a formula has a fractional power of a negative number")
-        return ball(a).sqrt() if b == fmpq(1, 2) else ball(a) ** ball(b)
+        return ball(a) ** ball(b)
     n = int(b.p)
     if isinstance(a, fmpq) and not a and n < 0:
         raise ValueError("a formula divides by 0")
@@ -155,40 +187,143 @@ def _power(a: Number, b: Number) -> Number:
     return ball(a) ** n
 
 
-_FUNCTIONS: dict[str, Callable[[Number], Number]] = {
-    "sqrt": lambda x: ball(x).sqrt(),
-    "exp": lambda x: ball(x).exp(),
-    "log": lambda x: ball(x).log(),
+def sqrt(x: Number) -> Number:
+    """Return √x, exact for the square of a rational."""
+    if compare(x, "<", fmpq(0)):
+        raise ValueError("a formula has the root of a negative number")
+    if isinstance(x, fmpq):
+        p, q = x.p.isqrt(), x.q.isqrt()
+        if p * p == x.p and q * q == x.q:
+            return fmpq(p, q)
+    return ball(x).sqrt()
+
+
+def exp(x: Number) -> Number:
+    """Return e^x, exact at 0."""
+    return fmpq(1) if isinstance(x, fmpq) and not x else ball(x).exp()
+
+
+def log(x: Number) -> Number:
+    """Return ln x, exact at 1."""
+    if compare(x, "<=", fmpq(0)):
+        raise ValueError("a formula has the logarithm of a number that is not positive")
+    return fmpq(0) if isinstance(x, fmpq) and x == 1 else ball(x).log()
+
+
+def maximum(numbers: list[Number]) -> Number:
+    """Return the largest number: exact if it is known which, else a ball around it."""
+    best = numbers[0]
+    for x in numbers[1:]:
+        larger = compare(x, ">", best)
+        if larger is not False:
+            best = x if larger else ball(best).max(ball(x))
+    return best
+
+
+def whole(x: Number) -> int:
+    """Return ⌊x⌋; raise TooFewDigits where the ball holds two answers."""
+    if isinstance(x, fmpq):
+        return int(x.floor())
+    found = x.floor().unique_fmpz() if abs(x) < arb(2) ** 4096 else None
+    if found is None:
+        raise TooFewDigits("a number lies too near an integer")
+    return int(found)
+
+
+_FUNCTIONS: dict[str, Callable[[list[Number]], Number]] = {
+    "sqrt": lambda x: sqrt(x[0]),
+    "exp": lambda x: exp(x[0]),
+    "log": lambda x: log(x[0]),
+    "Phi": lambda x: (ball(-x[0]) / arb(2).sqrt()).erfc() / 2,
+    "floor": lambda x: fmpq(whole(x[0])),
+    "max": maximum,
+    "min": lambda xs: -maximum([-x for x in xs]),
 }
 _OPERATIONS: dict[type, Callable[[Number, Number], Number]] = {
-    ast.Add: lambda a, b: a + b,
+    ast.Add: add,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
-    ast.Div: _divide,
-    ast.Pow: _power,
+    ast.Div: divide,
+    ast.Pow: power,
 }
 
 
 # --- decisions ----------------------------------------------------------------------------------
-def decide(predicate: Callable[[], bool | None], budget: Budget) -> bool | None:
+_SIGNS = {
+    "<": (lt, ge),
+    "<=": (le, gt),
+    ">": (gt, le),
+    ">=": (ge, lt),
+    "==": (eq, ne),
+    "!=": (ne, eq),
+}
+
+
+def compare(a: Number | int, relation: str, b: Number | int) -> bool | None:
+    """Return whether a < b (or <=, >, >=, ==, !=), and None where the balls leave it open."""
+    yes, no = _SIGNS[relation]
+    pair = (arb(a), arb(b)) if isinstance(a, arb) or isinstance(b, arb) else (a, b)
+    return True if yes(*pair) else False if no(*pair) else None
+
+
+def decide(predicate: Callable[[], bool | None], budget: Budget | None = None) -> bool | None:
     """Ask with 64, 128, … bits until the answer is True or False; None at the budget's last."""
-    bits = 64
-    while bits <= budget.bits:
-        budget.check()
+    bits, limit = 64, budget.bits if budget else 4096
+    while bits <= limit:
+        if budget:
+            budget.check()
         with precision(bits):
-            answer = predicate()
+            try:
+                answer = predicate()
+            except TooFewDigits:
+                answer = None
         if answer is not None:
             return answer
         bits *= 2
     return None
 
 
+def must(predicate: Callable[[], bool | None], budget: Budget | None, what: str) -> bool:
+    """Return a decided answer, or raise NotProved: `what` is too close to call."""
+    answer = decide(predicate, budget)
+    if answer is None:
+        raise NotProved(f"{what} is too close to call")
+    return answer
+
+
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
     """Compute with so many bits inside."""
-    before: Any = ctx.prec
+    before = ctx.prec
     ctx.prec = bits
     try:
         yield
     finally:
         ctx.prec = before
+
+
+# --- integers over 2^bits -----------------------------------------------------------------------
+def up(x: Number, bits: int) -> int:
+    """Return an integer ≥ 2^bits x."""
+    if isinstance(x, fmpq):
+        return int((x * (1 << bits)).ceil())
+    return _integer((x * (arb(2) ** bits)).upper().ceil())
+
+
+def down(x: Number, bits: int) -> int:
+    """Return an integer ≤ 2^bits x."""
+    if isinstance(x, fmpq):
+        return int((x * (1 << bits)).floor())
+    return _integer((x * (arb(2) ** bits)).lower().floor())
+
+
+def _integer(x: arb) -> int:
+    found = x.unique_fmpz() if x.is_finite() and x.bits() < 1 << 20 else None
+    if found is None:
+        raise TooFewDigits("a number has no finite bound")
+    return int(found)
+
+
+def shown(x: Number, digits: int = 12) -> str:
+    """Return a number as text: exact, or the ball in decimals with its radius."""
+    return str(x) if isinstance(x, fmpq) and len(str(x)) < 60 else ball(x).str(digits)

@@ -44,7 +44,7 @@ from typing import Any
 
 from flint import fmpq, fmpq_mat
 
-from .notation import SIGNATURES, Space, parse
+from .notation import Noise, parse
 from .numbers import Budget, NotProved, Proof, Wrong, ball, decide, rational, real
 
 Data = Mapping[str, Any]
@@ -52,6 +52,7 @@ WIDEST_GAP = fmpq(1, 10**6)
 """Of an optimum, relative to its upper end."""
 MOST_VERTICES = 1 << 15
 """Of a space of differences."""
+_SPACES = ("Box", "FiniteSet", "SparseBox", "L2Ball", "DisjointGroups")
 Rows = list[list[fmpq]]
 
 
@@ -102,6 +103,8 @@ def _count_noise(theorem: Data, witness: Data, budget: Budget) -> Any:
     eta, support, last = rational(theorem["eta"]), theorem["support"], theorem["max_count"]
     if not 0 < eta < 1:
         raise Wrong("theorem.eta", "expected a number in (0, 1)")
+    if last is None and theorem["min_count"] != 1:
+        raise Wrong("theorem.min_count", "is given without max_count")
     low, high = _power(theorem, witness, budget)
     first = support if last is None else theorem["min_count"]
     laws = _laws(witness["laws"], eta, support, (first, last))
@@ -297,7 +300,7 @@ def _gaussian_shape(theorem: Data, witness: Data, budget: Budget) -> Any:
     return (sum(variances) if total else max(variances)), _trace(space, weights, shares, witness)
 
 
-def _trace(space: Space, weights: Sequence[fmpq], shares: Sequence[fmpq], witness: Data) -> fmpq:
+def _trace(space: Noise, weights: Sequence[fmpq], shares: Sequence[fmpq], witness: Data) -> fmpq:
     """Return the square of tr B, after checking B, the scales and the law on the space."""
     size, scales, law = len(weights), *([*map(rational, witness[k])] for k in ("scales", "law"))
     if len(scales) != size or any(
@@ -368,8 +371,8 @@ def _signed_square(value: Any) -> fmpq:
 
 def dimension(space: Any) -> int:
     """Return how many coordinates the vectors of a space have; raise Wrong if it is no space."""
-    if not isinstance(space, Space):
-        raise Wrong("theorem.space", f"expected one of {', '.join(SIGNATURES)}")
+    if not isinstance(space, Noise) or space.name not in _SPACES:
+        raise Wrong("theorem.space", f"expected one of {', '.join(_SPACES)}")
     given = space.arguments
     lists = [given.get(name, []) for name in ("bounds", "vectors")]
     if not all(isinstance(entry, list) for entry in [*lists, *lists[1]]):
@@ -386,7 +389,7 @@ def dimension(space: Any) -> int:
     return sizes[0] if sizes else len(lists[0]) or max(widths)
 
 
-def contains(space: Space, squares: Sequence[fmpq]) -> bool:
+def contains(space: Noise, squares: Sequence[fmpq]) -> bool:
     """Whether a space contains the vector of these signed squares, or its negative."""
     if len(squares) != dimension(space):
         return False
@@ -409,7 +412,7 @@ def contains(space: Space, squares: Sequence[fmpq]) -> bool:
     return len(busy) <= 1 and all(contains(given["space"], block) for block in busy)
 
 
-def largest_square(space: Space, inverse: Rows, budget: Budget) -> Any:
+def largest_square(space: Noise, inverse: Rows, budget: Budget) -> Any:
     """Return the largest v'Av over a space, A = Σ⁻¹: a fraction, or a ball; for an L2Ball 0 or 2.
 
     A ball of radius r has r² λ_max, which is at most 1 where I − r²A is positive semidefinite.

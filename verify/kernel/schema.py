@@ -2,9 +2,10 @@
 
 A certificate is a JSON object with the fields `version` (2), `theorem`, `lemmas` and `witness`. It
 may have been written by anybody, so it is read strictly: a field that is unknown, missing or stands
-twice, a number with a point, and whatever is too long, make it INVALID by the name of the field.
-Numbers are texts, such as "0.1" or "3/7", because a JSON number means different things to different
-readers; integers up to 2⁵³ may stand bare.
+twice, a number with a point, and whatever is too long, make it INVALID by the name of the field. (A
+hint may be anything: no hint makes a false theorem VALID.) Numbers are texts, such as "0.1" or
+"3/7", because a JSON number means different things to different readers; integers up to 2⁵³ may
+stand bare.
 
 Canonical form (RFC 8785): no space, keys in order, the shortest escapes. The prover writes it; the
 reader takes any form. Nothing in a certificate vouches for it: its integrity is the reader's
@@ -21,18 +22,31 @@ from typing import Any
 from .numbers import Wrong
 
 VERSION = 2
+MOST_BYTES = 16_000_000
+"""Of a file: more is not read."""
 LONGEST_TEXT = 200_000
 LARGEST_INTEGER = 2**53
 """JSON readers agree on integers up to here."""
+RESERVED = "VALID|CONDITIONAL|INVALID|HOLDS|REFUTED|SUPPORTED|ARGUED|OPTIMAL|NOT_REFUTED"
+"""Words with which the kernel's sentences begin: no variable has such a name."""
 Schema = dict[str, Any]
 
 # --- the table ----------------------------------------------------------------------------------
 TABLE = """
+Ends      low:formula? above:formula? high:formula? below:formula? integer:flag=false statement:words=
+Domain    &Ends grid:formula*
+Space     type:Box|SparseBox bounds:formula* dimension:formula= sparsity:formula= bound:formula= signed:flag=false
+Among     type:Gaussian|IntegerNoise objective:total|mean=mean space:Space? mu:formula= E:formula= eta:formula= support:formula=
+Dual      law:corners|sparse ones:formula=
+Rival     probabilities:formula* lowest:formula
+Point     epsilon:number delta:number
+Step      &Point reversed:flag
+Claim     id:words= statement:words= source:words= argument:words= adjacency:add-remove|replace-one? let:formula% where:grid% for_all:Domain% assume:formula* lemmas:words* verdict:HOLDS|REFUTED|SUPPORTED|ARGUED
+Moves     &Claim expression:formula variable:name at:formula* over:Ends?
+Hints     case:formula%
 Ratio     ratio:number+
 Optimum   verdict:OPTIMAL lower:number upper:number
 Power     &Optimum epsilon:formula? ratio:number?
-Point     epsilon:number delta:number
-Step      &Point reversed:flag
 Tested    kind:epsilon-delta|gaussian|mechanism|profile description:words= points:Point* parameter:formula=
 Audit     verdict:REFUTED|NOT_REFUTED significance:number claim:Tested
 Replay    target:words samples:count pairs:words**? search:words? adjacency:words?
@@ -40,8 +54,20 @@ Drawn     seed:numeral replay:Replay?
 Law       first:size last:size? lowest:whole probabilities:number+
 Flow      count:count other:count noise:whole flow:number
 Vertex    square:number entries:number*
-Round     tested:Point stake:number right:count wrong:count runs:count pair:count event:words=
 
+approximate-dp    &Claim mechanism:formula epsilon:formula delta:formula
+pure-dp           &Claim mechanism:formula epsilon:formula
+gaussian-dp       &Claim mechanism:formula mu:formula
+renyi-dp          &Claim mechanism:formula order:formula epsilon:formula
+zcdp              &Claim mechanism:formula rho:formula
+profile           &Claim mechanism:formula bound:formula low:formula high:formula
+tradeoff          &Claim mechanism:formula bound:formula low:formula high:formula
+relation          &Claim claim:formula
+printed-number    &Claim expression:formula printed:formula
+monotone          &Moves direction:decreasing|increasing
+limit             &Moves limit:formula rate:formula=
+minimiser         &Moves claimed:formula tail:words=
+optimality        &Claim value:formula among:Among? dual:Dual? rival:Rival? lower_bound:formula= competitor:formula= tolerance:formula=0
 count-noise       &Power eta:number support:size min_count:size=1 max_count:size? objective:singular|true-delta
   witness         &Ratio laws:Law+ mass:number# mean:number# flows:Flow*
 integer-noise     &Power objective:variance|absolute|error|cost|delta support:size sensitivity:size costs:number* monotone:flag=false delta:number? error_free:number?
@@ -50,16 +76,15 @@ gaussian-shape    &Optimum space:formula objective:total|worst weights:number+
   witness         vertices:Vertex* covariance:number++ root:number++ law:number* shares:number+ scales:number*
 audit             &Audit target:words tested:Point p_value:number share:number=1 epsilon_lower_bound:number=0
   witness         &Drawn design:sides|guesses favours:first|second marks:mark+ histogram:count++ event:any? pairs_searched:count=0 training_runs:count=0 pair:words*
-sequential-audit  &Audit target:words evidence:number
-  witness         &Drawn pairs:words** rounds:Round*
 one-run-audit     &Audit p_value:number delta:number epsilon_lower_bound:number=0
   witness         seed:numeral scores:number* included:coins guesses_tried:size+ guesses:size epsilon_guesses:size tested:Step*
 """  # noqa: E501
 """Records with their fields, then kinds with those of their theorems, and of their witnesses.
 
 `&` takes the fields of another record, `?` stands for a field that may be null or left out, `*` for
-a list (empty where it is left out), `+` for one with entries, `#` for an object whose keys are
-integers, `=` for a default.
+a list (empty where it is left out), `+` for one with entries, `%` for an object with any names, `#`
+for one of integers, `=` for a default. A claim's witness is only hints, and may hold anything
+besides its `case`.
 """
 
 
@@ -71,13 +96,15 @@ def _whole(least: int, most: int = LARGEST_INTEGER) -> Schema:
     return {"type": "integer", "minimum": least, "maximum": most}
 
 
+_NAME = _text(rf"(?!(?:{RESERVED})$)[A-Za-z_][A-Za-z0-9_]*", "a name of letters and digits", 100)
 _TYPES: dict[str, Schema] = {
     "any": {},
     "formula": _text(
         r"(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*",
-        "an expression or space: ASCII without # and \\, exponents of at most five digits",
+        "an expression or mechanism: ASCII without # and \\, exponents of at most five digits",
         100_000,
     ),
+    "name": _NAME,
     "words": {"type": "string", "maxLength": 20_000},
     "number": _text(
         r"[+-]?[0-9]+(?:/[1-9][0-9]*|(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,5})?)",
@@ -96,7 +123,7 @@ _TYPES: dict[str, Schema] = {
 
 def _shape(text: str) -> Schema:
     """Return the JSON Schema of a type of the table."""
-    if text[-1] in "?*+#":
+    if text[-1] in "?*+%#":
         inner = _shape(text[:-1])
         if text[-1] == "?":
             return {"anyOf": [{"type": "null"}, inner], "default": None}
@@ -104,7 +131,7 @@ def _shape(text: str) -> Schema:
             return {"type": "array", "items": inner, "default": []}
         if text[-1] == "+":
             return {"type": "array", "items": inner, "minItems": 1}
-        names = _TYPES["numeral"]
+        names = _NAME if text[-1] == "%" else _TYPES["numeral"]
         keyed = {"type": "object", "propertyNames": names, "additionalProperties": inner}
         return {**keyed, "default": {}}
     kind, given, default = text.partition("=")
@@ -126,17 +153,18 @@ def _kinds() -> dict[str, tuple[Schema, Schema]]:
             fields |= {field: _shape(kind)} if colon else _TYPES[word[1:]]["properties"]
         required = [field for field, shape in fields.items() if "default" not in shape]
         shape: Schema = {"type": "object", "properties": fields, "required": required}
-        shape["additionalProperties"] = False
+        shape["additionalProperties"] = own == "Hints"
         if own == "witness":
             found[name] = found[name][0], shape
         elif own[0].isupper():
             _TYPES[own] = shape
         else:
             name, fields["kind"] = own, {"enum": [own]}
-            found[own] = {**shape, "required": [*required, "kind"]}, {}
+            found[own] = {**shape, "required": [*required, "kind"]}, _TYPES["Hints"]
     return found
 
 
+_TYPES["grid"] = _shape("formula+")
 KINDS: Mapping[str, tuple[Schema, Schema]] = _kinds()
 
 
@@ -158,6 +186,40 @@ def json_schema() -> Schema:
 
 
 # --- reading ------------------------------------------------------------------------------------
+class Malformed(str):
+    """What stands for a JSON value that no certificate may have: why."""
+
+
+def read(content: bytes) -> list[Any]:
+    """Return the certificates of a file: its one object, or the entries of its list.
+
+    Raises Wrong if it is not JSON. That each is a certificate is found by `require`.
+    """
+    if len(content) > MOST_BYTES:
+        raise Wrong("file", f"is longer than {MOST_BYTES // 10**6} MB")
+    try:
+        data = json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_float=lambda _: Malformed("is a number with a point: write it as a text"),
+            parse_constant=lambda _: Malformed("is no JSON"),
+            parse_int=lambda text: int(text) if len(text) < 20 else Malformed("is beyond 2^53"),
+        )
+    except RecursionError:
+        raise Wrong("file", "is nested too deeply") from None
+    except ValueError as error:
+        raise Wrong("file", f"is not a JSON certificate: {error}") from None
+    entries = data if isinstance(data, list) else [data]
+    if not entries or not all(isinstance(entry, (dict, Malformed)) for entry in entries):
+        raise Wrong("file", "holds no certificate: expected an object, or a list of them")
+    return entries
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Malformed("has a field twice")
+
+
 def canonical(value: Any) -> bytes:
     """Return the canonical form of a certificate (RFC 8785; its keys are ASCII)."""
     text = json.dumps(
@@ -190,6 +252,8 @@ _PYTHON: dict[str, type] = {
 
 def fit(value: Any, schema: Schema, path: str) -> Any:
     """Return a value with its defaults; raise Wrong where a schema (of those made here) says no."""
+    if isinstance(value, Malformed):
+        raise Wrong(path or "certificate", str(value))
     if "anyOf" in schema:
         return None if value is None else fit(value, schema["anyOf"][1], path)
     kind = schema.get("type")
@@ -218,7 +282,8 @@ def _fields(value: dict[str, Any], schema: Schema, path: str) -> dict[str, Any]:
         fit(name, schema.get("propertyNames", {}), _inside(path, name))
     if missing := [name for name in schema.get("required", ()) if name not in value]:
         raise Wrong(_inside(path, missing[0]), "is missing")
+    rest = {} if others is True else others
     found = {name: shape["default"] for name, shape in own.items() if "default" in shape}
     for name, entry in value.items():
-        found[name] = fit(entry, own.get(name, others), _inside(path, name))
+        found[name] = fit(entry, own.get(name, rest), _inside(path, name))
     return found

@@ -16,11 +16,6 @@ probability s, and cut into cells; in each P(R) is at most that at its largest p
 P(R) = Σ_b P(b) P(a ≥ k(b)) is summed in doubles over the b and a within eight standard deviations:
 below 10⁶ positive terms, each with a relative error below 1e-10; 1e-9 of it and 1e-13 are added.
 
-**Bets.** A stake θ in [0, 1/(e^ε + δ)] multiplies a capital by 1 + θ(1 − δ) for a right guess,
-1 − θ(e^ε + δ) for a wrong one, 1 − θδ for none: of mean at most 1 under the claim. The evidence, a
-mixture over the round in which betting begins, M_t = (M_{t−1} + 1/(t(t + 1))) F_t and
-E_t = M_t + 1/(t + 1), exceeds 1/significance at any time with probability ≤ significance (Ville).
-
 **One run.** m canaries, each included by a fair coin; of r guesses at least v are right with
 probability ≤ min(1, β + mδβ(1 − β)/(vw)), where W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v),
 w = P(W = v). A curve δ(ε) gives for points (ε_j, δ_j), j ≤ v, by weak duality of the inequalities
@@ -34,20 +29,20 @@ from __future__ import annotations
 import bisect
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
 from flint import arb, fmpq
 
+from .notation import parse
 from .numbers import Budget, NotProved, Proof, Wrong, ball, precision, rational, real
+from .quantities import quantity
 
 Data = Mapping[str, Any]
 Counts = tuple[int, int, int, int]
 """Hits, runs, misses, other runs."""
-Profile = Callable[[str, fmpq], arb | None]
-"""δ(ε) of a mechanism in its notation, which the kernel does not know: who asks may lend it."""
 FAIR = 8.0
 """Standard deviations by which fair coins may differ: by more they do with probability 1.3e-15."""
 SPARED = fmpq(1, 100)
@@ -64,14 +59,14 @@ _CANARIES = "that the scores are of one run, in which a fair coin of its own inc
 _NUMBERS = "that the numbers of guesses and the seed were fixed before the coins were known"
 
 
-def prove(theorem: Data, witness: Data, budget: Budget, profile: Profile | None = None) -> Proof:
-    """Recompute an audit from its counts, rounds or scores."""
+def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
+    """Recompute an audit from its counts or scores."""
     proof = Proof()
     with precision(BITS):
         level = rational(theorem["significance"])
         if not 0 < level < 1:
             raise Wrong("theorem.significance", "expected a number in (0, 1)")
-        claim = _Claim(theorem["claim"], proof, profile)
+        claim = _Claim(theorem["claim"], proof, budget)
         stated = _KINDS[theorem["kind"]](theorem, witness, claim, proof, budget)
     if theorem["verdict"] != ("REFUTED" if stated <= level else "NOT_REFUTED"):
         raise Wrong("theorem.verdict", "does not follow from the p-value and the significance")
@@ -91,10 +86,8 @@ def _above(stated: fmpq, found: arb, field: str) -> None:
 class _Claim:
     """What is claimed: points (ε, δ), or a curve δ(ε)."""
 
-    def __init__(self, data: Data, proof: Proof, profile: Profile | None) -> None:
-        self.data, self._proof, self._profile = data, proof, profile
-        if data["kind"] == "gaussian":
-            proof.lemmas.add("gaussian")
+    def __init__(self, data: Data, proof: Proof, budget: Budget) -> None:
+        self.data, self._proof, self._budget = data, proof, budget
         if bool(data["points"]) != (data["kind"] == "epsilon-delta"):
             raise Wrong("theorem.claim.points", "do not fit the kind")
         if bool(data["parameter"]) != (data["kind"] in ("gaussian", "mechanism")):
@@ -108,7 +101,7 @@ class _Claim:
             if (epsilon, delta) not in map(_point, self.data["points"]):
                 raise Wrong(where, "is no point of the claim")
             return
-        least = self._curve(epsilon)
+        least = None if self.data["kind"] == "profile" else self._curve(epsilon)
         if least is not None and ball(delta) < least:
             raise Wrong(where, f"is below the claimed curve, {least.str(8, radius=False)}")
         condition = "that the claimed profile has the tested points"
@@ -116,15 +109,20 @@ class _Claim:
             self._proof.conditions.append(condition)
 
     def _curve(self, epsilon: fmpq) -> arb | None:
-        """Return δ(ε) of the claimed μ or mechanism; None where it is not known."""
-        if self.data["kind"] == "mechanism" and self._profile is not None:
-            return self._profile(self.data["parameter"], epsilon)
-        if self.data["kind"] != "gaussian":
+        """Return δ(ε) of the claimed μ or mechanism; None where the kernel does not find it."""
+        if self.data["kind"] == "gaussian":
+            self._proof.lemmas.add("gaussian")
+            mu = ball(real(self.data["parameter"]))
+            if not mu > 0:
+                raise Wrong("theorem.claim.parameter", "expected mu > 0")
+            return gaussian_delta(mu, epsilon)
+        try:
+            noise = parse(self.data["parameter"])
+            found = quantity("delta", noise, None, {"epsilon": epsilon}, self._budget)
+        except NotProved:
             return None
-        mu = ball(real(self.data["parameter"]))
-        if not mu > 0:
-            raise Wrong("theorem.claim.parameter", "expected mu > 0")
-        return gaussian_delta(mu, epsilon)
+        self._proof.lemmas |= found.lemmas
+        return ball(found.value)
 
 
 def gaussian_delta(mu: arb, epsilon: fmpq) -> arb:
@@ -325,37 +323,7 @@ def least_rate(hits: int, runs: int, level: float) -> arb:
     return low
 
 
-# --- bets, and one run --------------------------------------------------------------------------
-def _sequential(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: Budget) -> fmpq:
-    proof.conditions.append(
-        f"{RUNS}, each on the one that a fair coin chose, and that every bet was chosen before"
-    )
-    capital, best = arb(0), arb(1)
-    for number, entry in enumerate(witness["rounds"], 1):
-        budget.check()
-        where, theta = f"witness.rounds[{number - 1}]", ball(rational(entry["stake"]))
-        right, wrong = entry["right"], entry["wrong"]
-        none = entry["runs"] - right - wrong
-        if none < 0 or entry["pair"] >= len(witness["pairs"]):
-            raise Wrong(where, "has more guesses than runs, or a pair that is not listed")
-        factor = arb(1)
-        if theta != 0:
-            epsilon, delta = _point(entry["tested"])
-            claim.require(epsilon, delta, f"{where}.tested")
-            d, lost = ball(delta), ball(epsilon).exp() + ball(delta)
-            if not 0 <= theta * lost <= 1:
-                raise Wrong(f"{where}.stake", "is more than can be lost")
-            factor = (1 + theta * (1 - d)) ** right * (1 - theta * lost) ** wrong
-            factor *= (1 - theta * d) ** none
-        capital = (capital + arb(1) / (number * (number + 1))) * factor
-        best = best.max(capital + arb(1) / (number + 1))
-    stated = rational(theorem["evidence"])
-    if stated <= 0 or not best >= ball(stated):
-        raise Wrong("theorem.evidence", f"is {best.str(8, radius=False)} by this calculation")
-    proof.numbers["counts"] = f"{len(witness['rounds'])} rounds of bets"
-    return 1 / stated
-
-
+# --- one run -------------------------------------------------------------------------------------
 def _one_run(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: Budget) -> fmpq:
     proof.conditions += [_CANARIES, _NUMBERS]
     points = []
@@ -421,4 +389,4 @@ def one_run_bound(v: int, r: int, m: int, points: list[tuple[arb, arb]]) -> arb:
     return best.min((1 + paid) / gain if gain > 0 else arb(1)).min(arb(1))
 
 
-_KINDS = {"audit": _audit, "sequential-audit": _sequential, "one-run-audit": _one_run}
+_KINDS = {"audit": _audit, "one-run-audit": _one_run}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from .numbers import Proof, ball, rational
 Data = Mapping[str, Any]
 LONGEST, LONGEST_FORMULA = 200, 1000
 """Characters of somebody's words, and of a formula, that are shown."""
+MOST_VALUES = 12
+"""Values of a parameter that are listed."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def safe(text: object, longest: int = LONGEST) -> str:
     """
     whole = str(text)
     shown = "".join(map(_character, whole[:longest]))
-    return shown if len(whole) <= longest else f"{shown}… ({len(whole)} characters)"
+    return shown if len(whole) <= longest else f"{shown}... ({len(whole)} characters)"
 
 
 def _character(character: str) -> str:
@@ -91,14 +93,110 @@ def bracketed(text: str) -> str:
     return line if re.fullmatch(r"[\w.]+", line) else f"({line})"
 
 
-# --- what was proved ----------------------------------------------------------------------------
-def said(theorem: Data, proof: Proof) -> Theorem:
+# --- claims -------------------------------------------------------------------------------------
+_CLAIMED = {
+    "approximate-dp": "({epsilon}, {delta})-DP",
+    "pure-dp": "({epsilon}, 0)-DP",
+    "gaussian-dp": "{mu}-GDP",
+    "renyi-dp": "of Renyi divergence at most {epsilon} at order {order}",
+    "zcdp": "{rho}-zCDP",
+    "profile": "(epsilon, {bound})-DP for every epsilon in [{low}, {high}]",
+    "tradeoff": "of trade-off function at least {bound} for every alpha in [{low}, {high}]",
+    "relation": "{claim}",
+    "printed-number": "{expression} rounds to {printed}",
+    "monotone": "{expression} is {direction} in {variable}",
+    "limit": "{expression} tends to {limit}",
+    "minimiser": "{expression} is least at {variable} = {claimed}",
+}
+_SIGNS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
+
+
+def said(theorem: Data, witness: Data, proof: Proof) -> Theorem:
     """Say what was proved."""
-    if (kind := theorem["kind"]) not in _OPTIMA:
+    kind = theorem["kind"]
+    if theorem["verdict"] == "OPTIMAL":
+        return Theorem("", "", f"the least {_OPTIMA[kind](theorem)} {_optimum(theorem)}", "OPTIMAL")
+    if kind.endswith("audit"):
         return _audit(theorem, proof)
-    return Theorem("", "", f"the least {_OPTIMA[kind](theorem)} {_optimum(theorem)}", "OPTIMAL")
+    mechanism = formula(theorem["mechanism"]) if "mechanism" in theorem else ""
+    claimed = _assertion(theorem) + _scope(theorem)
+    verdict = str(theorem["verdict"])
+    if verdict == "REFUTED" and (case := witness.get("case")):
+        verdict += " at " + ", ".join(f"{safe(k)} = {formula(v)}" for k, v in case.items())
+    if verdict == "SUPPORTED":
+        grids = {name: domain["grid"] for name, domain in theorem["for_all"].items()}
+        points = {theorem["variable"]: theorem["at"]} if theorem.get("at") else {}
+        places = "; ".join(_listed(name, values) for name, values in (points | grids).items())
+        verdict += f" in the listed cases ({places}); nothing is proved beyond"
+    return Theorem(mechanism, theorem["adjacency"] or "", claimed, verdict)
 
 
+def _assertion(theorem: Data) -> str:
+    if theorem["kind"] == "optimality":
+        return _optimality(theorem)
+    words = {name: formula(text) for name, text in theorem.items() if isinstance(text, str)}
+    words |= {name: bracketed(theorem[name]) for name in ("mu", "rho") if name in theorem}
+    text = _CLAIMED[theorem["kind"]].format_map(words)
+    if theorem["kind"] not in ("monotone", "minimiser", "limit"):
+        return text
+    name, over = words["variable"], theorem["over"]
+    if theorem["kind"] == "limit":
+        end = (over or {}).get("high") or (over or {}).get("below") or "infinity"
+        rate = f", off by at most {words['rate']}" if theorem["rate"] else ""
+        return f"{text} as {name} tends to {formula(end)}{rate}"
+    if over is None:
+        return f"{text} among {_listed(name, theorem['at'])}"
+    return f"{text} over {_domain(name, over)}"
+
+
+def _optimality(theorem: Data) -> str:
+    """Say what no rival is below; the rivals are described by the fields of `among`."""
+    below, slack = formula(theorem["value"]), formula(theorem["tolerance"])
+    if slack != "0":
+        below = f"({below})/(1 + {slack})"
+    if (among := theorem["among"]) is None:
+        rivals = " and ".join(formula(theorem[k]) for k in ("lower_bound", "competitor"))
+        return f"nothing is below {below}: neither {rivals}"
+    return f"no {_fields(among)} is below {below}"
+
+
+def _fields(entry: Data) -> str:
+    """Say a record: its type with the fields that are given."""
+    given = []
+    for name, value in entry.items():
+        if name != "type" and value:
+            one = _fields(value) if isinstance(value, dict) else None
+            many = isinstance(value, list) and f"[{', '.join(map(formula, value))}]"
+            given.append(f"{name}={one or many or formula(value)}")
+    return f"{entry['type']}({', '.join(given)})"
+
+
+def _scope(theorem: Data) -> str:
+    """Say what the claim ranges over."""
+    parts = [f"for every {_domain(name, domain)}" for name, domain in theorem["for_all"].items()]
+    parts += [f"in the cases {_listed(name, values)}" for name, values in theorem["where"].items()]
+    parts += [f"if {formula(text)}" for text in theorem["assume"]]
+    parts += [f"where {safe(name)} = {formula(text)}" for name, text in theorem["let"].items()]
+    return "".join(f", {part}" for part in parts)
+
+
+def _domain(name: str, domain: Data) -> str:
+    texts = [f"{sign} {formula(domain[end])}" for end, sign in _SIGNS.items() if domain[end]]
+    whole = " (integer)" if domain["integer"] else ""
+    if not texts and not whole:
+        return f"{safe(name)} in a domain that is given in words: {quoted(domain['statement'])}"
+    return f"{safe(name)} {' and '.join(texts)}{whole}"
+
+
+def _listed(name: str, values: Sequence[Any]) -> str:
+    shown = [formula(value) for value in values[:MOST_VALUES]]
+    if len(values) == 1:
+        return f"{safe(name)} = {shown[0]}"
+    more = f", ... ({len(values)} values)" if len(values) > MOST_VALUES else ""
+    return f"{safe(name)} in {{{', '.join(shown)}{more}}}"
+
+
+# --- optima and audits --------------------------------------------------------------------------
 def _power(theorem: Data) -> str:
     epsilon, ratio = theorem["epsilon"], theorem["ratio"]
     return f"epsilon = {formula(epsilon)}" if ratio is None else f"E = {formula(ratio)}"
@@ -158,9 +256,8 @@ def _audit(theorem: Data, proof: Proof) -> Theorem:
     if at := theorem.get("tested"):
         delta = at["delta"]
         parts.append(f"tested at ({formula(at['epsilon'])}, {formula(delta)})")
-    name = "p_value" if "p_value" in theorem else "evidence"
-    word = {"p_value": "p-value at most", "evidence": "evidence at least"}[name]
-    parts += [f"{word} {formula(theorem[name])}", proof.numbers.get("counts", "its counts")]
+    parts.append(f"p-value at most {formula(theorem['p_value'])}")
+    parts.append(proof.numbers.get("counts", "its counts"))
     text = f"{theorem['verdict']} at significance {formula(theorem['significance'])}"
     text += f" ({', '.join(parts)})"
     if (bound := theorem.get("epsilon_lower_bound", "0")) != "0":

@@ -1,14 +1,83 @@
-"""What writes certificates of version 2, of audits and optima: a theorem and its witness."""
+"""What writes certificates: for a finding, its theorem and the hints that let the kernel prove it.
+
+Nothing here is trusted. A certificate is put to the kernel before it is handed out, which tells the
+lemmas that it rests on, and that it is as good as it will be found elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpassay.verifier.kernel import canonical
+from dpassay.verifier.kernel import VERSION, canonical
+from dpassay.verifier.kernel.check import prove
+from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
+from dpassay.verifier.kernel.schema import KINDS, require
+from dpassay.verifier.verdict import Verdict
+
+if TYPE_CHECKING:
+    from dpassay.verifier.claim import Claim, Decision, Scope
+    from dpassay.verifier.verdict import Finding
+
+__all__ = ["argued", "certify", "completed", "decided", "write"]
+
+_DECIDED = (Verdict.HOLDS, Verdict.REFUTED, Verdict.SUPPORTED)
 
 
-def write(path: Path, certificate: Mapping[str, Any]) -> None:
-    """Write a certificate in canonical form."""
-    path.write_bytes(canonical(certificate) + b"\n")
+def decided(claim: Claim, lemmas: Sequence[Claim] = ()) -> tuple[Finding, dict[str, Any] | None]:
+    """Decide a claim; return the finding and its certificate (None where there is none)."""
+    from dpassay.verifier.exact import verify_with_evidence
+
+    finding, (scope, decision), claim = verify_with_evidence(claim, lemmas)
+    return finding, certify(claim, finding, scope, decision, lemmas)
+
+
+def certify(
+    claim: Claim,
+    finding: Finding,
+    scope: Scope,
+    decision: Decision,
+    lemmas: Iterable[Claim] = (),
+) -> dict[str, Any] | None:
+    """Return the certificate of a finding; None where nothing was decided.
+
+    `scope` and `decision` are the case that is reported and what was decided in it; `lemmas` are
+    the claims that a proof may name.
+    """
+    from dpassay.verifier.proof import theorem_of
+
+    if finding.verdict not in _DECIDED or claim.kind not in KINDS:
+        return None
+    home = "releases" if hasattr(claim, "mechanism") else "statements"
+    written = import_module(f"dpassay.verifier.prover.{home}").witness
+    witness = written(claim, finding, scope, decision, lemmas)
+    try:
+        return completed(theorem_of(claim, finding.verdict.value), witness)
+    except Wrong:  # the kernel's language has no such text
+        return None
+
+
+def completed(
+    theorem: Mapping[str, Any], witness: Mapping[str, Any], rows: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return a certificate with the rows of lemmas that the kernel names; else those given."""
+    data = {"version": VERSION, "theorem": theorem, "lemmas": [*rows], "witness": witness}
+    whole = require(data)
+    try:
+        proof = prove(whole["theorem"], whole["witness"], Budget())
+    except NotProved:
+        return data
+    return {**data, "lemmas": sorted(proof.lemmas)}
+
+
+def argued(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the certificate of a claim that is argued; text and lemmas are in its theorem."""
+    return {**data, "theorem": {**data["theorem"], "verdict": Verdict.ARGUED.value}}
+
+
+def write(path: Path, certificates: Sequence[Mapping[str, Any]]) -> None:
+    """Write one certificate, or several as a list, in canonical form."""
+    data = certificates[0] if len(certificates) == 1 else [*certificates]
+    path.write_bytes(canonical(data) + b"\n")

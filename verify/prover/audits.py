@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit.outcome import Outcome, shown
 from dpassay.verifier.audit.runs.target import NOT_REPEATABLE
-from dpassay.verifier.kernel import VERSION
+from dpassay.verifier.prover import completed
 
 if TYPE_CHECKING:
     from dpassay.verifier.audit.kinds.one_run import OneRunResult
@@ -97,8 +97,7 @@ def _drawn(result: Any, replay: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _whole(theorem: dict[str, Any], witness: dict[str, Any]) -> dict[str, Any]:
-    lemmas = ["gaussian"] if theorem["claim"]["kind"] == "gaussian" else []
-    return {"version": VERSION, "theorem": theorem, "lemmas": lemmas, "witness": witness}
+    return completed(theorem, witness)
 
 
 def _plain(value: Any) -> Any:

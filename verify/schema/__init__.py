@@ -29,7 +29,6 @@ from dpassay.verifier.claims import (
     ZeroConcentratedDP,
 )
 from dpassay.verifier.kernel import json_schema
-from dpassay.verifier.seal import Certificate
 from dpassay.verifier.verdict import Finding
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -81,8 +80,7 @@ def generate() -> dict[str, dict[str, Any]]:
     return {
         "claims.schema.json": _schema(_with_numbers(msgspec.json.schema(ClaimFile))),
         "finding.schema.json": _schema(msgspec.json.schema(Findings)),
-        "certificate.schema.json": _schema(msgspec.json.schema(Certificate)),
-        "certificate-2.schema.json": json_schema(),
+        "certificate.schema.json": json_schema(),
     }
 
 

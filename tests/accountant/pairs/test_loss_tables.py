@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -21,11 +20,6 @@ from dpassay.accountant.pairs.loss_tables import LossTables
 from dpassay.accountant.pairs.radial_noise import RadialNoisePair
 from dpassay.accountant.pairs.round_noise import RoundNoisePair
 from dpassay.accountant.questions import guarantees, profile
-from dpassay.verifier.certificate import certify
-from dpassay.verifier.checker import Outcome, check
-from dpassay.verifier.claims import ApproximateDP
-from dpassay.verifier.verdict import Verdict
-from tests.verify.forge import sealed
 
 HALF = exact("1/2")
 WIDTH = Fraction(1, 10**5)
@@ -110,24 +104,3 @@ def test_what_is_known_of_several_releases() -> None:
     assert guarantees.rho(several).lower.is_infinite()
     with pytest.raises(NotApplicableError, match="only enclosed"):
         PoissonSubsampled(one, "1/2")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("delta", "verdict"), [("0.37", "HOLDS"), ("0.36", "REFUTED")])
-def test_certificates_say_what_they_rest_on(delta: str, verdict: str) -> None:
-    claim = ApproximateDP(
-        id="several",
-        source="the test",
-        statement="several releases",
-        mechanism="Composed(KNorm(2, 3, 'linf', power=2), 5)",
-        adjacency=None,
-        epsilon="3",
-        delta=delta,
-    )
-    found, certificate = certify(claim)
-    assert found.verdict is Verdict[verdict]
-    assert certificate is not None
-    assert check(certificate).outcome is Outcome.CONDITIONAL
-    false = copy.deepcopy(certificate)
-    false["claim"]["delta"] = false["claimed"]["delta"] = "0.2" if verdict == "HOLDS" else "0.5"
-    assert check(sealed(false)).outcome is Outcome.INVALID

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier import checker
+from dpassay.verifier import kernel as checker
 from dpassay.verifier.audit import AuditResult, audit, audit_samples, guarantee
 from dpassay.verifier.audit.learning.learn import choose
 from dpassay.verifier.audit.learning.outputs import Alphabet

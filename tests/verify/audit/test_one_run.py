@@ -14,7 +14,7 @@ from scipy import optimize, sparse, stats
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.verifier import checker
+from dpassay.verifier import kernel as checker
 from dpassay.verifier.audit import audit_one_run, canaries_needed
 from dpassay.verifier.audit.kinds.one_run import (
     BothOrders,
@@ -220,8 +220,8 @@ def _made(claim: Any, scale: float = 1.0) -> dict[str, Any]:
 def test_the_scores_are_counted_again(claim: Any, scale: float) -> None:
     found = checker.check(_made(claim, scale))
     assert found.outcome is checker.Outcome.CONDITIONAL, found.problems
-    assert "fair coin" in found.taken_as_given[0]
-    assert "fixed before" in found.taken_as_given[1]
+    assert "fair coin" in found.assumptions[0]
+    assert "fixed before" in found.assumptions[1]
 
 
 _POINT = {"epsilon": "1", "delta": "0", "reversed": False}

@@ -16,9 +16,9 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.figures import audit as picture
 from dpassay.verifier.audit import audit_samples, audit_scores
 from dpassay.verifier.audit.outcome import Outcome
-from dpassay.verifier.checker import Outcome as Checked
-from dpassay.verifier.checker import check
 from dpassay.verifier.cli import main
+from dpassay.verifier.kernel import Outcome as Checked
+from dpassay.verifier.kernel import check
 
 FALSE_ALARM = 1e-6
 

@@ -193,7 +193,7 @@ from dpassay.verifier.cli import main
 code = main(["verify", *sys.argv[1:], "--quiet"])
 heavy = (
     *(f"dpassay.accountant.composition.{room}" for room in ("choose", "fourier", "losses")),
-    *("dpassay.verifier.checker", "numpy", "scipy", "mpmath"),
+    *("dpassay.verifier.kernel", "numpy", "scipy", "mpmath"),
 )
 sys.exit(code if not (found := [m for m in sys.modules if m.startswith(heavy)]) else str(found))
 """
@@ -294,8 +294,8 @@ def test_the_certificate_of_an_argued_claim_says_so(tmp_path: Path) -> None:
     claims = written(tmp_path, ARGUED)
     assert main(["verify", claims, "--certificate", str(path), "--quiet"]) == 3
     data = json.loads(path.read_text("utf-8"))
-    assert data["verdict"] == "ARGUED"
-    assert data["claim"]["argument"] == "One is positive."
+    assert data["theorem"]["verdict"] == "ARGUED"
+    assert data["theorem"]["argument"] == "One is positive."
 
 
 def test_help_is_asked_for_as_the_program_was_started(

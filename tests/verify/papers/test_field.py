@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from mpmath import exp, log, mp, mpf, ncdf
 
-from dpassay.verifier import checker
+from dpassay.verifier import kernel as checker
 from dpassay.verifier.argument import corrected_by
 from dpassay.verifier.batch import Outcome
-from dpassay.verifier.certificate import certify
 from dpassay.verifier.document import FIELD, Document, every_paper, papers, read_paper
+from dpassay.verifier.prover import decided as certify
 from dpassay.verifier.verdict import Finding, Verdict
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,6 +1,6 @@
 """Audits drawn again from the seed of their certificate: the same runs, the same counts?
 
-No part of the independent checker: the runs come from the sampler that is audited, and the event
+No part of the kernel: the runs come from the sampler that is audited, and the event
 is learned again from the training runs, as it was the first time.
 """
 

@@ -25,7 +25,6 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions import guarantees, profile, utility
-from dpassay.verifier.checker.facts import mechanism
 from tests.near import narrow
 
 Matrix = list[list[Fraction]]
@@ -397,9 +396,6 @@ def test_bad_input(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said) as caught:
         MatrixMechanism(**{**usual, **arguments})
     assert "\n" not in str(caught.value)
-    text = ", ".join(f"{name}={value!r}" for name, value in {**usual, **arguments}.items())
-    with pytest.raises(ValueError, match=r"MatrixMechanism with|unknown variable"):
-        mechanism(f"MatrixMechanism({text})")
 
 
 def test_buffers_are_even() -> None:

@@ -15,9 +15,6 @@ import dpassay
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms import AboveThreshold, Composed
 from dpassay.accountant.questions import profile
-from dpassay.verifier.checker.facts import mechanism
-from dpassay.verifier.checker.laws import least_epsilon
-from dpassay.verifier.checker.mechanisms.pairs import pairs
 from dpassay.verifier.verdict import Verdict
 
 FALSE_ALARM = 1e-6
@@ -148,8 +145,3 @@ def test_bad_arguments_are_named() -> None:
         AboveThreshold(1, 1, variant="noisy-values").release([0])
     with pytest.raises(InvalidInputError, match="value"):
         AboveThreshold(1, 1).release(["x"])
-
-
-def test_the_checker_knows_its_largest_loss_exactly() -> None:
-    noise = mechanism("AboveThreshold(threshold_scale=4, query_scale='4/3', count=3)")
-    assert least_epsilon(pairs(noise), Fraction(0)) == Fraction(19, 4)

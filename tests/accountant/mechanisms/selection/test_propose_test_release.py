@@ -14,9 +14,9 @@ from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.errors import BetweenError, InvalidInputError
 from dpassay.accountant.mechanisms import Composed, ProposeTestRelease
 from dpassay.accountant.questions import guarantees, profile, tradeoff
-from dpassay.verifier.certificate import certify
-from dpassay.verifier.checker import Outcome, check
 from dpassay.verifier.claims import Relation
+from dpassay.verifier.kernel import Outcome, check
+from dpassay.verifier.prover import decided as certify
 
 FALSE_ALARM = 1e-6
 AT = (-1.5, -0.2, 0.0, 0.3, 0.7, 1.0, 1.4, 2.5)

@@ -29,7 +29,6 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.verifier.audit import audit
-from dpassay.verifier.checker.facts import mechanism
 from dpassay.verifier.verdict import Verdict
 from tests.near import mpf
 
@@ -192,8 +191,6 @@ def test_bad_scores_are_named(about: Any, bad: object) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="selected"):
         TopSelections(1, 10**6)
-    with pytest.raises(ValueError, match="one release is known"):
-        mechanism("PoissonSubsampled(mechanism=ExponentialMechanism(epsilon=1), sampling_prob=1/2)")
 
 
 # ---------------------------------------------------------------- the exponential mechanism

@@ -24,9 +24,6 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import guarantees, profile
-from dpassay.verifier.checker.facts import mechanism
-from dpassay.verifier.checker.mechanisms.pairs import pairs
-from dpassay.verifier.checker.reals import UnknownError
 from tests.near import narrow
 
 
@@ -101,18 +98,6 @@ def test_the_exact_loss_is_attained() -> None:
     made = Shuffled(RandomizedResponse("1/2", 3), 3)
     (pair, *_) = made.worst_case(None).remove
     assert pair.max_loss().contains(exact("1/2").ball())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Shuffled(RandomizedResponse(epsilon=1), users=1000000000)",
-        "Shuffled(RandomizedResponse(epsilon=1000000000), users=10)",
-    ],
-)
-def test_the_checker_does_not_try_what_takes_for_ever(text: str) -> None:
-    with pytest.raises(UnknownError, match=r"all pairs|the reports of"):
-        pairs(mechanism(text))
 
 
 def test_histograms_are_drawn_with_their_law() -> None:

@@ -1,0 +1,250 @@
+"""Statements over ranges: what is true is proved, what is false is proved by no witness."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
+from dpassay.verifier.kernel.schema import require
+from dpassay.verifier.kernel.statements import prove
+
+REALS = {"x": {"low": "0"}, "y": {"low": "0"}}
+TRUE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("(x + y)**2 == x**2 + 2*x*y + y**2", REALS, {"method": "identity"}),
+    ("sqrt(x)**2 == x", {"x": {"low": "0"}}, {"method": "identity"}),
+    (
+        "sum(j, 0, k - 1, E**j) == (E**k - 1)/(E - 1)",
+        {"k": {"low": "1", "integer": True}, "E": {"above": "1"}},
+        {"method": "identity"},
+    ),
+    (
+        "sum(j, 1, n, j) == n*(n + 1)/2",
+        {"n": {"low": "0", "integer": True}},
+        {"method": "identity"},
+    ),
+    ("(sqrt(d) + 1)/2 < sqrt(d)", {"d": {"low": "2"}}, {"method": "positive"}),
+    ("x*(1 - x) <= 1/4", {"x": {"low": "0", "high": "1"}}, {"method": "positive"}),
+    ("x + exp(-x) > 9/10", {"x": {"low": "0"}}, {"method": "sweep"}),
+    (
+        "t + exp(-t) - 1 <= t**2/2",
+        {"t": {"low": "0"}},
+        {
+            "method": "derivative",
+            "variable": "t",
+            "slope": {"method": "derivative", "variable": "t"},
+        },
+    ),
+    (
+        "sum(j, 1, n, 1/j**2) <= 2 - 1/n",
+        {"n": {"low": "1", "integer": True}},
+        {"method": "induction", "variable": "n"},
+    ),
+    ("x >= max(x/2, x - 1)", {"x": {"low": "0"}}, {"method": "each"}),
+    (
+        "f*x <= max(0, x)",
+        {"f": {"low": "0", "high": "1"}, "x": {"above": "-inf"}},
+        {
+            "method": "combine",
+            "from": [
+                {"fact": "x <= max(0, x)", "times": "f"},
+                {"fact": "0 <= max(0, x)", "times": "1 - f"},
+            ],
+        },
+    ),
+    (
+        "mills(x) < 1/x",
+        {"x": {"above": "0"}},
+        {
+            "method": "form",
+            "form": "Phi(-x) < exp(-x**2/2)/(sqrt(2*pi())*x)",
+            "times": "sqrt(2*pi())*exp(x**2/2)",
+            "proof": {"method": "derivative", "variable": "x", "from": "infinity"},
+        },
+    ),
+]
+FALSE = [
+    ("(x + y)**2 == x**2 + 2*x*y + 2*y**2", REALS),
+    ("(x + y)**2 <= x**2 + y**2", REALS),
+    ("sqrt(x**2) == x", {"x": {"above": "-inf"}}),
+    ("x*(1 - x) <= 24999/100000", {"x": {"low": "0", "high": "1"}}),
+    ("x*(1 - x) < 1/4", {"x": {"low": "0", "high": "1"}}),
+    ("1 - x > 0", {"x": {"low": "0", "high": "1"}}),
+    ("x > 0", {"x": {"low": "0"}}),
+    ("1/x >= 0", {"x": {"above": "-inf"}}),
+    ("x/x == 1", {"x": {"above": "-inf"}}),
+    ("(sqrt(d) + 1)/2 < sqrt(d)", {"d": {"low": "1"}}),
+    ("x + exp(-x) > 1", {"x": {"low": "0"}}),
+    ("t + exp(-t) - 1 <= t**2/3", {"t": {"low": "0"}}),
+    ("sum(j, 1, n, 1/j**2) <= 3/2", {"n": {"low": "1", "integer": True}}),
+    ("sum(j, 0, n, 1) == n", {"n": {"low": "0", "integer": True}}),
+    ("sum(j, 0, n, 1) == n + 1", {"n": {"low": "-5", "integer": True}}),
+    ("n*(n - 1)/2 >= n", {"n": {"low": "1", "integer": True}}),
+    ("max(x, 1 - x) <= 1/2 + x/2", {"x": {"low": "0", "high": "1"}}),
+    ("x**2 >= x", {"x": {"low": "0"}}),
+    ("x*y <= 1", {"x": {"low": "0", "high": "2"}, "y": {"low": "0", "high": "1/x"}}),
+    ("2**n <= 1000*n", {"n": {"low": "1", "integer": True}}),
+    ("log(x) <= 5", {"x": {"low": "1"}}),
+    ("mills(x) < 1/(2*x)", {"x": {"above": "0"}}),
+    # where a root is not defined on a part of a box, no slope says where the least value is
+    ("4*sqrt(x - y) - x >= 0", {"y": {"low": "0", "high": "1"}, "x": {"low": "y", "high": "4"}}),
+    ("sum(j, 1, n, j**j) == (n**(n + 1) - n)/(n - 1)", {"n": {"low": "2", "integer": True}}),
+    ("sum(j, 0, n, E**j) > n + 1", {"n": {"low": "1", "integer": True}, "E": {"low": "1"}}),
+    (
+        "sum(j, 0, n, (1 + max(0, x))**j) == ((1 + max(0, x))**(n + 1) - 1)/max(0, x)",
+        {"n": {"low": "1", "integer": True}, "x": {"low": "-1"}},
+    ),
+    ("sqrt(x)*sqrt(y) <= (x + y)/2 - 1/1000", REALS),
+]
+FALSE_LIMITS = [
+    ("x*(1/x)", "0"),
+    ("x*exp(-x)*exp(x)/x", "0"),
+    ("x - x", "1"),
+    ("sqrt(x)/x", "1"),
+    ("1/(1/x)", "0"),
+    ("c*x/x", "0"),
+    ("(1 + 1/x)**x", "1"),
+    ("exp(-x)*x - 1", "0"),
+]
+
+
+def certificate(claim: str, domains: dict[str, Any], proof: Any, **more: Any) -> Any:
+    theorem = {"kind": "relation", "verdict": "HOLDS", "claim": claim, "for_all": domains, **more}
+    witness = {} if proof is None else {"proof": proof}
+    return require({"version": 2, "theorem": theorem, "lemmas": [], "witness": witness})
+
+
+def is_proved(data: Any) -> bool:
+    try:
+        prove(data["theorem"], data["witness"], Budget(seconds=20))
+    except (NotProved, Wrong):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("claim", "domains", "proof"), TRUE, ids=[t[0] for t in TRUE])
+def test_what_is_true_is_proved(claim: str, domains: dict[str, Any], proof: dict[str, Any]) -> None:
+    data = certificate(claim, domains, proof)
+    prove(data["theorem"], data["witness"], Budget(seconds=20))
+
+
+def forged(claim: str, names: list[str], chance: random.Random, depth: int = 0) -> dict[str, Any]:
+    """Return a proof at random: methods swapped, gaps left, factors of any sign."""
+    left, _, right = claim.partition("<=" if "<=" in claim else "==" if "==" in claim else "<")
+    facts = [claim, f"{names[0]} >= 0", f"{names[0]} < 0", "0 <= max(0, 1)", "1 <= 0"]
+    texts = [
+        names[0],
+        f"-{names[0]}",
+        "1",
+        "-1",
+        "0",
+        f"1/{names[0]}",
+        f"({left}) - ({right or 0})",
+    ]
+
+    def inner() -> Any:
+        return None if depth > 2 else forged(claim, names, chance, depth + 1)
+
+    return {
+        "method": chance.choice(
+            [
+                "identity",
+                "positive",
+                "sweep",
+                "cases",
+                "split",
+                "both",
+                "derivative",
+                "induction",
+                "combine",
+                "each",
+                "form",
+            ]
+        ),
+        "variable": chance.choice(names),
+        "pieces": chance.choice([1, 50]),
+        "from": chance.choice(
+            [
+                "low",
+                "high",
+                "infinity",
+                [{"fact": chance.choice(facts), "times": chance.choice(texts)}],
+            ]
+        ),
+        "at": [chance.choice(["-1", "0", "1/2", "3", "1000"])],
+        "proofs": [inner(), inner()],
+        "slope": inner(),
+        "step": inner(),
+        "start": inner(),
+        "factor": chance.choice(texts),
+        "of": chance.choice(["abs(" + names[0] + ")", f"max({names[0]}, 1 - {names[0]})"]),
+        **({"rest": inner()} if chance.random() < 0.3 else {}),
+        **(
+            {"form": chance.choice([*facts, "0 <= 1"]), "times": chance.choice(texts)}
+            if chance.random() < 0.5
+            else {}
+        ),
+    }
+
+
+@pytest.mark.parametrize(("claim", "domains"), FALSE, ids=[f[0] for f in FALSE])
+def test_no_witness_proves_what_is_false(claim: str, domains: dict[str, Any]) -> None:
+    chance = random.Random(claim)
+    methods = ["identity", "positive", "sweep", "both", "each"]
+    proofs: list[Any] = [None, *({"method": m, "pieces": 40} for m in methods)]
+    proofs += [{"method": m, "variable": v} for m in ("derivative", "induction") for v in domains]
+    proofs += [forged(claim, [*domains], chance) for _ in range(5)]
+    assert not any(is_proved(certificate(claim, domains, proof)) for proof in proofs)
+
+
+@pytest.mark.parametrize(("expression", "limit"), FALSE_LIMITS)
+def test_no_false_limit_is_proved(expression: str, limit: str) -> None:
+    theorem = {
+        "kind": "limit",
+        "verdict": "HOLDS",
+        "expression": expression,
+        "variable": "x",
+        "limit": limit,
+        "over": {"low": "1"},
+        "for_all": {"c": {"low": "0"}},
+    }
+    for proof in (None, {"method": "continuity"}, {"method": "continuity", "form": limit}):
+        witness = {} if proof is None else {"proof": proof}
+        assert not is_proved(
+            require({"version": 2, "theorem": theorem, "lemmas": [], "witness": witness})
+        )
+
+
+coefficients = st.lists(st.integers(-5, 5), min_size=2, max_size=5)
+
+
+@settings(max_examples=6, deadline=None)
+@given(coefficients, coefficients, st.sampled_from(["<=", "<", ">=", ">"]), st.integers(0, 10**6))
+def test_a_proved_inequality_is_true_at_random_points(
+    top: list[int], low: list[int], relation: str, seed: int
+) -> None:
+    def text(found: list[int]) -> str:
+        return " + ".join(f"({c})*x**{k}" for k, c in enumerate(found))
+
+    claim = f"({text(top)})/(1 + ({text(low)})**2) {relation} 1/3"
+    for high in ("2", None):
+        domain = {"x": {"low": "-1"} | ({"high": high} if high else {})}
+        for method in ("positive", "sweep"):
+            if not is_proved(certificate(claim, domain, {"method": method, "pieces": 20})):
+                continue
+            chance = random.Random(seed)
+            points = [Fraction(-1), Fraction(0), Fraction(2)]
+            points += [
+                Fraction(chance.randint(-100, 200 if high else 10**5), 100) for _ in range(200)
+            ]
+            for x in points:
+                value = sum(c * x**k for k, c in enumerate(top)) / (
+                    1 + sum(c * x**k for k, c in enumerate(low)) ** 2
+                )
+                gap = value - Fraction(1, 3)
+                assert {"<=": gap <= 0, "<": gap < 0, ">=": gap >= 0, ">": gap > 0}[relation]

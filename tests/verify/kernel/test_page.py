@@ -1,0 +1,76 @@
+"""Every proof that docs/proofs.md shows is accepted, and none of a claim that is false."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpassay.verifier.kernel.check import prove
+from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
+from dpassay.verifier.kernel.schema import KINDS, require
+
+PAGE = (Path(__file__).parents[3] / "docs" / "proofs.md").read_text(encoding="utf-8")
+CLAIMS = {
+    claim["id"]: claim
+    for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    for claim in tomllib.loads(block)["claims"]
+}
+FALSE: dict[str, dict[str, Any]] = {
+    "identity": {"claim": "(C - (C*P - E**k)/S*P)/E**k == (P - C*(A - 2*P))/S"},
+    "positive": {"for_all": {"d": {"low": "1", "integer": True}}},
+    "sweep": {
+        "for_all": {
+            "epsilon": {"above": "0", "below": "9"},
+            "delta": {"above": "0", "below": "1"},
+        },
+    },
+    "cases": {"claim": "sqrt(3 + 2*sqrt(2)) == 1 + sqrt(2) + 1e-300"},
+    "derivative": {"for_all": {"t": {"low": "-1"}}},
+    "split": {"claimed": "16"},
+    "induction": {"claim": "sum(j, 1, n, 1/j**2) <= 3/2"},
+    "tanh": {"for_all": {"y": {"low": "-1"}}},
+    "combine": {"for_all": {"x": {"low": "-1"}}},
+    "each": {"claim": "x >= max(x/2, x + 1)"},
+    "branch": {"claim": "abs(x - y) < 1"},
+    "form": {"claim": "mills(x) < 0.99/x"},
+    "both": {"for_all": {"x": {"low": "-1"}}},
+    "monotone": {"over": {"above": "0", "high": "10.01"}},
+    "continuity": {"limit": "0.5000001"},
+    "rate": {"rate": "1/(3*sqrt(d))"},
+    "mechanism": {"mu": "sqrt(2)*m"},
+}
+"""Id → what makes the claim false."""
+
+
+def is_valid(claim: Mapping[str, Any]) -> bool:
+    kind = claim["kind"]
+    theorem = {k: v for k, v in claim.items() if k in KINDS[kind][0]["properties"]}
+    theorem |= {"kind": kind, "verdict": "HOLDS"}
+    lemmas = [
+        {k: v for k, v in x.items() if k != "kind"}
+        for x in CLAIMS.values()
+        if x["kind"] == "relation"
+    ]
+    witness = {"proof": claim["proof"], "lemmas": lemmas}
+    data = {"version": 2, "theorem": theorem, "lemmas": [], "witness": witness}
+    try:
+        whole = require(data)
+        prove(whole["theorem"], whole["witness"], Budget(seconds=20))
+    except (NotProved, Wrong):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_documented_proofs_are_accepted(name: str) -> None:
+    assert is_valid(CLAIMS[name])
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_false_variants_of_documented_claims_are_not_proved(name: str) -> None:
+    assert not is_valid({**CLAIMS[name], **FALSE[name]})

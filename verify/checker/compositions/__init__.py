@@ -1,1 +1,0 @@
-"""Products of laws: compositions, subsampled or not, by the first route that there is."""

@@ -1,0 +1,584 @@
+"""The language of claims: read into trees, evaluated exactly or in balls, differentiated.
+
+A tree is a number, a variable, a text, a list, a function of trees, or a mechanism with named
+arguments. `sum(i, a, b, term)` and `product(i, a, b, term)` bind i. Equal trees are one object, so
+that a formula which uses a name sixty times is computed once. Nothing is ever evaluated by Python.
+
+A name of `let` stands for its formula, put in its place: there are no scopes, and which variables a
+formula sees is the set `free` of its tree. A name may not be that of a function, constant or
+mechanism.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from math import comb
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+from . import notation, numbers
+from .notation import signatures
+from .numbers import MOST_BITS, Budget, NotProved, Number, TooFewDigits, Wrong, ball, whole
+
+MOST_NODES = 4_000_000
+"""Of all formulas together."""
+MOST_TERMS = 1_000_000
+"""Of a sum or product."""
+RELATIONS = {"LtE": "<=", "Lt": "<", "GtE": ">=", "Gt": ">", "Eq": "==", "NotEq": "!="}
+OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
+ARITHMETIC = {"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "Pow": "**"}
+FOLDS = ("sum", "product")
+QUESTIONS = (
+    *("delta", "epsilon", "beta", "renyi", "rho", "mu", "max_loss", "loss_above"),
+    *("total_variation", "variance", "mse", "quantile", "dimension"),
+)
+"""What a formula may ask of a mechanism; `quantities` answers."""
+
+
+class Node:
+    """A tree: an operation and what it is applied to. Equal trees are the same object."""
+
+    __slots__ = ("args", "free", "op", "size")
+    op: str
+    args: tuple[Any, ...]
+    free: frozenset[str]
+    size: int
+
+    def __repr__(self) -> str:
+        return show(self)
+
+    def __add__(self, other: Node) -> Node:
+        return make("+", self, other)
+
+    def __sub__(self, other: Node) -> Node:
+        return make("-", self, other)
+
+    def __mul__(self, other: Node) -> Node:
+        return make("*", self, other)
+
+    def __truediv__(self, other: Node) -> Node:
+        return make("/", self, other)
+
+    def __pow__(self, other: Node) -> Node:
+        return make("**", self, other)
+
+
+_KNOWN: dict[Any, Node] = {}
+
+
+def make(op: str, *args: Any) -> Node:
+    """Return the tree of an operation; arithmetic with 0 and 1 and of small numbers is done."""
+    if op in ARITHMETIC.values() and (easy := _simple(op, *args)) is not None:
+        return easy
+    key = (op, *(str(a) if isinstance(a, fmpq) else a for a in args))
+    if key not in _KNOWN:
+        node = Node()
+        node.op, node.args = op, args
+        inner = [a for a in args if isinstance(a, Node)]
+        node.free = frozenset(args) if op == "var" else frozenset().union(*(a.free for a in inner))
+        if op in FOLDS:
+            node.free = args[3].free - {args[0]} | args[1].free | args[2].free
+        node.size = min(1 + sum(child.size for child in inner), 1 << 60)
+        if len(_KNOWN) > MOST_NODES:
+            raise NotProved("its formulas are too large")
+        _KNOWN[key] = node
+    return _KNOWN[key]
+
+
+def _simple(op: str, a: Node, b: Node) -> Node | None:
+    x, y = (n.args[0] if n.op == "num" else None for n in (a, b))
+    if x is not None and y is not None:
+        small = max(int(v).bit_length() for v in (x.p, x.q, y.p, y.q)) < 512
+        if op == "**" and (y.q != 1 or abs(y) > 64):
+            small = False
+        if small and not (not x and y < 0 and op == "**") and (y or op != "/"):
+            found = FUNCTIONS[op](x, y)
+            return number(found)
+    if op == "+":
+        return b if x == 0 else a if y == 0 else None
+    if op == "*":
+        return b if x == 1 else a if y == 1 else None
+    return a if (op == "-" and y == 0) or (op in ("/", "**") and y == 1) else None
+
+
+def number(x: Any) -> Node:
+    """Return the tree of a rational number."""
+    return make("num", x if isinstance(x, fmpq) else fmpq(x))
+
+
+def variable(name: str) -> Node:
+    """Return the tree of a variable."""
+    return make("var", name)
+
+
+def walk(*nodes: Node) -> list[Node]:
+    """Return every tree inside, each once."""
+    seen: dict[Node, None] = {}
+    stack = [*nodes]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen[node] = None
+            stack += [a for a in node.args if isinstance(a, Node)]
+    return [*seen]
+
+
+def substitute(node: Node, values: Mapping[str, Node]) -> Node:
+    """Put trees in the place of variables (not of those that a sum inside binds)."""
+    done: dict[Node, Node] = {}
+
+    def work(n: Node) -> Node:
+        if n.free.isdisjoint(values):
+            return n
+        if n not in done:
+            if n.op == "var":
+                done[n] = values[n.args[0]]
+            elif n.op in FOLDS:
+                index, low, high, term = n.args
+                inner = {k: v for k, v in values.items() if k != index}
+                done[n] = make(n.op, index, work(low), work(high), substitute(term, inner))
+            else:
+                done[n] = make(n.op, *(work(a) if isinstance(a, Node) else a for a in n.args))
+        return done[n]
+
+    return work(node)
+
+
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Change every tree inside, the innermost first."""
+    done: dict[Node, Node] = {}
+
+    def work(n: Node) -> Node:
+        if n not in done:
+            inner = [work(a) if isinstance(a, Node) else a for a in n.args]
+            same = all(a is b for a, b in zip(inner, n.args, strict=True))
+            done[n] = change(n if same else make(n.op, *inner))
+        return done[n]
+
+    return work(node)
+
+
+def show(node: Node) -> str:
+    """Return a text that reads back as the same tree (bound variables have names like _1)."""
+    match node.op, node.args:
+        case "num", (x,):
+            return str(x) if x >= 0 and x.q == 1 else f"({x})"
+        case "var", (name,):
+            return str(name)
+        case "text", (text,):
+            return repr(text)
+        case "list", entries:
+            return f"[{', '.join(map(show, entries))}]"
+        case ("+" | "-" | "*" | "/" | "**") as op, (a, b):
+            return f"({show(a)} {op} {show(b)})"
+        case name, (*args, tuple() as keys):
+            given = [*[""] * (len(args) - len(keys)), *(f"{k}=" for k in keys)]
+            return f"{name}({', '.join(k + show(a) for k, a in zip(given, args, strict=True))})"
+    return f"{node.op}({', '.join(a if isinstance(a, str) else show(a) for a in node.args)})"
+
+
+# --- reading ------------------------------------------------------------------------------------
+def parse(text: object, field: str = "theorem", names: Mapping[str, Node] | None = None) -> Node:
+    """Read a formula; `names` stand for their trees. Raise Wrong(field, reason) if it is none."""
+    flat, tree = _syntax(text, field)
+    return _Reader(flat, field, names or {}).read(tree, {})
+
+
+def comparison(
+    text: object, field: str = "theorem.claim", names: Mapping[str, Node] | None = None
+) -> tuple[Node, str, Node]:
+    """Read one comparison of two formulas."""
+    flat, tree = _syntax(text, field)
+    if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
+        raise Wrong(field, "expected one comparison such as left <= right")
+    relation = RELATIONS.get(type(tree.ops[0]).__name__)
+    if relation is None:
+        raise Wrong(field, "expected <=, <, >=, >, == or !=")
+    reader = _Reader(flat, field, names or {})
+    return reader.read(tree.left, {}), relation, reader.read(tree.comparators[0], {})
+
+
+def _syntax(text: object, field: str) -> tuple[str, ast.expr]:
+    flat = str(text).strip().replace("\n", " ")
+    if len(flat) > 100_000 or not flat.isascii():
+        raise Wrong(field, "expected a formula in ASCII, of up to 100000 characters")
+    try:
+        return flat, ast.parse(flat, mode="eval").body
+    except (SyntaxError, ValueError):
+        raise Wrong(field, f"expected a formula, not {flat[:60]!a}") from None
+    except (RecursionError, MemoryError):
+        raise Wrong(field, "is nested too deeply") from None
+
+
+class _Reader:
+    def __init__(self, text: str, field: str, names: Mapping[str, Node]) -> None:
+        self.text, self.field, self.names = text, field, names
+
+    def read(self, node: ast.AST, bound: Mapping[str, Node]) -> Node:
+        match node:
+            case ast.Constant(value=str() as words):
+                return make("text", words)
+            case ast.Constant(value=bool() | None):
+                return make("text", str(node.value))
+            case ast.Constant(value=int() | float()):
+                segment = self.text[node.col_offset : node.end_col_offset]
+                try:
+                    return number(numbers.rational(segment.replace("_", "")))
+                except ValueError as error:
+                    raise Wrong(self.field, str(error)) from None
+            case ast.Name(id=name):
+                return bound.get(name) or self.names.get(name) or variable(name)
+            case ast.List(elts=entries):
+                return make("list", *(self.read(entry, bound) for entry in entries))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return ZERO - self.read(operand, bound)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.read(operand, bound)
+            case ast.BinOp(left=left, op=op, right=right) if type(op).__name__ in ARITHMETIC:
+                sides = self.read(left, bound), self.read(right, bound)
+                return make(ARITHMETIC[type(op).__name__], *sides)
+            case ast.Call(func=ast.Name(id=name)):
+                return self.call(name, node, bound)
+        raise Wrong(self.field, "expected arithmetic, a function of the table or a mechanism")
+
+    def call(self, name: str, node: ast.Call, bound: Mapping[str, Node]) -> Node:
+        """Read a sum, a function, or a mechanism or question with its keywords."""
+        keys = tuple(k.arg for k in node.keywords)
+        if name in FOLDS:
+            if len(node.args) != 4 or keys or not isinstance(node.args[0], ast.Name):
+                raise Wrong(self.field, f"expected {name}(i, low, high, term)")
+            own = node.args[0].id
+            if not (own.startswith("_") and own[1:].isdecimal()):  # as `show` writes them
+                allowed(own, self.field)
+            if own in self.names or own in bound:
+                raise Wrong(self.field, f"{name} binds {own}, which has a meaning already")
+            fresh = f"_{len(bound) + 1}"
+            low, high = (self.read(a, bound) for a in node.args[1:3])
+            term = self.read(node.args[3], {**bound, own: variable(fresh)})
+            return make(name, fresh, low, high, term)
+        given = [self.read(a, bound) for a in [*node.args, *(k.value for k in node.keywords)]]
+        if name in signatures() or name in QUESTIONS:
+            if None in keys or len({*keys}) < len(keys):
+                raise Wrong(self.field, "has arguments that are no expressions")
+            return make(name, *given, keys)
+        least, most = ARITY.get(name, (0, 9))  # others have no value here
+        if keys or not least <= len(given) <= most:
+            raise Wrong(self.field, f"{name[:40]!a} takes {least} to {most} arguments")
+        return make(name, *given)
+
+
+def allowed(name: str, field: str) -> str:
+    """Return a name of a variable; raise Wrong for that of a function, constant or mechanism."""
+    taken = {*ARITY, *FOLDS, *signatures(), "adjacency", "inf", "nan", "oo"} - {"gamma"}
+    if name in taken or name.startswith("_") or not name.isidentifier() or not name.isascii():
+        raise Wrong(field, f"{name[:60]!a} cannot be the name of a variable")
+    return name
+
+
+def definitions(let: Mapping[str, str], known: Iterable[str], field: str) -> dict[str, Node]:
+    """Return the trees of the names of `let`, which may use one another but not in a circle."""
+    taken, found = {*known}, dict[str, Node]()
+    waiting = {name: parse(text, f"{field}.{name}") for name, text in let.items()}
+    for name in waiting:
+        if allowed(name, f"{field}.{name}") in taken:
+            raise Wrong(f"{field}.{name}", "is a variable already")
+    while waiting:
+        ready = [n for n, tree in waiting.items() if tree.free.isdisjoint(waiting)]
+        if not ready:
+            raise Wrong(f"{field}.{min(waiting)}", "is defined by itself")
+        for name in ready:
+            found[name] = substitute(waiting.pop(name), found)
+            if found[name].size > 1 << 50:
+                raise NotProved("its formulas are too large")
+    return found
+
+
+# --- values at points ---------------------------------------------------------------------------
+def value(
+    node: Node,
+    budget: Budget,
+    adjacency: str | None = None,
+    lemmas: set[str] | None = None,
+    at: Mapping[str, Number] | None = None,
+) -> Number:
+    """Return the value of a formula: exact where arithmetic keeps it so, else a ball.
+
+    Raises NotProved for what has no value, or whose value the kernel cannot compute.
+    """
+    return _Evaluation(budget, adjacency, set() if lemmas is None else lemmas, at or {}).known(node)
+
+
+class _Evaluation:
+    def __init__(
+        self, budget: Budget, adjacency: str | None, lemmas: set[str], at: Mapping[str, Number]
+    ) -> None:
+        self.budget, self.adjacency, self.lemmas, self.at = budget, adjacency, lemmas, dict(at)
+        self.memo: dict[Node, Number] = {}
+
+    def known(self, n: Node) -> Number:
+        if n.op in ("num", "text"):
+            return n.args[0] if n.op == "num" else numbers.rational(n.args[0])
+        if n.op == "var":
+            if n.args[0] not in self.at:
+                raise Wrong("theorem", f"has no value for {n.args[0][:60]!a}")
+            return self.at[n.args[0]]
+        if n in self.memo:
+            return self.memo[n]
+        self.budget.check()
+        try:
+            found = self.apply(n)
+        except ValueError as error:
+            raise NotProved(str(error)) from None
+        if isinstance(found, fmpq):
+            if max(int(found.p).bit_length(), int(found.q).bit_length()) > MOST_BITS:
+                found = ball(found)
+        elif not isinstance(found, arb) or found.is_nan():
+            raise TooFewDigits(f"{show(n)[:80]} has no value that balls can tell")
+        if not any(name.startswith("_") for name in n.free):
+            self.memo[n] = found
+        return found
+
+    def apply(self, n: Node) -> Number:
+        if n.op in FOLDS:
+            return self.fold(n)
+        if n.op in QUESTIONS:
+            return self.question(n)
+        if n.op == "count_noise_delta" and len(n.args) == 3:
+            from .lemmas import count_noise
+
+            ratio, eta, support = map(self.known, n.args)
+            return count_noise(ratio, eta, whole(support))[0]
+        if n.op not in FUNCTIONS:
+            raise NotProved(f"the kernel does not compute {n.op[:40]!a}")
+        with numbers.precision(max(ctx.prec, 1024) if n.op.startswith("round_") else ctx.prec):
+            return FUNCTIONS[n.op](*map(self.known, n.args))
+
+    def fold(self, n: Node) -> Number:
+        index, low, high, term = n.args
+        first, last = whole(self.known(low)), whole(self.known(high))
+        if last - first >= MOST_TERMS:
+            raise NotProved(f"it has a {n.op} of more than {MOST_TERMS} terms")
+        total: Number = fmpq(n.op == "product")
+        before = self.at.get(index)
+        for i in range(first, last + 1):
+            self.at[index] = fmpq(i)
+            one = self.known(term)
+            total = total + one if n.op == "sum" else total * one
+        if before is not None:
+            self.at[index] = before
+        return total
+
+    def question(self, n: Node) -> Number:
+        from .quantities import quantity
+
+        *given, keys = n.args
+        word = self.adjacency
+        if keys:
+            *given, last = given
+            if keys != ("adjacency",) or last.op != "text":
+                raise Wrong("theorem", f"expected {n.op}(mechanism, …, adjacency=…)")
+            word = last.args[0]
+        if not given:
+            raise Wrong("theorem", f"expected {n.op}(mechanism, …)")
+        exact = {k: number(v) for k, v in self.at.items() if isinstance(v, fmpq)}
+        noise = substitute(given[0], exact)
+        if noise.free:
+            raise NotProved(f"{n.op} is asked of a mechanism with an argument that is no rational")
+        rest = [self.known(a) for a in given[1:]]
+        found = quantity(n.op, notation.parse(show(noise)), word, rest, self.budget)
+        self.lemmas.update(found.lemmas)
+        return found.value
+
+
+def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:
+    """Return the nearest decimal of so many significant digits on one side of x."""
+    places = 40 if digits is None else whole(digits)
+    if not 1 <= places <= 10_000:
+        raise NotProved("it rounds to too many digits")
+    if isinstance(x, fmpq) and not x:
+        return x
+    size = abs(ball(x))
+    if not size > 0 or abs(size.log()) > 1 << 20:
+        raise TooFewDigits("a number that is rounded is too near 0")
+    ten = fmpq(10) ** abs(shift := places - 1 - whole((size.log() / arb(10).log()).floor()))
+    scaled = x * ten if shift >= 0 else x / ten
+    n = fmpq(-whole(-scaled) if up else whole(scaled))
+    return n / ten if shift >= 0 else n * ten
+
+
+def _double(x: Number) -> Number:
+    """Return the double nearest to a rational number, the even one of two."""
+    if not isinstance(x, fmpq) or max(abs(x.p), abs(x.q)) >> 2200:
+        raise NotProved("a float of what is no short fraction")
+    try:
+        return fmpq(*(int(x.p) / int(x.q)).as_integer_ratio())
+    except OverflowError:
+        raise Wrong("theorem", "has a float that is infinite") from None
+
+
+def _balls(function: Callable[..., arb]) -> Callable[..., Number]:
+    return lambda *values: function(*map(ball, values))
+
+
+def _log(x: Number, base: Number | None = None) -> Number:
+    return numbers.log(x) if base is None else numbers.divide(numbers.log(x), numbers.log(base))
+
+
+def _count(x: Number, most: int = MOST_TERMS) -> int:
+    if not isinstance(x, fmpq) or x.q != 1 or not 0 <= x <= most:
+        raise NotProved(f"it asks for a count that is no integer from 0 to {most}")
+    return int(x.p)
+
+
+def _harmonic(count: Number, order: Number | None = None) -> Number:
+    power = ball(fmpq(1) if order is None else order)
+    return sum((ball(i) ** -power for i in range(1, _count(count) + 1)), start=arb(0))
+
+
+def normal_cdf(x: arb) -> arb:
+    """Return Φ(x)."""
+    return (-x / arb(2).sqrt()).erfc() / 2
+
+
+def mills(x: arb) -> arb:
+    """Return Φ(−x)/φ(x)."""
+    half = x * x / 2
+    if x > 1:
+        return half.hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
+    return (arb.pi() / 2).sqrt() * half.exp() * (x / arb(2).sqrt()).erfc()
+
+
+def quantile(p: arb) -> arb:
+    """Return Φ⁻¹(p): a bracket, halved until balls cannot tell."""
+    if not (p > 0 and p < 1):
+        raise TooFewDigits("Phi_inverse is asked beyond 0 and 1")
+    if p > arb("0.5"):
+        return -quantile(1 - p)
+    low, high = arb(-(1 << 16)), arb(1)
+    if not normal_cdf(low) < p < normal_cdf(high):
+        raise TooFewDigits("Phi_inverse of a number too near 0")
+    for _ in range(2 * ctx.prec):
+        middle = ((low + high) / 2).mid()
+        side = numbers.compare(normal_cdf(middle), "<", p)
+        if side is None:
+            break
+        low, high = (middle, high) if side else (low, middle)
+    return low.union(high)
+
+
+def _rank_one_scale(epsilon: arb, delta: arb, dimension: arb, moved: arb) -> arb:
+    """Return 2Δ²/(εψ), ψ = (δΓ((M − 1)/2)/(√π Γ(M/2)))^(2/(M − 2)) (Ji and Li, Theorem 5)."""
+    share = delta.log() + ((dimension - 1) / 2).lgamma() - (dimension / 2).lgamma()
+    root = 2 * (share - arb.pi().log() / 2) / (dimension - 2)
+    return 2 * moved * moved / epsilon * (-root).exp()
+
+
+def _where(gap: Number, low: Number, high: Number) -> Number:
+    """Return `low` where gap ≤ 0, else `high`."""
+    found = numbers.compare(gap, "<=", fmpq(0))
+    return ball(low).union(ball(high)) if found is None else low if found else high
+
+
+FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "+": numbers.add,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": numbers.divide,
+    "**": numbers.power,
+    "where": _where,
+    "sqrt": numbers.sqrt,
+    "exp": numbers.exp,
+    "expm1": _balls(arb.expm1),
+    "log": _log,
+    "log1p": _balls(arb.log1p),
+    "log2": lambda x: _log(x, fmpq(2)),
+    "sin": _balls(arb.sin),
+    "cos": _balls(arb.cos),
+    "sinh": _balls(arb.sinh),
+    "tanh": _balls(arb.tanh),
+    "gamma": _balls(arb.gamma),
+    "lgamma": _balls(arb.lgamma),
+    "erf": _balls(arb.erf),
+    "erfc": _balls(arb.erfc),
+    "Phi": _balls(normal_cdf),
+    "Phi_inverse": _balls(quantile),
+    "mills": _balls(mills),
+    "gamma_upper": _balls(lambda a, x: x.gamma_upper(a, regularized=1)),
+    "beta_lower": _balls(lambda a, b, x: x.beta_lower(a, b, regularized=True)),
+    "r1smg_sigma_star": _balls(_rank_one_scale),
+    "pi": arb.pi,
+    "abs": abs,
+    "min": lambda *values: -numbers.maximum([-x for x in values]),
+    "max": lambda *values: numbers.maximum([*values]),
+    "floor": lambda x: fmpq(whole(x)),
+    "ceil": lambda x: fmpq(-whole(-x)),
+    "float": _double,
+    "round_up": lambda *x: _rounded(True, *x),
+    "round_down": lambda *x: _rounded(False, *x),
+    "binomial": lambda n, k: fmpq(comb(_count(n, 20_000), _count(k))),
+    "harmonic": _harmonic,
+}
+ARITY = {
+    **dict.fromkeys(FUNCTIONS.keys() - {"+", "-", "*", "/", "**", "where"}, (1, 1)),
+    **dict.fromkeys(("round_up", "round_down", "log", "harmonic"), (1, 2)),
+    **dict.fromkeys(("min", "max"), (1, 1000)),
+    **dict.fromkeys(("gamma_upper", "binomial"), (2, 2)),
+    "beta_lower": (3, 3),
+    "r1smg_sigma_star": (4, 4),
+    "pi": (0, 0),
+}
+"""How many arguments each function takes."""
+ZERO, ONE = number(0), number(1)
+
+
+# --- derivatives --------------------------------------------------------------------------------
+_SLOPES = {
+    name: parse(text)
+    for name, text in {
+        "sqrt": "1/(2*sqrt(x))",
+        "exp": "exp(x)",
+        "expm1": "exp(x)",
+        "log": "1/x",
+        "log1p": "1/(1 + x)",
+        "log2": "1/(x*log(2))",
+        "sin": "cos(x)",
+        "cos": "-sin(x)",
+        "tanh": "1 - tanh(x)**2",
+        "erf": "2*exp(-x*x)/sqrt(pi())",
+        "erfc": "-2*exp(-x*x)/sqrt(pi())",
+        "Phi": "exp(-x*x/2)/sqrt(2*pi())",
+        "mills": "x*mills(x) - 1",
+    }.items()
+}
+
+
+def derivative(node: Node, name: str) -> Node:
+    """Return ∂/∂name of a formula, where it is differentiable; raise NotProved where unknown."""
+    if name not in node.free:
+        return ZERO
+    op, args = node.op, node.args
+    if op == "var":
+        return ONE
+    if op == "sum" and name not in args[1].free | args[2].free:
+        return make("sum", *args[:3], derivative(args[3], name))
+    if op in _SLOPES and len(args) == 1:
+        return substitute(_SLOPES[op], {"x": args[0]}) * derivative(args[0], name)
+    if op not in ARITHMETIC.values():
+        raise NotProved(f"the kernel has no derivative of {op}")
+    a, b = args
+    da, db = derivative(a, name), derivative(b, name)
+    found: Node
+    if op in ("+", "-"):
+        found = make(op, da, db)
+    elif op == "*":
+        found = a * db if da is ZERO else da * b if db is ZERO else da * b + a * db
+    elif op == "/":
+        found = (da if db is ZERO else da - node * db) / b
+    elif db is ZERO:
+        found = b * a ** (b - ONE) * da
+    else:
+        slope = db * make("log", a)
+        found = node * (slope if da is ZERO else slope + b * da / a)
+    return found

@@ -1,0 +1,304 @@
+"""Compositions: integer masses on a lattice of losses, on either side of the truth.
+
+A *measure* M puts masses m_j at the losses l_j = jh, and m_∞ at an infinite one; it stands for
+
+    S(x) = m_∞ + Σ m_j (1 − x/e^{l_j})⁺,    x = e^ε > 0.
+
+M is *above* a pair of laws if S(e^ε) ≥ H(ε) for all real ε, and *below* it if S(e^ε) ≤ H(ε).
+
+Lemma (products). If M is above every pair (P_i, Q_i) of a set, and N above every pair of another,
+then the products of their masses, at the sums of their losses, are above the pair of a release of
+both, also if the second one is chosen after the first outcome y. Proof: its δ is at most
+E_{P_i}[H_y(ε − L(y))] ≤ E_{P_i}[S_N(e^{ε − L})] = n_∞ + Σ n_k E_{P_i}[(1 − e^{ε − l_k − L})⁺]
+= n_∞ + Σ n_k H_i(ε − l_k) ≤ n_∞ + Σ n_k S_M(e^{ε − l_k}). Below a pair, with independent outcomes,
+both signs are ≥ and the first is an equality.
+
+Lemma (rounding). S rises with every mass and with every loss of a mass. So masses are integers over
+2^bits, rounded up (down); a mass that is dropped on the left goes to the first that is kept (to
+nothing), one on the right to ∞ (to nothing).
+
+Above: H is convex in x, so it is at most the polygon through (0, 1), (x_0, H_0), …, (x_n, H_n) and
+beyond it at most H_n. A polygon is S of the masses x_j times its changes of slope. For the largest
+of several H the same holds. The corners may be any places of the lattice: of smooth laws they are
+sparser far from 0.
+
+Below: on a segment H is at least the larger one of its tangents at both ends, which is nowhere more
+than e_j below the chord. So the polygon through H_j − max(e_{j−1}, e_j) is below H on [x_0, x_n],
+if it ends at 0; left of x_0 it goes on with the slope −Q(L > l_0), which is one of H at x_0. It
+need not be convex: where a mass is negative, as much is taken from those of larger
+losses, which makes S smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from flint import arb, ctx, fmpq, fmpz_poly
+
+from .laws import Law
+from .numbers import Budget, NotProved, Number, ball, compare, down, exp, log, up, whole
+
+_SPARE = 64
+"""Bits of precision besides those of the masses."""
+_TRIM = 28
+"""Ends of at most 2^(28 − bits) each are cut off after every product."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Masses over 2^bits at (low + j) times the step, and at infinity; above or below a pair."""
+
+    step: fmpq
+    bits: int
+    above: bool
+    masses: Sequence[int]
+    low: int
+    infinite: int = 0
+
+    def delta(self, epsilon: Number) -> arb:
+        """Return S(e^ε)."""
+        step, size = ball(self.step), len(self.masses)
+        first = min(size, max(0, _floor(ball(epsilon) / step) - self.low - 1))
+        ratio, start = (-step).exp(), (self.low + first) * self.step
+        part, decayed, mass = (ball(epsilon) - ball(start)).exp(), arb(0), 0
+        unsure = arb(0)
+        for m in self.masses[first:]:
+            if part < 1:
+                mass += m
+                decayed += m * part
+            elif not part >= 1:
+                unsure += m * (1 - part).nonnegative_part()
+            part *= ratio
+        return (self.infinite + mass - decayed + unsure) / arb(2) ** self.bits
+
+
+def _floor(x: arb) -> int:
+    return whole(x.mid()) if abs(x) < arb(2) ** 60 else 1 << 60
+
+
+def precision_for(bits: int, step: Number) -> int:
+    """Return the precision at which masses of so many bits are computed."""
+    return int(bits + _SPARE + 2 * max(0, -_floor(ball(step).log() / arb(2).log())))
+
+
+def window(laws: Sequence[Law], step: fmpq, bits: int, budget: Budget) -> tuple[int, int]:
+    """Return two places of the lattice beyond which there is less than 2^−bits, nearly the best."""
+    tiny = arb(2) ** (-bits)
+
+    def little(place: int) -> bool:
+        budget.check(size=abs(place))
+        loss = place * step
+        for law in laws:
+            height, slope = law.at(loss)
+            rest = height - law.infinite if place > 0 else 1 - height - exp(loss) * slope
+            if not rest < tiny:
+                return False
+        return True
+
+    ends = []
+    for sign in (-1, 1):
+        far = 1
+        while not little(sign * far):
+            far *= 2
+        near = far // 2
+        while far - near > 1 + far // 64:
+            middle = (far + near) // 2
+            near, far = (near, middle) if little(sign * middle) else (middle, far)
+        ends.append(sign * far)
+    return ends[0], ends[1]
+
+
+def _corners(laws: Sequence[Law], low: int, high: int) -> list[int]:
+    """Return the places of the corners of a polygon: all, or of smooth laws fewer far from 0."""
+    if any(law.atoms or law.grid is not None or law.last for law in laws):
+        return [*range(low, high + 1)]
+    found = {low, high, 0}
+    for sign, end in ((1, high), (-1, -low)):
+        place = 0
+        while place < end:
+            found.add(sign * place)
+            place += max(1, place // 200)
+    return sorted(found)
+
+
+def _weights(places: Sequence[int], step: fmpq) -> tuple[list[arb], list[arb]]:
+    """Return, for each segment, x_k and x_(k+1), over its length."""
+    ratios = {gap: ball(gap * step).exp() for gap in {b - a for a, b in pairwise(places)}}
+    gaps = [ratios[b - a] for a, b in pairwise(places)]
+    return [1 / (r - 1) for r in gaps], [r / (r - 1) for r in gaps]
+
+
+def _dense(masses: Sequence[int], places: Sequence[int]) -> list[int]:
+    found = [0] * (places[-1] - places[0] + 1)
+    for mass, place in zip(masses, places, strict=False):
+        found[place - places[0]] = mass
+    return found
+
+
+def above(laws: Sequence[Law], step: fmpq, low: int, high: int, bits: int) -> Measure:
+    """Return a measure above every one of some pairs."""
+    places = _corners(laws, low, high)
+    heights = []
+    for j in places:
+        height = laws[0].at(j * step)[0]
+        for other in laws[1:]:
+            height = height.max(other.at(j * step)[0])
+        heights.append(height)
+    right, left = _weights(places, step)
+    rises = [b - a for a, b in pairwise(heights)]
+    masses = [up(rises[0] * right[0] - (heights[0] - 1), bits)]
+    masses += [
+        up(rises[k] * right[k] - rises[k - 1] * left[k - 1], bits) for k in range(1, len(rises))
+    ]
+    masses.append(up(-rises[-1] * left[-1], bits))
+    dense = _dense([max(0, m) for m in masses], places)
+    return Measure(step, bits, True, dense, low, up(heights[-1], bits))
+
+
+def below(law: Law, step: fmpq, low: int, high: int, bits: int) -> Measure:
+    """Return a measure below a pair: of a table, every loss is rounded down to the lattice."""
+    if law.atoms:
+        return _rounded_down(law, step, bits)
+    places = _corners([law], low, high)
+    found = [law.at(j * step) for j in places]
+    right, left = _weights(places, step)
+    sizes = [ball(j * step).exp() / r for j, r in zip(places, right, strict=False)]
+    infinite = ball(law.infinite)
+    heights, slopes = [h - infinite for h, _ in found], [q for _, q in found]
+    top = len(sizes)
+    for k, j in enumerate(places):
+        if k and isinstance(law.largest, fmpq) and law.largest == j * step:
+            top, slopes[k] = k, ball(law.last)  # left of the largest loss
+    lines = [1 - ball(j * step).exp() - infinite for j in places]
+    drops = _drops(heights, slopes, lines, sizes[:top])
+    lowered = [(h - d).lower() for h, d in zip(heights, drops, strict=False)]
+    end = next((j for j in range(1, top) if not lowered[j] > 0), top)
+    floor = (slopes[end] * sizes[end - 1]).max(heights[end]).lower()  # H is above both, left of end
+    points = [*lowered[:end], arb(0), arb(0)]
+    points[end - 1] = points[end - 1].min(floor).max(arb(0))
+    masses, debt = [], 0
+    for k in range(end + 1):
+        rise = (points[k + 1] - points[k]) * right[k] if k < end else arb(0)
+        before = -slopes[0] * ball(low * step).exp()
+        if k:
+            before = (points[k] - points[k - 1]) * left[k - 1]
+        mass = down(rise - before, bits) + debt
+        masses.append(max(0, mass))
+        debt = min(0, mass)
+    if debt:  # nothing of larger losses to take it from: no mass at all is below every pair
+        masses = [0]
+    dense = _dense(masses, places[: len(masses)])
+    return Measure(step, bits, False, dense, low, down(infinite, bits))
+
+
+def _rounded_down(law: Law, step: fmpq, bits: int) -> Measure:
+    found: dict[int, int] = {}
+    for p, q in law.atoms:
+        if compare(q, "==", 0) or not compare(p, ">", 0):
+            continue
+        loss = ball(log(p / q)) / step
+        if isinstance(law.grid, fmpq) and (law.grid / step).q == 1:
+            unit = int((law.grid / step).p)
+            place = unit * whole(loss / unit + fmpq(1, 2))
+        else:
+            place = whole(loss.lower())
+        found[place] = found.get(place, 0) + down(p, bits)
+    low, high = (min(found), max(found)) if found else (0, 0)
+    masses = [found.get(j, 0) for j in range(low, high + 1)]
+    return Measure(step, bits, False, masses, low, down(law.infinite, bits))
+
+
+def _drops(
+    heights: Sequence[arb], slopes: Sequence[arb], lines: Sequence[arb], sizes: Sequence[arb]
+) -> list[arb]:
+    """Return by how much the corners are to lie below H, so that the polygon is below H.
+
+    The tangents at both ends of segment j leave the chord furthest, by e_j, at the share t_j of it:
+    (1 − t_j) d_j + t_j d_(j+1) ≥ e_j is enough, or both corners on the line 1 − x below H.
+    """
+    gaps, shares = [arb(0)], [arb(0)]
+    for j, size in enumerate(sizes):
+        chord = (heights[j] - heights[j + 1]) / size
+        left, right = slopes[j] - chord, chord - slopes[j + 1]
+        share = right / (left + right) if left + right > 0 else arb(1)
+        gaps.append((left * share * size).upper().max(arb(0)))
+        shares.append(share)
+    gaps.append(arb(0))
+    most = [(h - line).upper().max(arb(0)) for h, line in zip(heights, lines, strict=False)]
+    drops = [((gaps[j] + gaps[j + 1]) / 2).upper().min(most[j]) for j in range(len(sizes) + 1)]
+    for j, share in enumerate(shares[1:]):
+        need = (gaps[j + 1] - (1 - share) * drops[j] - share * drops[j + 1]).upper()
+        if need > 0 and not (drops[j] >= most[j] and drops[j + 1] >= most[j + 1]):
+            if share > 0.5:
+                drops[j + 1] = (drops[j + 1] + need / share).upper()
+            else:
+                drops[j] = (drops[j] + need / (1 - share).max(arb(0.25))).upper()
+    return drops
+
+
+def product(a: Measure, b: Measure, budget: Budget) -> Measure:
+    """Return the measure of two releases."""
+    budget.check(size=len(a.masses) + len(b.masses))
+    whole = [int(c) for c in (fmpz_poly([*a.masses]) * fmpz_poly([*b.masses])).coeffs()] or [0]
+    bits, low = a.bits, a.low + b.low
+    half = (1 << bits) - 1 if a.above else 0
+    whole = [(c + half) >> bits for c in whole]
+    infinite = b.infinite + (a.infinite * sum(b.masses) + half >> bits)
+    tiny = 1 << _TRIM
+    first, last, left, right = 0, len(whole), 0, 0
+    while first < last - 1 and left + whole[first] < tiny:
+        left, first = left + whole[first], first + 1
+    while last > first + 1 and right + whole[last - 1] < tiny:
+        right, last = right + whole[last - 1], last - 1
+    whole = whole[first:last]
+    if a.above:
+        whole[0] += left
+        infinite += right
+    return Measure(a.step, bits, a.above, whole, low + first, infinite)
+
+
+def power(measure: Measure, count: int, budget: Budget) -> Measure:
+    """Return the measure of so many releases, count ≥ 1."""
+    result = None
+    while count:
+        if count & 1:
+            result = measure if result is None else product(result, measure, budget)
+        count >>= 1
+        if count:
+            measure = product(measure, measure, budget)
+    assert result is not None
+    return result
+
+
+def compose(
+    factors: Sequence[tuple[Sequence[Law], int]],
+    step: fmpq,
+    bits: int,
+    budget: Budget,
+    *,
+    upper: bool,
+) -> Measure:
+    """Return a measure above (below) a composition of pairs, each a number of times.
+
+    Of several laws of one factor each may occur; below, the first one is taken.
+    """
+    whole = None
+    before = ctx.prec
+    ctx.prec = precision_for(bits, step)
+    try:
+        for laws, count in factors:
+            low, high = window(laws, step, bits - _TRIM, budget)
+            budget.check(size=high - low)
+            if upper:
+                measure = above(laws, step, low, high, bits)
+            else:
+                measure = below(laws[0], step, low, high, bits)
+            part = power(measure, count, budget)
+            whole = part if whole is None else product(whole, part, budget)
+    finally:
+        ctx.prec = before
+    if whole is None:
+        raise NotProved("a composition of nothing")
+    return whole

@@ -1,0 +1,1064 @@
+"""The table of lemmas: from a mechanism to the worst pairs of its neighbours.
+
+TABLE is what a reader has to believe. A row has a name, a sentence with its conditions, a source,
+and lines that substitute the arguments of mechanisms:
+
+    Name … word …: law(formula, …)**times; key formula; …
+
+Words: a relation (else any), an argument's value (`noise=Laplace`, `mu!=None`), `upper` for a pair
+that is no more than above the mechanism, `lower` for one that is below. Without these two some
+neighbours have the pair. The first line that fits is taken. Keys: `let` names a formula, `if` is a
+condition, `loss`, `rho` and `variance` say what laws alone do not: the supremum of the loss, a ρ
+with D_a ≤ ρa, the variance of an answer's noise (`last`: of the size); `alone`: one release attains
+it, several do not.
+
+`worst` returns *ways*, each a product of factors: one or more laws (P, Q), of which neighbours may
+have any, with a number of times. H of the mechanism is at most the largest over the ways, for each
+direction: a record removed, a record added. Another relation has the ways of both in one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import comb, prod
+from typing import Any, TypeAlias
+
+from flint import arb, fmpq, fmpq_mat
+
+from . import laws
+from .laws import INFINITE, ONE, ZERO, Answer, Law, table, told
+from .notation import Noise
+from .numbers import (
+    Budget,
+    NotProved,
+    Number,
+    Wrong,
+    ball,
+    compare,
+    exp,
+    log,
+    maximum,
+    power,
+    rational,
+    real,
+    sqrt,
+    whole,
+)
+
+TABLE = """
+gaussian | Gaussian noise N(0, s²) on an answer of ℓ₂-sensitivity D: N(μ, 1) against N(0, 1), μ = D/s | Dong, Roth, Su 2022, Theorem 2.7
+    Gaussian: gaussian(l2_sensitivity/standard_deviation); variance standard_deviation**2
+gaussian-space | N(0, Σ) whose answers move by a v of a space: N(μ, 1) against N(0, 1), μ² = sup v'Σ⁻¹v; a one-to-one linear map, or one that an independent output does not see, changes nothing | likelihood ratio of N(v, Σ) to N(0, Σ)
+correlated | n + 2η, f_i + η + z_i with variances A and B over 4μ², B = d + c², A = B/c²: they are as good as f_i − n/2 + z_i and n + 2η, independent: add-remove μ, replace-one μ√(4d/B) ≤ 2μ; without the size μ² times the largest 4j(B − j)/B² ≤ 1, j ≤ d, or 4d/B − 4(d mod 2)/B² | 4‖v − 1/2‖²/B + 1/A = 1 for entries 0 and 1
+    CorrelatedGaussian add-remove release_size=True: gaussian(mu)
+    CorrelatedGaussian replace-one release_size=True c=None: gaussian(mu*sqrt(4*dimension/(dimension + sqrt(dimension)))); last (sqrt(dimension) + 1)/mu**2
+    CorrelatedGaussian replace-one release_size=True c!=None: gaussian(mu*sqrt(4*dimension/(dimension + c**2))); last (dimension/c**2 + 1)/mu**2
+    CorrelatedGaussian add-remove c=None: gaussian(mu*sqrt(4*j*(B - j))/B); let B = dimension + sqrt(dimension); let j = min(dimension, floor(B/2 + 1/2)); variance (sqrt(dimension) + 1)**2/(4*mu**2)
+    CorrelatedGaussian add-remove c!=None: gaussian(mu*sqrt(4*j*(B - j))/B); let B = dimension + c**2; let j = min(dimension, floor(B/2 + 1/2)); variance (dimension/c**2 + 1 + dimension + c**2)/(4*mu**2)
+    CorrelatedGaussian add-remove upper: gaussian(mu)
+    CorrelatedGaussian replace-one upper: gaussian(2*mu)
+known-size | f − n/2 with noise of variance d/(4μ²), and the size with 1/μ₀²: add-remove √(μ² + μ₀²), replace-one 2μ | ‖v − 1/2‖² ≤ d/4
+    KnownSizeGaussian add-remove size_mu=None: gaussian(mu); variance dimension/(4*mu**2)
+    KnownSizeGaussian add-remove size_mu!=None: gaussian(sqrt(mu**2 + size_mu**2)); variance dimension/(4*mu**2) + 1/(4*size_mu**2); last 1/size_mu**2
+    KnownSizeGaussian replace-one: gaussian(2*mu)
+elliptical | variances Δ_j ΣΔ/μ² over the box of Δ: Σ Δ_j²/σ_j² = μ² at its corners | substitution
+    EllipticalGaussian: gaussian(mu)
+one-sided | n + η and f_j + Δ_j η/2 + z_j, Var η = S/(|Δ|μ²), Var z_j = Δ_j S/(4μ²), S = ΣΔ + |Δ|: add-remove μ | as for correlated
+    OneSidedGaussian add-remove: gaussian(mu)
+groups | DisjointGroupsGaussian, given n_j + 2η_j the counts are f_jk − n_j/2 + z_jk: a record adds d/(4 Var z) + 1/(4 Var η), a replacement d/Var z within a row, twice the former between two; made for add-remove Var z = (d + √d)/(4μ²), Var η = (1 + √d)/(4μ²), for replace-one d/μ² and 1/μ² (4/μ² as printed) | as for correlated
+    DisjointGroupsGaussian add-remove adjacency=add-remove: gaussian(mu)
+    DisjointGroupsGaussian replace-one adjacency=add-remove: gaussian(mu*sqrt(4*dimension/(dimension + sqrt(dimension)))); variance (sqrt(dimension) + 1)**2/(4*mu**2)
+    DisjointGroupsGaussian replace-one adjacency=replace-one: gaussian(mu)
+    DisjointGroupsGaussian add-remove adjacency=replace-one as_printed=False: gaussian(mu*sqrt(1/2)); variance (dimension + 1)/mu**2
+    DisjointGroupsGaussian add-remove adjacency=replace-one as_printed=True: gaussian(mu*sqrt(5/16)); variance (dimension + 4)/mu**2
+optimal-groups | OptimalGroups has μ under the relation that it is made for | Σ w'Σ⁻¹w of entries ±1 with Σ's three eigenvalues is at most 1, and 1 for some
+    OptimalGroups add-remove adjacency=add-remove: gaussian(mu)
+    OptimalGroups replace-one adjacency=replace-one: gaussian(mu)
+ellipse | for records of at most k ones, Σ/μ² with the eigenvalue a₁ on (1, …, 1) and a₂ else: j ones have j²/(d a₁) + (j − j²/d)/a₂. CountEllipse has 1 at j = k, a₁ = √P S, a₂ = √(Q/(d − 1)) S, S = √P + √((d − 1)Q), P = k²/d, Q = k − P, and less before if 2k ≤ d; OptimalEllipse is the one of least trace with at most 1 at all j ≤ k, so it has 1 | eigenvectors
+    CountEllipse add-remove: gaussian(mu); if 2*sparsity <= dimension; variance (sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))**2/(dimension**2*mu**2)
+    OptimalEllipse add-remove: gaussian(mu); if sparsity <= dimension
+    OptimalEllipse add-remove upper: gaussian(mu); if 2*sparsity <= dimension; variance (sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))**2/(dimension**2*mu**2)
+matrix-variate | noise with row and column covariances, answers of Frobenius distance ≤ D: μ = D/√(least eigenvalues' product) | ‖Σ^(−1/2) X Ψ^(−1/2)‖ ≤ ‖X‖/√(λ(Σ)λ(Ψ)), with equality at D uv'
+laplace | Laplace noise of scale b on an answer of ℓ₁-sensitivity D: Laplace laws at distance D/b; entries that move by s_i: the product of those at |s_i|/b | the trade-off function of a sum of ℓ₁-distances is worst in one coordinate: Dong, Roth, Su 2022
+    Laplace: laplace(l1_sensitivity/scale); variance 2*scale**2
+    LaplaceVector upper: pure(shifted/scale); variance 2*scale**2
+discrete-laplace | masses ~ e^(−|z|/b) on the integers, moved by D: log-concave, so the full distance is worst; cut at both ends it merges outcomes of equal loss | best events are half-lines
+    DiscreteLaplace: discrete_laplace(scale, sensitivity); variance 2*exp(-1/scale)/(1 - exp(-1/scale))**2
+    TruncatedGeometric: discrete_laplace(scale, sensitivity); if sensitivity <= high - low
+discrete-gaussian | masses ~ e^(−z²/(2v)) on the integers, moved by D: log-concave, so the full distance is worst; D_a ≤ a D²/(2v) | Canonne, Kamath, Steinke 2020
+    DiscreteGaussian: discrete_gaussian(parameter, sensitivity)
+discrete-correlated | 2f_i − n + Z_i of parameter v = (d + c²)/μ², and pn + W of q²v, c = p/q: a record moves them by ±1 and p, a replacement by 2 and 0 | reflection
+    DiscreteCorrelatedGaussian add-remove: discrete_gaussian(v, 1)**dimension * discrete_gaussian(v*denominator**2, c*denominator); let v = (dimension + c**2)/mu**2; rho mu**2/2
+    DiscreteCorrelatedGaussian replace-one: discrete_gaussian(v, 2)**dimension; let v = (dimension + c**2)/mu**2
+rounded-laplace | masses ~ a at 0, else be^(−|z|/c), on the integers, moved by 1: the losses are ±1/c and ±ln(a e^(1/c)/b) | the definition
+skellam | a difference of two Poisson numbers, moved by D: log-concave | best events are half-lines
+    Skellam: skellam(variance, sensitivity); variance variance
+k-norm | density ~ e^(−‖x‖/b), moved by a v of norm D: no loss beyond D/b | triangle inequality
+    KNorm upper power=1 density=: pure(sensitivity/scale)
+logistic | logistic noise of scale b, moved by D: log-concave | best events are half-lines
+    Logistic: logistic(sensitivity/scale); variance pi**2*scale**2/3
+truncated-laplace | Laplace noise of scale b on [−A, A], moved by D ≤ A: log-concave | best events are half-lines
+    TruncatedLaplace: truncated_laplace(sensitivity/scale, bound/scale); if sensitivity <= bound
+staircase | density falling by e^(−ε) per D in two steps: at distance D the losses are ε, 0, −ε; H grows with P(|noise| ≤ s/2) | Geng, Viswanath 2014
+    Staircase: response(side, middle, side*exp(-epsilon)); loss epsilon; let h = (1 - exp(-epsilon))/(2*(gamma + exp(-epsilon)*(1 - gamma))); let side = 1/2 + h*min(gamma, 1 - gamma); let middle = h*max((1 - 2*gamma)*exp(-epsilon), 2*gamma - 1)
+integer-noise | a law on the integers, moved by each of −D, …, D: a record may count up or down in either direction | the definition
+count-noise | a symmetric law on −D, …, D of the printed formula, moved by 1 | Sadeghi, Asoodeh, Calmon, Definition 2
+table | P and Q as they are listed, in both orders | the definition
+channel | the laws of any two inputs, or of the listed neighbours, in both orders | the definition
+randomized-response | a category is kept with odds e^ε to 1: (e^ε, k − 2, 1)/(e^ε + k − 1) against its reverse | the definition
+    RandomizedResponse: response(exp(epsilon), categories - 2, 1); loss epsilon
+local-report | a report is a set of categories; of two categories it has the first alone, the second alone, or says nothing: (a, r, b) against (b, r, a) | symmetry of the mechanism in the categories
+    HadamardResponse: response(exp(epsilon), exp(epsilon) + 1, 1); loss epsilon
+    SubsetSelection size=None: response(exp(epsilon), exp(epsilon)*(d - 1)/(categories - d) + (categories - d - 1)/d, 1); loss epsilon; let d = max(1, floor(categories/(exp(epsilon) + 1) + 1/2))
+    SubsetSelection size!=None: response(exp(epsilon), exp(epsilon)*(size - 1)/(categories - size) + (categories - size - 1)/size, 1); loss epsilon; if size < categories
+    LocalHashing buckets=None: response((g - 1)*exp(epsilon), (g - 1)*(g - 2) + exp(epsilon) + g - 1, g - 1); loss epsilon; let g = max(2, floor(exp(epsilon) + 3/2))
+    LocalHashing buckets!=None: response((g - 1)*exp(epsilon), (g - 1)*(g - 2) + exp(epsilon) + g - 1, g - 1); loss epsilon; let g = buckets; if buckets >= 2
+    UnaryEncoding optimised=False: response(p*p, 2*p*(1 - p), (1 - p)*(1 - p)); loss epsilon; let p = exp(epsilon/2)/(1 + exp(epsilon/2))
+    UnaryEncoding optimised=True: response((1 - q)/2, 1/2, q/2); loss epsilon; let q = 1/(1 + exp(epsilon))
+    Rappor: response((1 - flip/2)**2, flip*(1 - flip/2), flip**2/4)
+guaranteed | any (ε, δ)-private mechanism is dominated by (δ, (1 − δ)e^ε, (1 − δ), 0), the inner masses over 1 + e^ε, against its reverse, and this one has it | Kairouz, Oh, Viswanath 2015
+    Guaranteed: guaranteed(epsilon, delta)
+exponential | scores that move by t against each other: events of probability p rise to p e^t/(1 + p(e^t − 1)) at most: the largest gain has (1 + p(e^t − 1))² = e^(t−ε); D_a ≤ a t²/8 | Dong, Durfee, Rogers 2020; Cesar, Rogers 2021
+    ExponentialMechanism: bounded_range(epsilon); alone
+    ReportNoisyMax noise=Gumbel returns=index: bounded_range(sensitivity*(2 - monotone)/scale); alone
+permute-and-flip | exponential noise, scores that move by t of its units: H is that of Laplace laws at distance t | p' ≤ min(p, 1 − p)
+    PermuteAndFlip: laplace(epsilon); alone
+    ReportNoisyMax noise=Exponential returns=index: laplace(sensitivity*(2 - monotone)/scale); alone
+noisy-max | the index of the largest noisy score, scores that move by t of the noise's units: no loss beyond t; with Gaussian noise of scale s each of k candidates adds at most H of N(t/s, 1), given the noise of the others; of two that are far above all others, from t/2 one way to t/2 the other, it gives the first with Φ(−t/(2√2 s)), then 1 less that | Dwork, Roth 2014, Claim 3.9
+    ReportNoisyMax upper noise=Gaussian returns=index: several(sensitivity*(2 - monotone)/scale, candidates)
+    ReportNoisyMax lower noise=Gaussian returns=index: event(1 - t, t); let t = Phi(-sensitivity*(2 - monotone)/(2*sqrt(2)*scale))
+    ReportNoisyMax upper noise=Laplace returns=index: pure(sensitivity*(2 - monotone)/scale)
+    ReportNoisyMax upper noise=DiscreteLaplace returns=index: pure(sensitivity*(2 - monotone)/scale)
+top | k selections, each ε-private, or the k largest of one noise: no loss beyond kε; with Gumbel noise the first is the exponential mechanism | McSherry, Talwar 2007
+    TopSelections upper: pure(epsilon*selected)
+    TopSelections lower noise=Gumbel: bounded_range(epsilon)
+above-threshold | threshold noise s, query noise r in units of the sensitivity: the supremum of the loss is 1/s + 2c/r, or 1/s + c/r where answers move one way; c times that of c = 1 with a fresh threshold; streams at a and 1 come near to it. Endless streams or no noise on answers tell neighbours apart; shown values have no bound. The first answer alone, from 1/2 below the threshold to 1/2 above, is yes if Z < 1/2 instead of Z > 1/2, Z the difference of the noises | Lyu, Su, Li 2017
+    AboveThreshold variant=endless: apart()
+    AboveThreshold query_scale=0: apart()
+    AboveThreshold upper variant=noisy-values: apart()
+    AboveThreshold lower variant=noisy-values: unbounded()
+    AboveThreshold upper noise=Laplace variant=standard: pure(sensitivity*(1/threshold_scale + count*(2 - monotone)/query_scale)); if query_scale > 0
+    AboveThreshold upper noise=Laplace variant=fresh-threshold: pure(sensitivity*count*(1/threshold_scale + (2 - monotone)/query_scale)); if query_scale > 0
+    AboveThreshold lower noise=Laplace variant=standard steps=None: reaching(sensitivity*(1/threshold_scale + count*(2 - monotone)/query_scale)); if query_scale > 0
+    AboveThreshold lower noise=Laplace variant=fresh-threshold steps=None: reaching(sensitivity*count*(1/threshold_scale + (2 - monotone)/query_scale)); if query_scale > 0
+    AboveThreshold lower noise=Laplace variant=standard: event(1 - t, t); let s = threshold_scale/sensitivity; let r = query_scale/sensitivity; let t = (r**2*exp(-1/(2*r)) - s**2*exp(-1/(2*s)))/(2*(r**2 - s**2)); if query_scale > 0; if query_scale != threshold_scale
+partition-selection | the keys released so that the four inequalities of (ε, δ) hold for every number of users; a key of one user is released with probability δ | Desfontaines, Voss, Gipson, Mandayam 2022
+    PartitionSelection upper add-remove: guaranteed(epsilon, delta)
+    PartitionSelection lower add-remove: event(delta, 0)
+propose-test-release | a Laplace release after a noisy integer distance passes a threshold: unstable neighbours, which have distance 0, stable ones, and for the others H is convex in the chances of passing, so largest at distances 0 and next to the threshold | π(n) = e^(−r) π(n + 1) below the threshold, 1 − π alike above
+threshold | a user in k keys, of which j are new: all of j new keys stay hidden with probability P(noise < τ − D)^j, else one is shown that has no other origin; the k − j others move by D | the definition
+counter | an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree, and the first cell of a BridgedTree without pooling, is a measured sum; an output of a SmoothBinary has the noise of at most h ≤ lg n + 1 sums, and an input is in no more | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
+    BinaryTree DelannoyCounter SquareRootFactorization NormalizedSquareRoot mu!=None contributions=1: gaussian(mu)
+    HonakerTree BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
+    HonakerTree BridgedTree SmoothBinary upper mu!=None contributions=1: gaussian(mu)
+    HonakerTree lower mu!=None contributions=1: gaussian(mu/sqrt(height))
+    SmoothBinary lower mu!=None contributions=1: gaussian(mu/height)
+    BridgedTree lower mu!=None contributions=1 pooled=0: gaussian(mu/sqrt(height)); if steps >= first_cell
+    BinaryTree DelannoyCounter mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
+    KaryTree contributions=1: laplace(epsilon/height)**height; if steps >= arity**(height - 1); loss epsilon
+    DiscreteKaryTree: discrete_laplace(height/epsilon, 1)**height; if steps >= arity**(height - 1); loss epsilon
+    KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization NormalizedSquareRoot upper mu=None contributions=1: pure(epsilon)
+    DiscreteKaryTree upper: pure(epsilon)
+composition | independent or adaptive releases: products of what is above each release are above all (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
+poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added | Zhu, Dong, Wang 2022
+without-replacement | m of n records take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018
+allocation | in k of t steps, chosen at random: no worse than if they were known, a composition of k; the first step alone is a sample with q = k/t | joint convexity of H; post-processing
+shuffled | reports in random order are no worse than one report, and if its loss is at most t, than laws.clones says; of n alike in a randomised response all are true with probability p^n, or p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
+matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C: N(Δ/s, 1) against N(0, 1); where the columns of a record's steps share no row, Δ² is the sum of their squares, largest for the first steps; square-root: c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
+rank-one | noise z√σ v, z ~ N(0, 1), v uniform on the sphere of R^M, answers at distance D: it is within r < D of the first answer with probability erf(r/√(2σ)); from the second, |z|√σ must lie in [D − r, D + r], point to the first, and have sin² ≤ (r/D)² with their line, which is a Beta((M − 1)/2, 1/2) | Ji, Li, Definition 8; geometry
+mixture | N(0, s²) around a random one of several answers: Σ w_i N(m_i, 1) against N(0, 1), and the reverse; replace-one: against the opposite means | Choquette-Choo et al. 2024
+pure | losses within [−ε, ε] are dominated by randomised response of ε; then D_a ≤ a ε²/2 | Kairouz, Oh, Viswanath 2015; Bun, Steinke 2016
+"""  # noqa: E501
+
+
+@dataclass(frozen=True)
+class Line:
+    """One substitution of a row: for which mechanisms, which law, and what is said besides."""
+
+    row: str
+    names: tuple[str, ...]
+    words: tuple[str, ...]
+    law: ast.expr
+    also: tuple[tuple[str, str], ...]
+
+    def fits(self, noise: Noise, adjacency: str | None, *, any_relation: bool = False) -> bool:
+        """Return whether the words agree with a mechanism and its relation."""
+        for word in self.words:
+            key, equal, wanted = word.replace("!=", "=").partition("=")
+            if not equal and not any_relation and word not in ("upper", "lower", adjacency):
+                return False
+            if equal and (str(noise.arguments.get(key, "None")) == wanted) == ("!=" in word):
+                return False
+        return True
+
+    def said(self, key: str) -> list[str]:
+        """Return the formulas of a key."""
+        return [text for k, text in self.also if k == key]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A lemma: what it says, where it is proved, and its substitutions."""
+
+    statement: str
+    source: str
+
+
+LEMMAS: dict[str, Row] = {}
+"""Name → lemma."""
+LINES: dict[str, list[Line]] = {}
+"""Mechanism → its substitutions."""
+for _text in TABLE.strip().split("\n"):
+    if not _text.startswith(" "):
+        _row, _statement, _source = _text.split(" | ")
+        LEMMAS[_row] = Row(_statement, _source)
+        continue
+    _head, _, _body = _text.strip().partition(": ")
+    _law, *_rest = _body.split("; ")
+    _line = Line(
+        _row,
+        tuple(word for word in _head.split() if word[0].isupper()),
+        tuple(word for word in _head.split() if not word[0].isupper()),
+        ast.parse(_law, mode="eval").body,
+        tuple((key, text) for key, _, text in (part.partition(" ") for part in _rest)),
+    )
+    for _name in _line.names:
+        LINES.setdefault(_name, []).append(_line)
+
+Factor: TypeAlias = tuple[tuple[Law, ...], int]
+Way: TypeAlias = tuple[Factor, ...]
+
+
+@dataclass
+class Worst:
+    """The ways of both directions, the rows they rest on, and what is attained.
+
+    `lower` are laws below the mechanism; None where some neighbours have the ways themselves.
+    """
+
+    remove: list[Way]
+    add: list[Way]
+    rows: set[str]
+    lower: list[Law] | None = None
+
+    @property
+    def ways(self) -> list[Way]:
+        """All ways, each once."""
+        return self.remove + [way for way in self.add if not any(way is w for w in self.remove)]
+
+
+def one(*found: Law) -> list[Way]:
+    """Return the ways of a single release: each law is one."""
+    return [(((law,), 1),) for law in found]
+
+
+def _same(row: str, *found: Law) -> Worst:
+    """Return the ways of laws in both orders."""
+    ways = one(*found)
+    ways += one(*(laws.swapped(law) for law in found if not law.symmetric))
+    return Worst(ways, ways, {row})
+
+
+# --- arguments ----------------------------------------------------------------------------------
+Value: TypeAlias = Callable[[str], Number]
+DOMAINS = {
+    "> 0": "standard_deviation l2_sensitivity l1_sensitivity scale mu c size_mu parameter threshold"
+    " threshold_scale test_scale bound variance noise_multiplier sensitivity sigma_star",
+    ">= 0": "epsilon query_scale",
+    "integer >= 1": "dimension sparsity groups count steps counts users partitions contributions"
+    " population sample_size selected support participations size buckets levels separation bands",
+    "integer >= 2": "categories arity candidates",
+    "in [0, 1]": "sampling_prob gamma delta flip step_sampling_prob",
+    "in (0, 1)": "eta",
+    "integer": "low high lowest",
+}
+DOMAIN = {name: domain for domain, names in DOMAINS.items() for name in names.split()}
+"""Argument → what it may be, in every mechanism; `STRICTER` has the exceptions."""
+FLAGS = {"monotone", "subtraction", "release_size", "as_printed", "optimised", "adaptive"}
+STRICTER = dict.fromkeys(
+    [
+        *((name, "sensitivity") for name in ("DiscreteLaplace", "DiscreteGaussian", "Skellam")),
+        *((name, "sensitivity") for name in ("IntegerNoise", "TruncatedGeometric")),
+    ],
+    "integer >= 1",
+)
+
+
+class Arguments:
+    """The arguments of a mechanism, as numbers in their domains, and names that come of them."""
+
+    def __init__(self, noise: Noise, value: Value) -> None:
+        self.noise, self.value, self.known = noise, value, dict[str, Number]()
+        for key in FLAGS & noise.arguments.keys():
+            if noise[key] not in ("True", "False"):
+                raise self.wrong(key, "expected True or False")
+        for key, text in noise.arguments.items():
+            if isinstance(text, str) and text != "None" and key in DOMAIN:
+                self[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.noise.arguments or key in self.known or key in DERIVED
+
+    def __getitem__(self, key: str) -> Number:
+        if key not in self.known and key in self.noise.arguments:
+            self.known[key] = self._argument(key)
+        elif key not in self.known:
+            self.known[key] = fmpq(DERIVED[key](self))
+        return self.known[key]
+
+    def _argument(self, key: str) -> Number:
+        text = self.noise[key]
+        if text in ("True", "False"):
+            return fmpq(text == "True")
+        if not isinstance(text, str):
+            raise self.wrong(key, "expected a number")
+        number = self.value(text)
+        domain = STRICTER.get((self.noise.name, key), DOMAIN.get(key, ""))
+        if domain and not _within(number, domain):
+            raise self.wrong(key, f"expected a number {domain}")
+        return number
+
+    def integer(self, key: str) -> int:
+        """Return an argument that is a whole number."""
+        return whole(self[key])
+
+    def numbers(self, key: str, relation: str = ">=") -> list[Number]:
+        """Return a list of numbers ≥ 0 (or > 0, or any)."""
+        entries = self.noise[key]
+        if not isinstance(entries, list) or not all(isinstance(x, str) for x in entries or [0]):
+            raise self.wrong(key, "expected a list of numbers")
+        found = [self.value(text) for text in entries]
+        if relation and not all(told(x, relation, ZERO) for x in found):
+            raise self.wrong(key, f"expected numbers {relation} 0")
+        return found
+
+    def masses(self, key: str) -> list[Number]:
+        """Return a list of numbers ≥ 0 whose sum is not known to be other than 1."""
+        found = self.numbers(key)
+        if compare(sum(found, ZERO), "!=", ONE):
+            raise self.wrong(key, "does not sum to 1")
+        return found
+
+    def wrong(self, key: str, reason: str) -> Wrong:
+        """Return the error of an argument."""
+        return Wrong("theorem.mechanism", f"{self.noise.name} with {key}: {reason}")
+
+
+def _within(x: Number, domain: str) -> bool:
+    if domain.startswith("integer"):
+        if isinstance(x, arb):
+            raise NotProved("a whole number is given by a formula that is not exact")
+        least = domain.partition(">=")[2]
+        return bool(x.q == 1 and (not least or x >= int(least)))
+    if domain.startswith("in"):
+        ends = (">", "<") if "(" in domain else (">=", "<=")
+        return told(x, ends[0], ZERO) and told(x, ends[1], ONE)
+    relation, _, number = domain.partition(" ")
+    return told(x, relation, fmpq(int(number)))
+
+
+def _height(args: Arguments) -> int:
+    """Return how many measured sums of a tree an input is in."""
+    n = args.integer("steps") if args.noise.name != "BridgedTree" else 0
+    match args.noise.name:
+        case "BridgedTree":
+            return len(args.numbers("arities", ">"))
+        case "DelannoyCounter":
+            return args.integer("levels")
+        case "KaryTree" | "DiscreteKaryTree":
+            k, h, reach = args.integer("arity"), 0, 0
+            low = (k - 1) // 2 if args["subtraction"] else 0
+            while h == 0 or reach < n:
+                h, reach = h + 1, reach * k + (k - 1 - low)
+            return h
+    return n.bit_length()
+
+
+DERIVED: dict[str, Callable[[Arguments], int]] = {
+    "height": _height,
+    "first_cell": lambda args: prod(whole(x) for x in args.numbers("arities", ">")[1:]),
+    "denominator": lambda args: int(args["c"].q) if isinstance(args["c"], fmpq) else _inexact(),
+}
+"""Names in formulas that are no arguments."""
+
+
+def _inexact() -> int:
+    raise NotProved("a c that is not rational")
+
+
+# --- substitution -------------------------------------------------------------------------------
+LAWS: dict[str, Callable[..., Law]] = {
+    "gaussian": laws.gaussian,
+    "laplace": laws.laplace,
+    "logistic": laws.logistic,
+    "bounded_range": laws.bounded_range,
+    "truncated_laplace": laws.truncated_laplace,
+    "discrete_laplace": laws.discrete_laplace,
+    "discrete_gaussian": laws.discrete_gaussian,
+    "skellam": laws.skellam,
+    "guaranteed": laws.guaranteed,
+    "response": laws.response,
+    "pure": partial(laws.guaranteed, delta=ZERO),
+    "event": lambda p, q: table([(p, q), (1 - p, 1 - q)]),
+    "apart": lambda: table([(ONE, ZERO), (ZERO, ONE)]),
+    "unbounded": partial(laws.reaching, INFINITE),
+    "reaching": laws.reaching,
+    "several": laws.several,
+}
+LOSS = dict.fromkeys(("laplace", "logistic", "bounded_range", "pure"), "{0}")
+LOSS["discrete_laplace"] = "({1})/({0})"
+RHO = {"gaussian": "({0})**2/2", "discrete_gaussian": "({1})**2/(2*({0}))"}
+RHO["bounded_range"] = "({0})**2/8"
+"""The largest loss and a ρ of a law in its arguments."""
+
+
+def _factors(law: ast.expr) -> Iterator[tuple[str, list[str], str]]:
+    """Yield the name, the arguments and the exponent of each factor of a product of laws."""
+    match law:
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            yield from (*_factors(left), *_factors(right))
+        case ast.BinOp(op=ast.Pow(), left=ast.Call() as call, right=count):
+            for name, args, _ in _factors(call):
+                yield name, args, ast.unparse(count)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            yield name, [ast.unparse(arg) for arg in args], "1"
+
+
+def _conditions(line: Line, args: Arguments) -> bool:
+    """Return whether the conditions of a line are met; the names that it defines are added."""
+    for name, _, text in (entry.partition(" = ") for entry in line.said("let")):
+        args.known[name] = real(text, args)
+    for text in line.said("if"):
+        left, relation, right = re.split(r" (<=|>=|<|>|!=) ", text)
+        if not told(real(left, args), relation, real(right, args)):
+            return False
+    return True
+
+
+def _substituted(line: Line, args: Arguments) -> Way:
+    """Return the product of laws of a line."""
+    way: list[Factor] = []
+    for name, texts, count in _factors(line.law):
+        values: list[Any] = [real(text, args) for text in texts]
+        if name in ("discrete_laplace", "discrete_gaussian", "skellam"):
+            values[1] = whole(values[1])
+        law = LAWS[name](*values)
+        if line.said("loss") and name == "response":
+            law = replace(law, largest=args["epsilon"], grid=args["epsilon"])
+        if any(key == "alone" for key, _ in line.also):
+            law = replace(law, only_alone=True)
+        way.append(((law,), whole(real(count, args))))
+    if sum(n for _, n in way) > 10**9:
+        raise NotProved("so many releases")
+    return tuple(way)
+
+
+def _lines(args: Arguments, adjacency: str | None) -> Worst | None:
+    """Return what the lines of a mechanism say: the first that fits, or ends from both sides."""
+    fitting = [line for line in LINES.get(args.noise.name, ()) if line.fits(args.noise, adjacency)]
+    upper: list[Way] = []
+    below: list[Law] = []
+    for line in fitting:
+        plain = not {"upper", "lower"} & {*line.words}
+        if (upper and "lower" not in line.words) or not _conditions(line, args):
+            continue
+        way = _substituted(line, args)
+        if "lower" in line.words:
+            below.append(way[0][0][0])
+            continue
+        upper = [way]
+        if plain:
+            alike = all(f[0].symmetric for f, _ in way)
+            back: Way = tuple(((laws.swapped(f[0]),), n) for f, n in way)
+            both = upper if alike else [way, back]
+            return Worst(both, both, {line.row})
+    return Worst(upper, upper, {line.row for line in fitting}, below) if upper else None
+
+
+def _put(text: str, noise: Noise, lets: Mapping[str, str]) -> str:
+    """Return a formula with the texts of the arguments in the place of their names."""
+
+    def found(match: re.Match[str]) -> str:
+        name = match[0]
+        if name in lets:
+            return f"({_put(lets[name], noise, lets)})"
+        if name == "shifted":
+            return f"({' + '.join(f'abs({x})' for x in noise['shifts'])})"
+        text = noise.arguments.get(name)
+        flag = {"True": "1", "False": "0"}.get(str(text), str(text))
+        return f"({flag})" if isinstance(text, str) else name
+
+    return re.sub(r"[A-Za-z_]\w*", found, text)
+
+
+def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, str, bool]]:
+    """Return row, formula and whether it is exact, of "mu", "loss", "rho", "variance" or "last".
+
+    The formulas are in the texts of the arguments; an inexact one is an upper bound.
+    """
+    anyhow, adjacency = what in ("variance", "last"), _relation(noise, adjacency)
+    found = []
+    if what == "mu" and noise.name == "GeneralGaussian" and (square := _space(noise)):
+        found.append(("gaussian-space", f"sqrt({square})", True))
+    for line in LINES.get(noise.name, ()):
+        if not line.fits(noise, adjacency, any_relation=anyhow) or "lower" in line.words:
+            continue
+        lets = dict(entry.split(" = ", 1) for entry in line.said("let"))
+        parts = [*_factors(line.law)]
+        text = (line.said(what) or [""])[0]
+        if what == "mu" and len(parts) == 1 and parts[0][0] == "gaussian":
+            text = parts[0][1][0]
+        elif what in ("loss", "rho") and not text:
+            known = LOSS if what == "loss" else RHO
+            if all(name in known for name, _, _ in parts):
+                each = (f"({count})*({known[name].format(*a)})" for name, a, count in parts)
+                text = (
+                    " + ".join(each)
+                    if len(parts) > 1 or parts[0][2] != "1"
+                    else (known[parts[0][0]].format(*parts[0][1]))
+                )
+        used = [text, *line.said("if"), *lets.values()]
+        if text and not any(re.search(rf"\b({'|'.join(DERIVED)})\b", each) for each in used):
+            found.append((line.row, _put(text, noise, lets), "upper" not in line.words))
+    return found
+
+
+def conditions(noise: Noise, adjacency: str | None) -> list[str]:
+    """Return what a mechanism requires besides the domains, in the texts of its arguments."""
+    found = [f"{x} > 0" for x in noise.arguments.get(POSITIVE.get(noise.name, ""), [])]
+    if noise.name == "GeneralGaussian":
+        covariance, space = noise["covariance"], noise["space"]
+        found += [f"{x} > 0" for x in covariance.arguments.get("variances", [])]
+        found.append(f"{_dimension(covariance)} == {_dimension(space)}")
+        while space.name == "DisjointGroups":
+            space = space["space"]
+        if space.name == "SparseBox":
+            found.append(f"{space['sparsity']} <= {space['dimension']}")
+    for line in LINES.get(noise.name, ()):
+        if line.fits(noise, _relation(noise, adjacency)) and "lower" not in line.words:
+            texts = [text for text in line.said("if") if not any(name in text for name in DERIVED)]
+            found += [_put(text, noise, {}) for text in texts]
+    return found
+
+
+def _dimension(of: Noise) -> str:
+    """Return the dimension of a covariance or a space, in the texts of its arguments."""
+    if of.name == "DisjointGroups":
+        return f"({of['groups']})*{_dimension(of['space'])}"
+    listed = of.arguments.get("bounds") or of.arguments.get("variances")
+    return str(len(listed)) if listed else f"({of['dimension']})"
+
+
+def mu_formula(noise: Noise, adjacency: str | None) -> tuple[str, str] | None:
+    """Return row and formula of the exact μ of a mechanism, in the texts of its arguments."""
+    exact = (x for x in formulas("mu", noise, adjacency) if x[2])
+    return next(((row, text) for row, text, _ in exact), None)
+
+
+def _relation(noise: Noise, adjacency: str | None) -> str | None:
+    """Return the relation: that of the theorem, or the one a mechanism is made for."""
+    made = noise.arguments.get("adjacency")
+    return adjacency or (made if isinstance(made, str) else None)
+
+
+# --- mechanisms with lists, matrices and mechanisms inside ---------------------------------------
+Special: TypeAlias = Callable[[Arguments, str | None, Budget], Worst]
+
+
+def _space(noise: Noise) -> str | None:
+    """Return sup v'Σ⁻¹v of independent noise over a space whose longest vectors are known."""
+    covariance, space = noise["covariance"], noise["space"]
+    while isinstance(space, Noise) and space.name == "DisjointGroups":
+        space = space["space"]
+    if not isinstance(covariance, Noise) or not isinstance(space, Noise):
+        return None
+    if covariance.name == "Diagonal" and space.name == "Box" and noise["space"] is space:
+        pairs = zip(space["bounds"], covariance["variances"], strict=False)
+        return f"({' + '.join(f'({b})**2/({v})' for b, v in pairs)})"
+    squares = {
+        "SparseBox": lambda: f"({space['sparsity']})*({space['bound']})**2",
+        "L2Ball": lambda: f"({space['radius']})**2",
+        "Box": lambda: " + ".join(f"({b})**2" for b in space["bounds"]),
+    }.get(space.name)
+    if covariance.name != "Isotropic" or squares is None:
+        return None
+    return f"(({squares()})/({covariance['variance']}))"
+
+
+def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
+    from .programs import dimension, is_positive, largest_square
+
+    value = args.value
+    space = _exact(args.noise["space"], value)
+    covariance = _exact(args.noise["covariance"], value)
+    wrong = Wrong("theorem.mechanism", "expected a covariance and a space of one dimension")
+    size = dimension(space)
+    match covariance.name:
+        case "Matrix":
+            rows = [[rational(x) for x in row] for row in covariance["rows"]]
+        case "Diagonal":
+            diagonal = [rational(x) for x in covariance["variances"]]
+            rows = [[x if i == j else ZERO for j in range(size)] for i, x in enumerate(diagonal)]
+        case "Isotropic" | "Exchangeable":
+            one_ = covariance.name == "Isotropic"
+            on = rational(covariance["variance" if one_ else "diagonal"])
+            off = ZERO if one_ else rational(covariance["off_diagonal"])
+            if rational(covariance["dimension"]) != size or size > 1000:
+                raise NotProved("a covariance of another dimension, or of more than 1000")
+            rows = [[on if i == j else off for j in range(size)] for i in range(size)]
+        case _:
+            raise wrong
+    sparse = space["space"] if space.name == "DisjointGroups" else space
+    if sparse.name == "SparseBox" and int(sparse["sparsity"]) > int(sparse["dimension"]):
+        raise Wrong("theorem.mechanism", "expected a sparsity of at most the dimension")
+    if len(rows) != size or any(len(row) != size for row in rows):
+        raise wrong
+    if any(rows[i][j] != rows[j][i] for i in range(size) for j in range(i)):
+        raise Wrong("theorem.mechanism", "expected a symmetric covariance")
+    if not is_positive(rows, strictly=True):
+        raise NotProved("a covariance that is not positive definite")
+    formula = _space(Noise("GeneralGaussian", {"covariance": covariance, "space": space}))
+    if formula:
+        return _gaussian("gaussian-space", real(formula))
+    if space.name == "L2Ball":
+        raise NotProved("the longest vector of a ball under a matrix")
+    inverse = fmpq_mat(rows).inv()
+    listed = [[inverse[i, j] for j in range(size)] for i in range(size)]
+    return _gaussian("gaussian-space", 1 * largest_square(space, listed, budget))
+
+
+def _gaussian(row: str, square: Number) -> Worst:
+    return _same(row, laws.gaussian(sqrt(square), square))
+
+
+def _exact(tree: Any, value: Value) -> Noise:
+    """Return a covariance or a space with its numbers as exact texts."""
+
+    def exact(entry: Any) -> Any:
+        if isinstance(entry, list):
+            return [exact(x) for x in entry]
+        if isinstance(entry, Noise):
+            return _exact(entry, value)
+        if entry in ("True", "False"):
+            return entry
+        number = value(entry)
+        if not isinstance(number, fmpq):
+            raise NotProved("a number of a covariance or a space is not rational")
+        return str(number)
+
+    if not isinstance(tree, Noise):
+        raise Wrong("theorem.mechanism", "expected a covariance and a space")
+    return Noise(tree.name, {key: exact(entry) for key, entry in tree.arguments.items()})
+
+
+def _matrix_variate(args: Arguments, *_: Any) -> Worst:
+    square = args["l2_sensitivity"] ** 2
+    for key in ("row_covariance", "column_covariance"):
+        covariance = args.noise[key]
+        name = covariance.name if isinstance(covariance, Noise) else ""
+        if name not in ("Isotropic", "Diagonal"):
+            raise NotProved("the least eigenvalue of a matrix")
+        given = covariance["variances"] if name == "Diagonal" else [covariance["variance"]]
+        entries = Arguments(Noise(name, {"variances": given}), args.value).numbers("variances", ">")
+        square = square / -maximum([-x for x in entries])
+    return _gaussian("matrix-variate", square)
+
+
+def _laplace_vector(args: Arguments, *_: Any) -> Worst:
+    shifts = [maximum([x, -x]) for x in args.numbers("shifts", "")]
+    counted: dict[str, tuple[Number, int]] = {}
+    for x in shifts:
+        if not compare(x, "==", 0):
+            counted[str(x)] = (x / args["scale"], counted.get(str(x), (x, 0))[1] + 1)
+    way: Way = tuple(((laws.laplace(t),), n) for t, n in counted.values())
+    ways = [way] if way else one(table([(ONE, ONE)]))
+    return Worst(ways, ways, {"laplace"})
+
+
+def shifted(masses: Sequence[Number], shift: int) -> Law:
+    """Return a law on the integers moved up by so many, against itself."""
+    none = [ZERO] * shift
+    return table(list(zip([*none, *masses], [*masses, *none], strict=True)))
+
+
+def _integer_noise(args: Arguments, *_: Any) -> Worst:
+    masses, most = args.masses("probabilities"), args.integer("sensitivity")
+    if most > 200:
+        raise NotProved("integer noise of a sensitivity beyond 200")
+    ups = tuple(shifted(masses, s) for s in range(1, most + 1))
+    downs = tuple(laws.swapped(law) for law in ups if not law.symmetric)
+    ways: list[Way] = [((ups + downs, 1),)]  # each may be that of any record, in any release
+    return Worst(ways, ways, {"integer-noise"})
+
+
+def count_noise(e: Number, eta: Number, d: int) -> tuple[Number, list[Number]]:
+    """Return δ*, and P(Z = −D), …, P(Z = D), for E = e^ε.
+
+    b = 2/(1 − η), c = bη; P_m = Σ E^j, S_m = Σ (j + 1)E^j, j < m, and A_m = P_1 + … + P_m. δ* is
+    the largest of (cP_k − E^k)/(bS_k) and 1/(bA_D); the weights are P_(D+1−j)/A_D if
+    cA_D ≤ P_(D+1), else max(0, (c − bδ*P_j)/E^j), over b.
+    """
+    if d > 2000:
+        raise NotProved("count noise of a support beyond 2000")
+    b = 2 / (1 - eta)
+    c = b * eta
+    w: list[Number] = [ONE]
+    p, s, a = (list[Number]([ZERO]) for _ in range(3))
+    for m in range(d + 1):
+        p.append(p[m] + w[m])
+        s.append(s[m] + (m + 1) * w[m])
+        a.append(a[m] + p[m + 1])
+        w.append(w[m] * e)
+    deltas = [(c * p[k] - w[k]) / (b * s[k]) for k in range(1, d + 1)]
+    best = maximum([*deltas, 1 / (b * a[d])])
+    if told(c * a[d], "<=", p[d + 1]):
+        weights = [p[d + 1 - j] / a[d] for j in range(1, d + 1)]
+    else:
+        weights = [maximum([(c - b * best * p[j]) / w[j], ZERO]) for j in range(1, d + 1)]
+    side = [x / b for x in weights]
+    return best, [*reversed(side), eta, *side]
+
+
+def _count_noise(args: Arguments, *_: Any) -> Worst:
+    _best, masses = count_noise(exp(args["epsilon"]), args["eta"], args.integer("support"))
+    return _same("count-noise", replace(shifted(masses, 1), symmetric=True))
+
+
+def _tabulated(args: Arguments, *_: Any) -> Worst:
+    p, q = args.masses("p"), args.masses("q")
+    if len(p) != len(q):
+        raise args.wrong("p", "has another length than q")
+    law = table(list(zip(p, q, strict=True)))
+    return Worst(one(law), one(laws.swapped(law)), {"table"})
+
+
+def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
+    matrix, listed = args.noise["matrix"], args.noise["neighbours"]
+    if not isinstance(matrix, list) or not 2 <= len(matrix) <= 100:
+        raise args.wrong("matrix", "expected 2 to 100 rows")
+    rows = [Arguments(Noise("Channel", {"matrix": x}), args.value).masses("matrix") for x in matrix]
+    if len({len(row) for row in rows}) > 1:
+        raise args.wrong("matrix", "has rows of different lengths")
+    pairs = [(i, j) for i in range(len(rows)) for j in range(i)]
+    if listed != "None":
+        pairs = [(whole(args.value(i)), whole(args.value(j))) for i, j in listed]
+        if any(i == j or not (0 <= i < len(rows) and 0 <= j < len(rows)) for i, j in pairs):
+            raise args.wrong("neighbours", "are no two inputs")
+    elif adjacency == "add-remove":
+        raise NotProved("Channel has a given number of records: its relation is replace-one")
+    both = sorted({(i, j) for pair in pairs for i, j in (pair, pair[::-1])})
+    budget.check(cases=len(both))
+    found: dict[Any, Law] = {}
+    for i, j in both:
+        entries = list(zip(rows[i], rows[j], strict=True))
+        found.setdefault(tuple(sorted((str(p), str(q)) for p, q in entries)), table(entries))
+    every: list[Way] = [((tuple(found.values()), 1),)]
+    return Worst(every, every, {"channel"})
+
+
+def _rounded_laplace(args: Arguments, *_: Any) -> Worst:
+    """Return a bound of the noise with the mass 'a if abs(x) < 1/2 else b*exp(-abs(x)/c)'."""
+    from .quantities import constant
+
+    usual = [args.noise.arguments.get(key, "1") for key in ("scale", "sensitivity")] == ["1", "1"]
+    match ast.parse(str(args.noise.arguments.get("mass") or "0").strip(), mode="eval").body:
+        case ast.IfExp(test, a, ast.BinOp(b, ast.Mult(), ast.Call(ast.Name("exp"), [power]))):
+            found = re.fullmatch(r"-abs\(x\)(?: / (\d+))?", ast.unparse(power))
+            if ast.unparse(test) == "abs(x) < 1 / 2" and found and usual:
+                first, second = (constant(ast.unparse(part)) for part in (a, b))
+                if all(told(mass, ">", ZERO) for mass in (first, second)):
+                    rate = fmpq(1, int(found[1] or 1))
+                    step = log(first / second) + rate
+                    largest = maximum([rate, step, -step])
+                    way, below = one(LAWS["pure"](largest)), [laws.reaching(largest)]
+                    return Worst(way, way, {"rounded-laplace"}, below)
+    raise NotProved("own noise of another shape than rounded Laplace noise")
+
+
+def _threshold(args: Arguments, *_: Any) -> Worst:
+    k, away = args.integer("partitions"), args["threshold"] - args["sensitivity"]
+    if k > 200:
+        raise NotProved("a user in more than 200 partitions")
+    normal = args.noise.name == "GaussianThreshold"
+    scale = args["standard_deviation" if normal else "scale"]
+    moved, tail = args["sensitivity"] / scale, exp(-maximum([away, -away]) / scale) / 2
+    shown = tail if told(away, ">=", ZERO) else 1 - tail
+    hidden = 1 - (laws.normal_above(away / scale) if normal else shown)
+    remove: list[Way] = []
+    add: list[Way] = []
+    for new in range(k, -1, -1):
+        none = prod([hidden] * new, start=ONE)
+        fresh = table([(1 - none, ZERO), (none, ONE)])
+        rest: Way = ()
+        if new < k and normal:
+            rest = (((laws.gaussian(moved * sqrt(fmpq(k - new))),), 1),)
+        elif new < k:
+            rest = (((laws.laplace(moved),), k - new),)
+        remove.append((*((((fresh,), 1),) if new else ()), *rest))
+        add.append((*((((laws.swapped(fresh),), 1),) if new else ()), *rest))
+    return Worst(remove, add, {"threshold"})
+
+
+def _propose_test_release(args: Arguments, *_: Any) -> Worst:
+    tau, r = args["threshold"], 1 / args["test_scale"]
+    release = laws.laplace(args["sensitivity"] / args["scale"])
+
+    def passes(margin: Number) -> Number:
+        rare = exp(-maximum([margin, -margin])) / 2
+        return rare if told(margin, ">=", ZERO) else 1 - rare
+
+    a = passes(tau * r)
+    unstable = table([(a, ZERO), (1 - a, 1 - a), (ZERO, a)])
+    found = [replace(unstable, symmetric=True), release]
+    near = whole(tau)
+    for n in sorted({0, near - 1, near, near + 1}):
+        if n >= 0:
+            low, high = passes((tau - n) * r), passes((tau - n - 1) * r)
+            found += [laws.tested(release, high, low), laws.tested(release, low, high)]
+    return _same("propose-test-release", *found)
+
+
+def _shuffled(args: Arguments, _: str | None, budget: Budget) -> Worst:
+    inner, n = args.noise["mechanism"], args.integer("users")
+    found, below = worst(inner, "replace-one", args.value, budget), list[Law]()
+    if isinstance(inner, Noise) and inner.name == "RandomizedResponse":
+        report = Arguments(inner, args.value)
+        rest = exp(report["epsilon"]) + report["categories"] - 1
+        all_alike = power(exp(report["epsilon"]) / rest, fmpq(n - 1))
+        below.append(LAWS["event"](all_alike * exp(report["epsilon"]) / rest, all_alike / rest))
+    ways, t = found.ways, maximum([law.largest for way in found.ways for f, _ in way for law in f])
+    if all(len(way) == 1 == way[0][1] for way in ways) and ball(t).is_finite() and n > 1:
+        ways = one(laws.clones(t, n - 1))
+    return Worst(ways, ways, {"shuffled", *found.rows}, below)
+
+
+def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
+    inner, k, steps = args.noise["mechanism"], args.integer("participations"), args["steps"]
+    if told(args["participations"], ">", steps):
+        raise args.wrong("participations", "is above steps")
+    alone = worst(inner, adjacency, args.value, budget)
+    whole_ = Noise("Composed", {"mechanism": inner, "count": str(k), "adaptive": "True"})
+    found = worst(whole_, adjacency, args.value, budget)
+    one_step = [merged(way) for way in (*alone.remove, *alone.add)]
+    below: list[Law] = []
+    if alone.lower is None and all(len(way) == 1 and way[0][1] == 1 for way in one_step):
+        below += [laws.sampled(law, k / steps) for law in one_step[0][0][0]]
+    return Worst(found.remove, found.add, {"allocation", *found.rows}, below)
+
+
+def _rank_one(args: Arguments, *_: Any) -> Worst:
+    """Return the events that the output is within r of the first true answer.
+
+    P(X ≤ x) ≤ x^a/(a √(1 − x) B(a, 1/2)) for a Beta(a, 1/2), as the last factor of its density is
+    at most 1/√(1 − x) there.
+    """
+    a = ball(fmpq(args.integer("dimension") - 1, 2))
+    unit = ball(sqrt(2 * args["sigma_star"]))
+    least = ((a + fmpq(1, 2)).lgamma() - a.lgamma()).exp() / (a * arb.pi().sqrt())
+    below = []
+    for i in range(40):
+        share = fmpq(9, 10) * fmpq(3, 4) ** i
+        p, near, far = (
+            (ball(x * args["l2_sensitivity"]) / unit).erf() for x in (share, 1 - share, 1 + share)
+        )
+        x = ball(share * share)
+        below.append(laws.happening(p, least * x**a / (1 - x).sqrt() * (far - near) / 2))
+    return Worst(one(LAWS["apart"]()), one(LAWS["apart"]()), {"rank-one"}, below)
+
+
+def _matrix(args: Arguments, *_: Any) -> Worst:
+    n, noise = args.integer("steps"), args.noise
+    apart = 1 if noise["separation"] == "None" else args.integer("separation")
+    if n > 2000 or noise["step_sampling_prob"] != "None":
+        raise NotProved("a matrix mechanism of more than 2000 steps, or of samples")
+    match noise["strategy"], noise["participation"]:
+        case "identity", _:
+            entries: list[Number] = [ONE]
+        case "square-root", _:
+            entries = [fmpq(comb(2 * j, j), 4**j) for j in range(n)]
+        case _:
+            raise NotProved("a strategy of a matrix mechanism that is neither of two")
+    match noise["participation"]:
+        case "single":
+            count = 1
+        case "cyclic" | "min-separation":
+            count = -(-n // apart)
+        case _:
+            raise NotProved("the participation of a matrix mechanism")
+    if noise["participations"] != "None":
+        count = min(count, args.integer("participations"))
+    width = len(entries) if noise["bands"] == "None" else min(len(entries), args.integer("bands"))
+    if count > 1 and width > apart:
+        raise NotProved("a matrix mechanism whose steps of one record share noise")
+    square = sum((x * x for i in range(count) for x in entries[: min(width, n - i * apart)]), ZERO)
+    return _gaussian("matrix", square / args["noise_multiplier"] ** 2)
+
+
+def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
+    inside, count = args.noise["mechanism"], args.integer("count")
+    parts = inside if isinstance(inside, list) else [inside]
+    remove: Way = ()
+    add: Way = ()
+    rows, attained = {"composition"}, True
+    for part in parts:
+        budget.check(cases=1)
+        found = worst(part, adjacency, args.value, budget)
+        rows |= found.rows
+        if len(parts) == count == 1:
+            return replace(found, rows=rows)
+        if adjacency != "add-remove":
+            found = replace(found, remove=found.ways, add=found.ways)
+        ways = [_joined(ways) for ways in (found.remove, found.add)]
+        alone = any(law.only_alone for laws_, _ in ways[0] for law in laws_)
+        attained = attained and found.lower is None and not alone
+        remove, add = (
+            sofar + tuple((laws_, n * count) for laws_, n in way)
+            for sofar, way in zip((remove, add), ways, strict=True)
+        )
+    both = [remove], [remove] if adjacency != "add-remove" else [add]
+    return Worst(*both, rows, None if attained else [])
+
+
+def _joined(ways: Sequence[Way]) -> Way:
+    """Return one way for any of several: the laws of single releases become one factor."""
+    if len(ways) == 1:
+        return ways[0]
+    if any(len(way) != 1 or way[0][1] != 1 for way in ways):
+        raise NotProved("a composition of a mechanism with several products of worst pairs")
+    return ((tuple(law for way in ways for law in way[0][0]), 1),)
+
+
+def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
+    inner, poisson = args.noise["mechanism"], args.noise.name == "PoissonSubsampled"
+    if poisson:
+        _named(args, adjacency)
+        q, row = args["sampling_prob"], "poisson"
+        found = worst(inner, adjacency, args.value, budget)
+        if adjacency == "replace-one":  # before and after: means ±μ, for Gaussian noise
+            mu = found.remove[0][0][0][0].mu
+            if mu is None or not isinstance(inner, Noise) or inner.name != "Gaussian":
+                raise NotProved("a sampled replacement of other than Gaussian noise")
+            return _same("mixture", _opposite([(ZERO, 1 - q), (mu, q)]))
+        remove, add = _joined(found.remove), _joined(found.add)
+    else:
+        q, row = args["sample_size"] / args["population"], "without-replacement"
+        if told(q, ">", ONE):
+            raise args.wrong("sample_size", "is above the population")
+        found = worst(inner, "replace-one", args.value, budget)
+        remove = add = _joined(found.ways)
+    rows = {row, *found.rows}
+    if told(q, "==", ZERO):
+        nothing = one(table([(ONE, ONE)]))
+        return Worst(nothing, nothing, rows)
+    if told(q, "==", ONE):
+        return replace(found, rows=rows)
+    remove, add = (merged(way) for way in (remove, add))
+    if [(len(way), way[0][1]) for way in (remove, add)] != [(1, 1), (1, 1)]:
+        raise NotProved("a sampled composition")
+    one_way = tuple(laws.sampled(law, q) for law in remove[0][0])
+    other = tuple(laws.diluted(law, q) for law in add[0][0])
+    lower: list[Law] | None = None if found.lower is None else []
+    if not poisson:
+        both: list[Way] = [((one_way + other, 1),)]
+        return Worst(both, both, rows, lower)
+    return Worst([((one_way, 1),)], [((other, 1),)], rows, lower)
+
+
+def _opposite(entries: Sequence[Answer]) -> Law:
+    """Return the mixture of N(m, 1) by weights, as (m, w), against that of the opposite means."""
+    entries = [(m, w) for m, w in entries if not compare(w, "==", 0)]
+    if all(compare(m, "==", 0) for m, _ in entries):
+        return table([(ONE, ONE)])
+    p, q = [(w, m) for m, w in entries], [(w, -m) for m, w in entries]
+    return replace(laws.gaussian_mixture(p, q), symmetric=True)
+
+
+def _mixture(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
+    _named(args, adjacency)
+    sizes, weights = args.numbers("sensitivities"), args.masses("sampling_probs")
+    if len(sizes) != len(weights):
+        raise args.wrong("sensitivities", "has another length than sampling_probs")
+    entries = [(s / args["standard_deviation"], w) for s, w in zip(sizes, weights, strict=True)]
+    moving = [(m, w) for m, w in entries if not compare(w, "==", 0)]
+    if adjacency == "replace-one" or all(compare(m, "==", 0) for m, _ in moving):
+        return _same("mixture", _opposite(moving))
+    p, plain = [(w, m) for m, w in moving], [(ONE, ZERO)]
+    law = laws.gaussian_mixture(p, plain)
+    back = laws.gaussian_mixture(plain, [(w, -m) for w, m in p])  # reflected
+    return Worst(one(law), one(back), {"mixture"})
+
+
+def _named(args: Arguments, adjacency: str | None) -> None:
+    if adjacency is None:
+        raise NotProved(f"{args.noise.name} needs its relation: add-remove or replace-one")
+
+
+def merged(way: Way) -> Way:
+    """Return a way with its Gaussian factors made one, as their μ² add up."""
+    smooth = [(found, count) for found, count in way if len(found) == 1 and found[0].mu is not None]
+    if not smooth or (len(smooth) == 1 and smooth[0][1] == 1):
+        return way
+    square = sum((2 * count * found[0].rho for found, count in smooth if found[0].rho), ZERO)
+    rest = tuple(factor for factor in way if factor not in smooth)
+    return (((laws.gaussian(sqrt(square), square),), 1), *rest)
+
+
+# --- all mechanisms -----------------------------------------------------------------------------
+SPECIAL: dict[str, Special] = {
+    "AdditiveNoise": _rounded_laplace,
+    "BoundedCountNoise": _count_noise,
+    "Channel": _channel,
+    "Composed": _composed,
+    "GaussianThreshold": _threshold,
+    "GeneralGaussian": _general,
+    "IntegerNoise": _integer_noise,
+    "LaplaceThreshold": _threshold,
+    "LaplaceVector": _laplace_vector,
+    "MatrixVariateGaussian": _matrix_variate,
+    "MatrixMechanism": _matrix,
+    "MixtureOfGaussians": _mixture,
+    "PoissonSubsampled": _sampled,
+    "ProposeTestRelease": _propose_test_release,
+    "RandomAllocation": _allocated,
+    "RankOneGaussian": _rank_one,
+    "SampledWithoutReplacement": _sampled,
+    "Shuffled": _shuffled,
+    "Tabulated": _tabulated,
+}
+"""Mechanism → its worst pairs, where no line says them."""
+RELATION = {
+    **dict.fromkeys(("RandomizedResponse", "HadamardResponse", "LocalHashing"), "replace-one"),
+    **dict.fromkeys(("Rappor", "SubsetSelection", "UnaryEncoding"), "replace-one"),
+    "SampledWithoutReplacement": "replace-one",
+    "Shuffled": "replace-one",
+    "RandomAllocation": "add-remove",
+    **dict.fromkeys(("GaussianThreshold", "LaplaceThreshold"), "add-remove"),
+}
+"""Mechanisms of a given number of records, and those that are known for one more record."""
+POSITIVE = {"EllipticalGaussian": "sensitivities", "OneSidedGaussian": "bounds"}
+
+
+def worst(noise: Any, adjacency: str | None, value: Value, budget: Budget) -> Worst:
+    """Return the worst pairs of a mechanism under a relation.
+
+    Raises Wrong for arguments outside their domain, NotProved for what the table does not know.
+    """
+    if not isinstance(noise, Noise):
+        raise Wrong("theorem.mechanism", "expected a mechanism")
+    wanted = RELATION.get(noise.name)
+    if wanted and adjacency != wanted and (adjacency or wanted == "add-remove"):
+        raise NotProved(f"the table of lemmas has {noise.name} under {wanted}")
+    args = Arguments(noise, value)
+    if noise.name in POSITIVE:
+        args.numbers(POSITIVE[noise.name], ">")
+    if noise.name in SPECIAL:
+        return SPECIAL[noise.name](args, adjacency, budget)
+    found = _lines(args, _relation(noise, adjacency))
+    if found is None:
+        under = f" under {adjacency}" if adjacency else " without its relation"
+        raise NotProved(f"the table of lemmas has no row for {noise.name}{under}, as it is given")
+    return found

@@ -1,0 +1,484 @@
+"""Proofs of statements over ranges, from their data: the methods that `docs/proofs.md` lists.
+
+Nothing a proof says is believed: a cut covers the range whatever its points are, the sign of a
+factor is shown, an identity is expanded, a lemma is proved and taken at a point of its domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from flint import arb
+
+from . import numbers
+from .boxes import Box, Facts, Goal, Span
+from .expressions import (
+    FOLDS,
+    ONE,
+    ZERO,
+    Node,
+    comparison,
+    derivative,
+    make,
+    number,
+    parse,
+    rebuilt,
+    show,
+    substitute,
+    value,
+    variable,
+)
+from .numbers import Budget, NotProved, Number, Wrong, compare, decide
+
+DEEPEST = 25
+"""Proofs within proofs."""
+
+
+class Prover:
+    """Proofs of goals from their data. `claims` gives, by name, what a lemma states, proved."""
+
+    def __init__(
+        self,
+        budget: Budget,
+        names: Mapping[str, Node],
+        claims: Callable[[str], list[Goal]],
+        rewrite: Callable[[Node], Node] = lambda n: n,
+    ) -> None:
+        self.budget, self.names, self.claims = budget, dict(names), claims
+        self.rewrite, self.depth = rewrite, 0
+        self.methods: dict[str, Callable[[Goal, Any], None]] = {
+            "identity": self.by_identity,
+            "positive": self.by_positive,
+            "sweep": self.by_sweep,
+            "cases": self.by_cases,
+            "split": self.by_split,
+            "form": lambda goal, spec: self.prove(goal, spec.get("proof")),
+            "both": self.by_both,
+            "each": self.by_each,
+            "branch": self.by_branch,
+            "combine": self.by_combine,
+            "induction": self.by_induction,
+            "derivative": self.by_derivative,
+        }
+
+    def read(self, goal: Goal, text: object) -> Node:
+        """Read a formula of a proof."""
+        return self._about(goal, parse(text, "witness.proof", self.names))
+
+    def _about(self, goal: Goal, node: Node) -> Node:
+        if strange := node.free - {v.name for v in goal.variables}:
+            raise NotProved(f"its proof is about {min(strange)[:40]}, which the goal is not")
+        return self.rewrite(node)
+
+    def compared(self, goal: Goal, text: object) -> Goal:
+        """Read a comparison of a proof."""
+        left, relation, right = comparison(text, "witness.proof", self.names)
+        return goal.on(self._about(goal, left), relation, self._about(goal, right))
+
+    def prove(self, goal: Goal, spec: Any) -> None:
+        """Prove a goal, or raise NotProved."""
+        self.budget.check(cases=1)
+        if spec is None:
+            return self.attempt(goal)
+        method = self.methods.get(str(spec.get("method"))) if isinstance(spec, Mapping) else None
+        if method is None:
+            raise NotProved("its proof has no method that the kernel knows")
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise NotProved("its proof is nested too deeply")
+        rounded = {"<": "round_up", ">": "round_down"}.get(goal.relation[0])
+        if goal.right.op == rounded and len(goal.right.args) == 1:
+            goal = goal.on(goal.left, goal.relation, goal.right.args[0])
+        facts = Facts(goal, self.budget)
+        facts.defined(goal.left, goal.right)
+        method(self._formed(goal, spec) if "form" in spec else goal, spec)
+        self.depth -= 1
+        return None
+
+    def attempt(self, goal: Goal) -> None:
+        """Prove a goal by what is tried without a proof."""
+        depth, reason = self.depth, ""
+        for method in ("identity", "positive", "each", "sweep"):
+            try:
+                return self.prove(goal, {"method": method, "pieces": 300})
+            except NotProved as error:
+                self.depth, reason = depth, error.reason
+        raise NotProved(f"{goal}: {reason}")
+
+    def _formed(self, goal: Goal, spec: Any) -> Goal:
+        """Return an equivalent comparison: left − right = times·(l − r) with times > 0."""
+        form, times = (
+            self.compared(goal, spec.get("form", "")),
+            self.read(goal, spec.get("times", "1")),
+        )
+        facts = Facts(goal, self.budget)
+        facts.defined(times, form.left, form.right)
+        if form.relation != goal.relation:
+            form = goal.on(
+                form.right,
+                {">": "<", "<": ">"}.get(form.relation[0], "") + form.relation[1:],
+                form.left,
+            )
+        if form.relation != goal.relation or not facts.positive(times):
+            raise NotProved(
+                "the form of a proof is not the same comparison times a positive number"
+            )
+        self._vanishes(facts, goal.gap - times * form.gap)
+        return form
+
+    # --- by expansion and signs
+    def _vanishes(self, facts: Facts, node: Node) -> None:
+        for algebra in facts.algebras:
+            try:
+                if algebra.vanishes(algebra.normal(node)):
+                    return
+            except NotProved:
+                if algebra.closed:
+                    raise
+        raise NotProved(f"{show(node)[:200]} was not found to be 0")
+
+    def by_identity(self, goal: Goal, spec: Any) -> None:
+        """Prove that both sides are the same ratio."""
+        del spec
+        if goal.strict:
+            raise NotProved("an identity proves no strict inequality")
+        self._vanishes(Facts(goal, self.budget), goal.gap)
+
+    def by_positive(self, goal: Goal, spec: Any) -> None:
+        """Prove an inequality by the sign of the difference."""
+        del spec
+        if not goal.agrees(Facts(goal, self.budget).sign(goal.gap)):
+            raise NotProved(f"no sign was found of {goal}")
+
+    def by_cases(self, goal: Goal, spec: Any) -> None:
+        """Prove a goal at each of finitely many integers."""
+        if not goal.variables:
+            excluded = any(decided(one, self.budget) is False for one in goal.given)
+            if not excluded and not decided(goal, self.budget):
+                raise NotProved(f"{goal} is false or not decided")
+            return
+        v = goal.variables[0]
+        if not v.integer or v.low is None or v.high is None or v.low.free or v.high.free:
+            raise NotProved(f"{v.name} does not range over finitely many integers")
+        low, high = value(v.low, self.budget), value(v.high, self.budget)
+        for i in range(-numbers.whole(-low), numbers.whole(high) + 1):
+            out = (v.low_open and compare(low, "==", i)) or (v.high_open and compare(high, "==", i))
+            if not out:
+                self.budget.check(cases=1)
+                self.by_cases(goal.fix({v.name: number(i)}), spec)
+
+    # --- by boxes
+    def by_sweep(self, goal: Goal, spec: Any) -> None:
+        """Cut the domain until intervals decide the comparison on each piece."""
+        facts = Facts(goal, self.budget)
+        if goal.agrees(facts.sign(goal.gap)):
+            return
+        given = str(spec.get("pieces", 4000))
+        most = int(given) if given.isdecimal() and len(given) < 6 else 0
+        if not 0 < most <= 20_000:
+            raise Wrong("witness.proof.pieces", "expected from 1 to 20000")
+        slopes: dict[str, Node] = {}
+        for v in goal.variables:
+            try:
+                slopes[v.name] = derivative(goal.gap, v.name)
+            except NotProved:
+                continue
+        stack = [facts.ranges]
+        with numbers.precision(160):
+            for _ in range(most):
+                if not stack:
+                    return
+                box = self._clipped(goal, stack.pop())
+                if box is not None and not self._decided_on(goal, box, slopes):
+                    stack += _halves(goal, box)
+        if stack:
+            raise NotProved(f"{most} pieces leave {goal} open")
+
+    def _clipped(self, goal: Goal, ranges: Mapping[str, Span]) -> dict[str, Span] | None:
+        """Return the part of a box that may meet the domain; None if it does not."""
+        own: dict[str, Span] = {}
+        for v in goal.variables:
+            low, high = ranges[v.name]
+            box = Box(own, self.budget)
+            try:
+                low = low if v.low is None else low.max(box(v.low)[0])
+                high = high if v.high is None else high.min(box(v.high)[1])
+            except NotProved:
+                pass
+            if v.integer:
+                low, high = low.ceil(), high.floor()
+            if low > high:
+                return None
+            own[v.name] = arb(low.lower()), arb(high.upper())
+        return own
+
+    def _decided_on(self, goal: Goal, ranges: dict[str, Span], slopes: Mapping[str, Node]) -> bool:
+        """Whether intervals decide; where the gap is monotone in a variable, at its worse end."""
+        side = goal.side
+        for _ in range(1 + len(slopes)):
+            box = Box(ranges, self.budget)
+            try:
+                (a, b), (c, d), gap = box(goal.left), box(goal.right), box(goal.gap)
+            except NotProved:
+                return False
+            least = (a - d).max(gap[0]) if side > 0 else (c - b).max(-gap[1])
+            if least > 0 or (not goal.strict and least >= 0):
+                return True
+            if box.clipped:  # the way to an end may lead through where the gap is not defined
+                return False
+            for name, slope in slopes.items():
+                low, high = ranges[name]
+                if low < high:
+                    try:
+                        a, b = box(slope)
+                    except NotProved:
+                        continue
+                    end = low if (a >= 0) == (side > 0) else high
+                    if (a >= 0 or b <= 0) and end.is_finite():
+                        ranges = {**ranges, name: (end, end)}
+                        break
+            else:
+                return False
+        return False
+
+    def by_split(self, goal: Goal, spec: Any) -> None:
+        """Prove a goal on the pieces of a range."""
+        v = goal.variable(spec.get("variable"))
+        points = [self.read(goal, p) for p in _list(spec, "at")]
+        proofs = _proofs(spec, len(points) + 1)
+        if any(p.op != "num" for p in points):
+            raise Wrong("witness.proof.at", "expected rational points")
+        rest = v  # cut from below, at points that increase
+        for point, proof in zip(points, proofs, strict=False):
+            cut = number(point.args[0].floor()) if v.integer else point
+            for low, high in ((rest.low, cut), (cut, v.high)):
+                if low and high:
+                    self.attempt(goal.on(low, "<=", high))
+            self.prove(goal.over(replace(rest, high=cut, high_open=False)), proof)
+            rest = replace(rest, low=cut + ONE if v.integer else cut, low_open=not v.integer)
+        self.prove(goal.over(rest), proofs[-1])
+
+    # --- from other proofs
+    def by_both(self, goal: Goal, spec: Any) -> None:
+        """Prove an equality by two inequalities."""
+        if goal.relation != "==":
+            raise NotProved("only an equality is proved by two inequalities")
+        self.prove(replace(goal, relation="<="), spec.get("below"))
+        self.prove(replace(goal, relation=">="), spec.get("above"))
+
+    def by_each(self, goal: Goal, spec: Any) -> None:
+        """Prove a comparison with each argument of a max or min."""
+        side, left, right = goal.side, goal.left, goal.right
+        above, below = ("max", "min") if side > 0 else ("min", "max")
+        if right.op == above:
+            parts = [goal.on(left, goal.relation, a) for a in right.args]
+        elif left.op == below:
+            parts = [goal.on(a, goal.relation, right) for a in left.args]
+        else:
+            raise NotProved("no side is a max or min of what is compared")
+        for part, proof in zip(parts, _proofs(spec, len(parts)), strict=True):
+            self.prove(part, proof)
+
+    def by_branch(self, goal: Goal, spec: Any) -> None:
+        """Prove a goal on each branch of an abs, max or min, where that branch is the value."""
+        of = self.read(goal, spec.get("of"))
+        if of.op not in ("abs", "max", "min"):
+            raise NotProved("a branch is of an abs, max or min")
+        options = [of.args[0], ZERO - of.args[0]] if of.op == "abs" else [*of.args]
+        relation = "<=" if of.op == "min" else ">="
+        for option, proof in zip(options, _proofs(spec, len(options)), strict=True):
+            given = tuple(Goal(option, relation, o) for o in options if o is not option)
+            sides = (
+                rebuilt(n, lambda n, o=option: o if n is of else n)  # type: ignore[misc]
+                for n in (goal.left, goal.right)
+            )
+            left, right = sides
+            self.prove(
+                replace(goal.on(left, goal.relation, right), given=goal.given + given), proof
+            )
+
+    def by_combine(self, goal: Goal, spec: Any) -> None:
+        """Show left − right = Σ times·(l − r) + rest, each term with the sign that is wanted."""
+        facts = Facts(goal, self.budget)
+        equal = goal.relation == "=="
+        side, total, strict = 0 if equal else goal.side, ZERO, False
+        for entry in _list(spec, "from"):
+            if not isinstance(entry, Mapping):
+                raise Wrong("witness.proof.from", "expected facts")
+            times = self.read(goal, entry.get("times", "1"))
+            fact = self._fact(goal, entry)
+            facts.defined(times, fact.left, fact.right)
+            if fact.relation == "==":
+                total = total + times * fact.gap
+                continue
+            sign = facts.sign(times)
+            if equal or sign is None or sign[0] < 0:
+                raise NotProved(f"{show(times)[:80]} is not shown to be non-negative")
+            gap = fact.gap if fact.side == side else fact.right - fact.left
+            total = total + times * gap
+            strict = strict or (fact.strict and sign == (1, True))
+        needed = {1: ">", -1: "<", 0: "=="}[side]
+        needed += "" if equal or (goal.strict and not strict) else "="
+        self.prove(goal.on(goal.gap - total, needed, ZERO), spec.get("rest"))
+
+    def _fact(self, goal: Goal, entry: Any) -> Goal:
+        """Return an assumption, a lemma at a point, or a comparison that is proved here."""
+        if "assume" in entry:
+            return goal.given[_place(entry["assume"], len(goal.given))]
+        if "claim" in entry:
+            return self._lemma(goal, entry)
+        fact = self.compared(goal, entry.get("fact", ""))
+        sides = fact.left, fact.right
+        small, large = sides if fact.relation == "<=" else sides[::-1]
+        among = (large.op == "max" and small in large.args) or (
+            small.op == "min" and large in small.args
+        )
+        if fact.relation not in ("<=", ">=") or not among:
+            self.prove(fact, entry.get("by"))
+        return fact
+
+    def _lemma(self, goal: Goal, entry: Any) -> Goal:
+        """Return what a lemma states at a point that is shown to lie in its domain."""
+        stated, at = self.claims(str(entry["claim"])), entry.get("at", {})
+        lemma = stated[_place(entry.get("case", 0), len(stated))]
+        if not isinstance(at, Mapping) or {*at} != {v.name for v in lemma.variables}:
+            raise Wrong("witness.proof.from.at", "expected a point for each variable of the lemma")
+        values = {name: self.read(goal, text) for name, text in at.items()}
+        facts = Facts(goal, self.budget)
+        facts.defined(*values.values())
+        for v in lemma.variables:
+            if v.integer and not facts.whole(values[v.name]):
+                raise NotProved(f"the lemma is about integers {v.name[:40]}")
+            for end, is_open, up in ((v.low, v.low_open, ">"), (v.high, v.high_open, "<")):
+                if end is not None:
+                    relation = up if is_open else up + "="
+                    self.attempt(goal.on(values[v.name], relation, substitute(end, values)))
+        for one in lemma.given:
+            given = one.fix(values)
+            self.attempt(goal.on(given.left, given.relation, given.right))
+        return lemma.fix(values)
+
+    def by_induction(self, goal: Goal, spec: Any) -> None:
+        """Prove the claim at the least n; D(n + 1) − c·D(n) has the same relation to 0, c ≥ 0."""
+        v, facts = goal.variable(spec.get("variable")), Facts(goal, self.budget)
+        if not v.integer or v.low is None or v.low_open or v.high or goal.mentions(v.name):
+            raise NotProved("induction is over all integers from a least one on")
+        if not facts.whole(v.low):
+            raise NotProved("induction begins at an integer")
+        factor = self.read(goal, spec.get("factor", "1"))
+        facts.defined(factor)
+        sign = facts.sign(factor)
+        if goal.relation != "==" and (sign is None or sign[0] < 0):
+            raise NotProved("the factor of an induction is not shown to be non-negative")
+        self.prove(goal.fix({v.name: v.low}), spec.get("start"))
+        after = _opened(substitute(goal.gap, {v.name: variable(v.name) + ONE}), v.name, facts)
+        self.prove(goal.on(after - factor * goal.gap, goal.relation, ZERO), spec.get("step"))
+
+    def by_derivative(self, goal: Goal, spec: Any) -> None:
+        """Show that f = left − right has its sign at an end of a range, and f′ keeps it."""
+        v, side, start = goal.variable(spec.get("variable")), goal.side, spec.get("from", "low")
+        if goal.mentions(v.name):
+            raise NotProved(f"the ends of other variables depend on {v.name[:40]}")
+        end, is_open = {"low": (v.low, v.low_open), "high": (v.high, v.high_open)}.get(
+            str(start), (None, True)
+        )
+        whole = goal.over(replace(v, integer=False, low_open=v.low_open and start != "low",
+                                  high_open=v.high_open and start != "high"))  # fmt: skip
+        facts = Facts(whole, self.budget)
+        facts.defined(goal.left, goal.right)
+        if start == "infinity" and v.high is None:
+            rest = tuple(w for w in goal.variables if w is not v)
+            at_most = ">=" if side > 0 else "<="
+            self.attempt(Goal(facts.far(goal.gap, v.name), at_most, ZERO, rest, goal.given))
+        elif end is None:
+            raise NotProved("the range has no such end")
+        else:
+            at = replace(whole, relation=goal.relation[0] + "=") if is_open else whole
+            self.prove(at.fix({v.name: end}), spec.get("start"))
+        rising = (side > 0) == (start == "low")
+        wanted = (">" if rising else "<") + ("" if goal.strict and is_open else "=")
+        inside = goal.over(replace(v, integer=False, low_open=True))
+        self.prove(inside.on(derivative(goal.gap, v.name), wanted, ZERO), spec.get("slope"))
+
+
+def decided(
+    goal: Goal, budget: Budget, evaluate: Callable[[Node], Number] | None = None
+) -> bool | None:
+    """Decide a comparison of two numbers; equality of irrational ones by an identity."""
+    at = evaluate or (lambda n: value(n, budget))
+    found = decide(lambda: compare(at(goal.left), goal.relation, at(goal.right)), budget)
+    if found is None and not goal.strict:
+        try:
+            facts = Facts(Goal(goal.left, "==", goal.right), budget)
+            facts.defined(goal.left, goal.right)
+            algebra = facts.algebras[0]
+            found = algebra.vanishes(algebra.normal(goal.gap)) or None
+        except NotProved:
+            return None
+    return found
+
+
+def _opened(node: Node, name: str, facts: Facts) -> Node:
+    """Take the last term out of each Σ or Π whose upper end depends on a variable."""
+
+    def change(n: Node) -> Node:
+        if n.op not in FOLDS or name not in n.args[2].free or not n.free <= {*facts.known}:
+            return n
+        index, low, high, term = n.args
+        sign = facts.sign(high - low)
+        if sign is None or sign[0] < 0:
+            return n
+        rest, last = make(n.op, index, low, high - ONE, term), substitute(term, {index: high})
+        return make("+" if n.op == "sum" else "*", rest, last)
+
+    return rebuilt(node, change)
+
+
+def _halves(goal: Goal, box: dict[str, Span]) -> list[dict[str, Span]]:
+    """Cut a box in the middle of its longest side; of an infinite one, far out."""
+
+    def width(item: tuple[str, Span]) -> float:
+        low, high = item[1]
+        if not (low.is_finite() and high.is_finite()):
+            return 1e6 if (low.is_finite() and low < 1 << 40) or high.is_finite() else 1e3
+        return float((high - low) / (1 + abs(low)))
+
+    if not box:
+        raise NotProved("the two sides are too close to call")
+    name, (low, high) = max(box.items(), key=width)
+    middle = (low + high) / 2
+    if not middle.is_finite():
+        middle = arb(0)
+        if low > -1:
+            middle = 2 * low + 1
+        elif high < 1:
+            middle = 2 * high - 1
+    middle = arb(middle.mid())
+    if not low < middle < high:
+        raise NotProved("a piece as small as a point stays open")
+    if goal.variable(name).integer:
+        middle = middle.floor()
+        return [{**box, name: (low, middle)}, {**box, name: (middle + 1, high)}]
+    return [{**box, name: (low, middle)}, {**box, name: (middle, high)}]
+
+
+def _proofs(spec: Any, count: int) -> list[Any]:
+    found = _list(spec, "proofs") if "proofs" in spec else [None] * count
+    if len(found) != count:
+        raise Wrong("witness.proof.proofs", f"expected {count} proofs")
+    return found
+
+
+def _place(given: Any, length: int) -> int:
+    if not str(given).isdecimal() or int(str(given)[:6]) >= length:
+        raise Wrong("witness.proof.from", f"expected a place below {length}")
+    return int(str(given)[:6])
+
+
+def _list(spec: Any, key: str) -> list[Any]:
+    found = spec.get(key)
+    if not isinstance(found, list) or len(found) > 1000:
+        raise Wrong(f"witness.proof.{key}", "expected a list")
+    return found

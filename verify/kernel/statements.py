@@ -1,0 +1,676 @@
+"""Statements about formulas: relations, printed numbers, monotone functions, limits, optima.
+
+A statement is about its listed cases (the product of `where`) and, in each, about every value of
+its `for_all` variables, and of its own variable over `over`, that satisfies `assume`. HOLDS is
+proved for all of them; SUPPORTED at every listed value; REFUTED by one case inside the domain. An
+end, a limit, a rate, a claimed point never sees the variable that it bounds: it is refused.
+
+Over a range a question about a mechanism, such as mu(M), stands for its formula in the arguments
+(`lemmas.formulas`, and the variances below), whose domains and conditions are proved there too.
+
+Optimality among Gaussians N(0, Σ) with v'Σ⁻¹v ≤ μ² on a space: for a law on it and M = E[vv'],
+tr(Σ⁻¹M) ≤ μ², so by Cauchy and Schwarz (tr M^½)² ≤ μ² tr Σ. The law is uniform on the corners of a
+Box, M = diag(bounds²), or has `ones` entries of size `bound` in uniform places: with uniform signs
+M = bound² j/d·1, else M/bound² has j²/d once and (d − 1)(j − j²/d) shared by d − 1 eigenvectors.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from flint import fmpq
+
+from . import lemmas, notation, numbers
+from .boxes import Facts, Goal, Variable
+from .expressions import (
+    OPPOSITE,
+    QUESTIONS,
+    ZERO,
+    Node,
+    allowed,
+    comparison,
+    definitions,
+    make,
+    number,
+    parse,
+    rebuilt,
+    show,
+    substitute,
+    value,
+    variable,
+    walk,
+)
+from .formulas import written
+from .numbers import Budget, NotProved, Number, Proof, Wrong
+from .proofs import Prover, decided
+
+Data = Mapping[str, Any]
+Case = dict[str, Node]
+SEES = "sees the variable that it bounds"
+_ENDS = {
+    "low": ("low", ">="),
+    "above": ("low", ">"),
+    "high": ("high", "<="),
+    "below": ("high", "<"),
+}
+
+
+def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
+    """Prove a theorem of one of the kinds of this module, or raise NotProved or Wrong."""
+    statement = Statement(theorem, witness, budget, Proof())
+    kinds = {
+        "relation": statement.relation,
+        "printed-number": statement.printed,
+        "monotone": statement.monotone,
+        "minimiser": statement.minimiser,
+        "limit": statement.limit,
+        "optimality": statement.optimality,
+    }
+    kinds[theorem["kind"]]()
+    return statement.proof
+
+
+class Statement:
+    """A theorem read: its variables, what its names stand for, and its cases."""
+
+    def __init__(
+        self,
+        theorem: Data,
+        witness: Data,
+        budget: Budget,
+        proof: Proof,
+        open_: tuple[str, ...] = (),
+    ) -> None:
+        self.theorem, self.witness, self.budget, self.proof = theorem, witness, budget, proof
+        self.open = open_  # lemmas that are being proved
+        self.where, self.for_all = theorem["where"], theorem["for_all"]
+        self.own = theorem.get("variable", "")
+        self.names = [*self.where, *self.for_all, *([self.own] if self.own else [])]
+        for name in self.names:
+            allowed(name, f"theorem.{name}")
+            if self.names.count(name) > 1:
+                raise Wrong(f"theorem.{name}", "is two variables")
+        self.let = definitions(theorem["let"], self.names, "theorem.let")
+        self.domains: dict[str, Variable] = {}
+        while waiting := [n for n in self.for_all if n not in self.domains]:
+            for name in waiting:  # in an order in which ends use earlier variables only
+                found = self.domain(name, self.for_all[name], f"theorem.for_all.{name}")
+                if found.ends <= {*self.where, *self.domains}:
+                    self.domains[name] = found
+                    break
+            else:
+                raise Wrong(f"theorem.for_all.{waiting[0]}", SEES)
+        self.assumed = [self.fact(text, "assume") for text in theorem["assume"]]
+        self.over: Variable | None = None
+        if self.own and theorem.get("over") is not None:
+            self.over = self.domain(self.own, theorem["over"], "theorem.over")
+            if not self.over.ends <= {*self.names} - {self.own}:
+                raise Wrong("theorem.over", SEES)
+
+    def domain(self, name: str, ends: Data, field: str) -> Variable:
+        """Return a variable between its ends; "-inf" and "inf" are none."""
+        found: dict[str, Any] = {}
+        for key, (side, relation) in _ENDS.items():
+            if ends.get(key) is not None:
+                if side in found:
+                    raise Wrong(f"{field}.{key}", "is a second end on the same side")
+                far = str(ends[key]).strip() in ("-inf", "inf")
+                found[side] = None if far else parse(ends[key], f"{field}.{key}", self.let)
+                found[f"{side}_open"] = "=" not in relation
+        if not found and not ends.get("grid"):
+            raise Wrong(field, "has no ends")
+        return Variable(name, integer=ends["integer"], **found)
+
+    def about(self, field: str, *nodes: Node) -> None:
+        """Require formulas to be about the variables of the theorem, and few about its own one."""
+        for strange in sorted(frozenset().union(*(n.free for n in nodes)) - {*self.names}):
+            raise Wrong(
+                f"theorem.{field}", f"is about {strange[:60]!a}, which is no variable of it"
+            )
+        if field not in ("expression", "rate") and any(self.own in n.free for n in nodes):
+            raise Wrong(f"theorem.{field}", SEES)
+
+    def formula(self, field: str, text: Any = None) -> Node:
+        """Return a formula of the theorem."""
+        given = self.theorem[field] if text is None else text
+        found = parse(given, f"theorem.{field}", self.let)
+        self.about(field, found)
+        return found
+
+    def fact(self, text: Any, field: str) -> Goal:
+        """Return a comparison of the theorem."""
+        found = Goal(*comparison(text, f"theorem.{field}", self.let))
+        self.about(field, found.left, found.right)
+        return found
+
+    # --- cases
+    def entry(self, name: str, text: Any) -> Node:
+        """Return a listed value: a formula in numbers, a mechanism, or words."""
+        try:
+            found = parse(text, f"theorem.where.{name}")
+        except Wrong:
+            return make("text", str(text))
+        return make("text", str(text)) if found.free else found
+
+    def cases(self, names: Mapping[str, Any]) -> Iterator[Case]:
+        """Yield the combinations of listed values that satisfy the assumptions, all inside."""
+        lists = [[self.entry(n, v) for v in values] for n, values in names.items()]
+        empty = True
+        for combination in itertools.product(*lists):
+            self.budget.check(cases=1)
+            case = dict(zip(names, combination, strict=True))
+            if self.satisfies(case):
+                empty = False
+                yield case
+        if empty:
+            raise NotProved("no listed case satisfies the assumptions")
+
+    def satisfies(self, case: Case) -> bool:
+        """Whether a case satisfies the assumptions about its variables; they must be decided."""
+        for one in self.assumed:
+            if one.free <= {*case}:
+                found = self.compared(one.fix(case))
+                if found is None:
+                    raise NotProved("an assumption is too close to call")
+                if not found:
+                    return False
+        return True
+
+    def listed(self) -> Iterator[Case]:
+        """Yield every listed case, with the grids of the domains."""
+        grids = {name: ends["grid"] for name, ends in self.for_all.items()}
+        for case in self.cases({**self.where, **grids}):
+            for name, domain in self.domains.items():
+                self.within(case[name], domain, case, f"theorem.for_all.{name}.grid")
+            yield case
+
+    def inhabited(self) -> None:
+        """Require the listed values of the ranges to lie in them: they show that a case exists."""
+        grids = {n: d["grid"] for n, d in self.for_all.items() if d["grid"]}
+        if len(grids) == len(self.for_all):
+            for case in self.cases({**self.where, **grids}):
+                for name, domain in self.domains.items():
+                    self.within(case[name], domain, case, f"theorem.for_all.{name}.grid")
+
+    def within(self, point: Node, domain: Variable, case: Case, field: str) -> None:
+        """Require a point to lie in a range."""
+        if domain.integer and not (point.op == "num" and point.args[0].q == 1):
+            raise Wrong(field, f"{point!r:.60} is no integer, and the range has only these")
+        ends = (domain.low, domain.low_open, ">"), (domain.high, domain.high_open, "<")
+        for end, is_open, sign in ends:
+            if end is not None:
+                inside = Goal(point, sign if is_open else sign + "=", substitute(end, case))
+                self.require(inside, field, f"{point!r:.60} lies outside the range")
+
+    def case(self) -> Case:
+        """Return the case that refutes: listed values, and values inside the domains."""
+        given = self.witness.get("case", {})
+        if not isinstance(given, Mapping) or {*given} - {self.own} != {*self.where, *self.for_all}:
+            raise Wrong("witness.case", "expected a value of each variable of the theorem")
+        case = {name: self.entry(name, given[name]) for name in self.where}
+        for name, values in self.where.items():
+            if not any(self.same(case[name], self.entry(name, v)) for v in values):
+                raise Wrong(f"witness.case.{name}", "is not among the listed values")
+        for name in self.for_all:
+            case[name] = self.point(given[name], f"witness.case.{name}")
+        for name, domain in self.domains.items():
+            self.within(case[name], domain, case, f"witness.case.{name}")
+        if not self.satisfies(case):
+            raise Wrong("witness.case", "does not satisfy the assumptions")
+        return case
+
+    def same(self, a: Node, b: Node) -> bool:
+        """Whether two listed values are the same."""
+        if a is b or "text" in (a.op, b.op):
+            return a is b
+        try:
+            return self.compared(Goal(a, "==", b)) is True
+        except (NotProved, Wrong):
+            return False
+
+    def point(self, text: Any, field: str) -> Node:
+        """Return a number, exact where it is rational by arithmetic."""
+        found = parse(text, field)
+        if found.free:
+            raise Wrong(field, "expected a number")
+        try:
+            exact = value(found, self.budget)
+        except NotProved:
+            return found
+        return number(exact) if isinstance(exact, fmpq) else found
+
+    # --- comparisons
+    def value(self, node: Node) -> Number:
+        """Return the value of a formula at a case, and note the rows that it rests on."""
+        return value(node, self.budget, self.theorem["adjacency"], self.proof.lemmas)
+
+    def compared(self, one: Goal) -> bool | None:
+        """Decide a comparison of two numbers, with formulas for questions."""
+        put = Expansion(self, one).expanded
+        return decided(one.on(put(one.left), one.relation, put(one.right)), self.budget, self.value)
+
+    def require(self, one: Goal, field: str = "theorem", why: str = "is false at a case") -> None:
+        """Require a comparison of two numbers; Wrong says why it is false."""
+        found = self.compared(one)
+        if found is None:
+            raise NotProved(f"{one} is too close to call")
+        if not found:
+            raise Wrong(field, why)
+
+    def goals(self, fact: Goal, case: Case, *own: Variable) -> Iterator[Goal]:
+        """Yield comparisons over the domains, with formulas for questions; each proves the fact."""
+        given = tuple(one.fix(case) for one in self.assumed if one.free - {*case})
+        ranges = tuple(v.put(case) for v in (*self.domains.values(), *own))
+        for name in self.domains:
+            if not any(self.for_all[name].get(key) for key in _ENDS):
+                raise NotProved(f"{name} has a domain in words only")
+        goal = replace(fact.fix(case), variables=ranges, given=given)
+        expansion = Expansion(self, goal)
+        for left in expansion.bounds() or [expansion.expanded(goal.left)]:
+            yield goal.on(left, goal.relation, expansion.expanded(goal.right))
+
+    def prover(self, goal: Goal, case: Case) -> Prover:
+        """Return what proves a goal, with the names of the theorem."""
+        names = {k: substitute(v, case) for k, v in self.let.items()}
+        rewrite = Expansion(self, goal, checked=False).expanded
+        return Prover(self.budget, {**names, **case}, self.lemma, rewrite)
+
+    def proved(self, fact: Goal, case: Case, spec: Any, *own: Variable) -> None:
+        """Prove a comparison over the domains."""
+        if not self.domains and not own:
+            self.require(fact.fix(case))
+        else:
+            reason = NotProved("no formula fits")
+            for goal in self.goals(fact, case, *own):
+                try:
+                    return self.prover(goal, case).prove(goal, spec)
+                except NotProved as error:
+                    reason = error
+            raise reason
+        return None
+
+    def lemma(self, name: str) -> list[Goal]:
+        """Return what another claim states, which the witness carries with its proof."""
+        from .schema import KINDS, fit
+
+        carried = self.witness.get("lemmas", [])
+        entries = carried if isinstance(carried, list) else []
+        found = next((e for e in entries if isinstance(e, Mapping) and e.get("id") == name), None)
+        if found is None or name in self.open or not isinstance(found.get("claim"), str):
+            raise NotProved(
+                f"the lemma {name[:60]!a} is not in the certificate, or rests on itself"
+            )
+        kept = {k: v for k, v in found.items() if k in KINDS["relation"][0]["properties"]}
+        shape = {"verdict": "HOLDS", "kind": "relation"}
+        theorem = fit({**kept, **shape}, KINDS["relation"][0], "witness.lemmas")
+        witness = {**self.witness, "proof": found.get("proof")}
+        inner = Statement(theorem, witness, self.budget, self.proof, (*self.open, name))
+        fact = inner.fact(theorem["claim"], "claim")
+        inner.compare(fact)
+        # what is known is the fact itself, not that a bound of its left side satisfies it
+        plain = replace(fact, relation="==")
+        goals = [next(inner.goals(plain, case)) for case in inner.cases(inner.where)]
+        return [replace(goal, relation=fact.relation) for goal in goals]
+
+    # --- kinds
+    def relation(self) -> None:
+        """Prove or refute one comparison."""
+        self.compare(self.fact(self.theorem["claim"], "claim"))
+
+    def compare(self, fact: Goal) -> None:
+        """Prove a comparison at every case, or refute it at one."""
+        if self.theorem["verdict"] == "REFUTED":
+            self.require(_opposite(fact).fix(self.case()))
+        elif self.theorem["verdict"] == "HOLDS" and self.for_all:
+            self.inhabited()
+            for case in self.cases(self.where):
+                self.proved(fact, case, self.witness.get("proof"))
+        else:
+            for case in self.listed():
+                self.require(fact.fix(case))
+
+    def printed(self) -> None:
+        """Prove that a number rounds to what is printed: half a unit of its last place."""
+        text = str(self.theorem["printed"]).strip()
+        try:
+            shown = numbers.rational(text)
+        except ValueError as error:
+            raise Wrong("theorem.printed", str(error)) from None
+        head, _, power = text.lower().partition("e")
+        if "/" in text:
+            raise Wrong("theorem.printed", "expected a decimal such as 0.125 or 1.3e-5")
+        half = numbers.rational(f"5e{int(power or 0) - len(head.partition('.')[2]) - 1}")
+        if self.theorem["verdict"] == "HOLDS" and self.for_all:
+            raise NotProved("a printed number is about listed cases only")
+        away = make("abs", self.formula("expression") - number(shown))
+        self.compare(Goal(away, "<=", number(half)))
+
+    def points(self, case: Case) -> list[Node]:
+        """Return the points at which it is looked, which increase and lie in the range."""
+        found: list[Node] = []
+        for i, text in enumerate(self.theorem["at"]):
+            node = self.point(text, f"theorem.at[{i}]")
+            if node.op != "num" or (found and node.args[0] <= found[-1].args[0]):
+                raise Wrong(f"theorem.at[{i}]", "expected rational numbers that increase")
+            if self.over is not None:
+                self.within(node, self.over, case, f"theorem.at[{i}]")
+            found.append(node)
+        if len(found) < 2:
+            raise Wrong("theorem.at", "expected two or more points")
+        return found
+
+    def rival(self, field: str, case: Case) -> Node:
+        """Return a point of a refutation, inside the range (or listed, if there is none)."""
+        node = self.point(self.witness.get(field, ""), f"witness.{field}")
+        if self.over is not None:
+            self.within(node, self.over, case, f"witness.{field}")
+        elif node not in self.points(case):
+            raise Wrong(f"witness.{field}", "is not among the points")
+        return node
+
+    def all_of(self, points: list[Node], case: Case) -> bool:
+        """Whether points are the whole range: integers between two ends."""
+        v = self.over
+        if v is None or not v.integer or v.low is None or v.high is None:
+            return False
+        if any(b - a != number(1) for a, b in itertools.pairwise(points)):
+            return False
+        low, high = substitute(v.low, case), substitute(v.high, case)
+        before, after = points[0] - number(1), points[-1] + number(1)
+        first = Goal(before, "<=" if v.low_open else "<", low)
+        last = Goal(after, ">=" if v.high_open else ">", high)
+        return self.compared(first) is True and self.compared(last) is True
+
+    def behaviour(self) -> Iterator[tuple[Case, list[Node] | None]]:
+        """Yield cases, with the points that decide them; None: the whole range is to be proved."""
+        holds = self.theorem["verdict"] == "HOLDS"
+        if holds and self.theorem["at"]:
+            for case in self.listed():
+                self.points(case)
+        for case in self.cases(self.where) if holds and self.for_all else self.listed():
+            if holds and self.for_all:
+                yield case, None
+                continue
+            points = self.points(case) if not holds or self.theorem["at"] else []
+            if holds and not (points and self.all_of(points, case)):
+                if self.over is None:
+                    raise NotProved("its variable has no range")
+                yield case, None
+            else:
+                yield case, points
+
+    def monotone(self) -> None:
+        """Prove that a function increases or decreases, or two points at which it does not."""
+        node, spec = self.formula("expression"), self.witness.get("proof")
+        relation = "<" if self.theorem["direction"] == "increasing" else ">"
+
+        def fact(a: Node, b: Node) -> Goal:
+            return Goal(substitute(node, {self.own: a}), relation, substitute(node, {self.own: b}))
+
+        if self.theorem["verdict"] == "REFUTED":
+            case = self.case()
+            low, high = (self.rival(f, case) for f in ("low", "high"))
+            self.require(Goal(low, "<", high), "witness.low", "is not less than high")
+            self.require(_opposite(fact(low, high)).fix(case))
+            return
+        for case, points in self.behaviour():
+            own, here = self.over, variable(self.own)
+            if points is not None:
+                for a, b in itertools.pairwise(points):
+                    self.require(fact(a, b).fix(case))
+            elif own is not None and own.integer:  # f(n) against f(n + 1)
+                last = None if own.high is None else own.high - number(1)
+                self.proved(fact(here, here + number(1)), case, spec, replace(own, high=last))
+            elif own is not None:
+                name = f"{self.own}_after"
+                if name in self.names or name in self.let:
+                    raise Wrong("theorem.variable", f"{name} is another name of the theorem")
+                later = replace(own, name=name, low=here, low_open=True)
+                own = replace(own, high_open=True)
+                self.proved(fact(here, variable(name)), case, spec, own, later)
+
+    def minimiser(self) -> None:
+        """Prove that no point has a smaller value than the claimed one, or one that has."""
+        node, claimed = self.formula("expression"), self.formula("claimed")
+        refuted = self.theorem["verdict"] == "REFUTED"
+        chosen: list[tuple[Case, list[Node] | None]] = [(self.case(), None)] if refuted else []
+        for case, points in chosen or self.behaviour():
+            best = substitute(claimed, case)
+            if best.free:
+                raise NotProved("the claimed point is no number")
+            best = self.point(show(best), "theorem.claimed")
+            if self.over is not None:
+                self.within(best, self.over, case, "theorem.claimed")
+            elif best not in self.points(case):
+                raise Wrong("theorem.claimed", "is not among the points")
+            fact = Goal(substitute(node, {self.own: best}), "<=", node)
+            if refuted:
+                rival = {self.own: self.rival("rival", case)}
+                self.require(_opposite(fact).fix({**case, **rival}))
+            elif points is not None:
+                for point in points:
+                    self.require(fact.fix({**case, self.own: point}))
+            elif self.over is not None:
+                self.proved(fact, case, self.witness.get("proof"), self.over)
+
+    def limit(self) -> None:
+        """Prove the limit of a formula at infinity, with its rate; or that one of them is false."""
+        node, claimed = self.formula("expression"), self.formula("limit")
+        rate = self.formula("rate") if self.theorem["rate"] else None
+        verdict, spec, gap = (
+            self.theorem["verdict"],
+            self.witness.get("proof") or {},
+            node - claimed,
+        )
+        if verdict == "REFUTED" and rate is not None and "limit" not in self.witness:
+            case = self.case()
+            here = {**case, self.own: self.rival("at", case)}
+            self.require(Goal(make("abs", gap), ">", rate).fix(here))
+        elif verdict == "REFUTED":
+            other, case = self.formula("limit", self.witness.get("limit", "")), self.case()
+            self.require(Goal(claimed, "!=", other).fix(case))
+            self.tends(node, other, case)
+        elif verdict == "SUPPORTED":
+            if rate is None:
+                raise NotProved("points alone say nothing about a limit")
+            for case in self.listed():
+                for point in self.points(case):
+                    self.require(Goal(make("abs", gap), "<=", rate).fix({**case, self.own: point}))
+        else:
+            for case in self.cases(self.where):
+                by_rate = spec.get("method") == "rate" and rate is not None
+                self.tends(*((rate, ZERO) if by_rate and rate else (node, claimed)), case)
+                if rate is not None and self.over is not None:
+                    self.proved(Goal(gap, "<=", rate), case, spec.get("above"), self.over)
+                    self.proved(Goal(gap, ">=", ZERO - rate), case, spec.get("below"), self.over)
+
+    def tends(self, node: Node, claimed: Node, case: Case) -> None:
+        """Prove a limit at infinity, of the formula or of a form that is identical to it."""
+        if self.over is None or self.over.high is not None:
+            raise NotProved("the kernel proves limits at infinity only")
+        goal = next(self.goals(Goal(node, "==", claimed), case, self.over))
+        facts, spec, form = Facts(goal, self.budget), self.witness.get("proof"), goal.left
+        facts.defined(goal.left, goal.right)
+        prover = self.prover(goal, case)
+        if isinstance(spec, Mapping) and "form" in spec:
+            form = prover.read(goal, spec["form"])
+            prover.prove(goal.on(goal.left, "==", form), {"method": "identity"})
+        rest = tuple(v for v in goal.variables if v.name != self.own)
+        prover.attempt(Goal(facts.far(form, self.own), "==", goal.right, rest, goal.given))
+
+    def optimality(self) -> None:
+        """Prove that no rival has a smaller value than the claimed one, or that one has."""
+        theorem = self.theorem
+        refuted = theorem["verdict"] != "HOLDS"
+        if refuted or not theorem["dual"] or (theorem["among"] or {}).get("type") != "Gaussian":
+            raise NotProved("optimality is proved among Gaussian mechanisms, by a dual law")
+
+        def read(data: Any, key: str) -> Node:
+            return self.formula("among", data[key])
+
+        among, dual, one = theorem["among"], theorem["dual"], number(1)
+        space, mu = among["space"], read(among, "mu")
+        if (dual["law"] == "corners") != (space["type"] == "Box"):
+            raise Wrong("theorem.dual.law", "is no law on the space")
+        conditions, whole = [Goal(mu, ">", ZERO)], list[Node]()
+        if space["type"] == "Box":
+            bounds = [self.formula("among", text) for text in space["bounds"]]
+            conditions += [Goal(bound, ">=", ZERO) for bound in bounds]
+            trace = sum(bounds, start=ZERO) ** number(2)
+            size = number(len(bounds))
+        else:
+            size, most, bound = (read(space, key) for key in ("dimension", "sparsity", "bound"))
+            ones = read(dual, "ones")
+            whole = [size, most, ones]
+            conditions += [Goal(a, "<=", b) for a, b in itertools.pairwise((one, ones, most, size))]
+            conditions.append(Goal(bound, ">=", ZERO))
+            along = ones ** number(2) / size
+            across = (size - one) * (ones - along)
+            trace = along + across + number(2) * make("sqrt", along * across)
+            trace = (ones * size if space["signed"] else trace) * bound ** number(2)
+        least = trace / mu ** number(2) / (size if among["objective"] == "mean" else one)
+        claim = Goal(self.formula("value"), "<=", least * (one + self.formula("tolerance")))
+        for case in self.cases(self.where) if self.for_all else self.listed():
+            facts = Facts(next(self.goals(claim, case)), self.budget)
+            if not all(facts.whole(substitute(node, case)) for node in whole):
+                raise NotProved("sizes and the ones of the law are not shown to be integers")
+            if self.for_all:
+                for condition in conditions:
+                    self.proved(condition, case, None)
+                self.proved(claim, case, self.witness.get("proof"))
+            else:
+                for condition in [*conditions, claim]:
+                    self.require(condition.fix(case))
+
+
+def _opposite(fact: Goal) -> Goal:
+    return replace(fact, relation=OPPOSITE[fact.relation])
+
+
+# --- formulas for questions ---------------------------------------------------------------------
+class Expansion:
+    """Formulas in the place of questions over the domain of a goal, where their conditions hold.
+
+    Of several formulas the first exact one is taken; a question that is to be at most something may
+    stand for an upper bound. A scale that is rounded up is never worse than before.
+    """
+
+    def __init__(self, statement: Statement, goal: Goal, *, checked: bool = True) -> None:
+        self.statement, self.checked, self.facts = statement, checked, Facts(goal, statement.budget)
+
+    def bounds(self) -> list[Node]:
+        """Return formulas that are at least the left side, where it is to be at most the right."""
+        left, relation = self.facts.goal.left, self.facts.goal.relation
+        if relation not in ("<=", "<") or left.op not in (
+            "delta",
+            "renyi",
+            "mu",
+            "max_loss",
+            "rho",
+        ):
+            return []
+        return self.formulas(left, at_most=True)
+
+    def expanded(self, node: Node) -> Node:
+        """Put formulas in the place of every question that has one."""
+
+        def change(n: Node) -> Node:
+            found = self.formulas(n)[:1] if n.op in QUESTIONS else []
+            return found[0] if found else written(n) or n
+
+        return rebuilt(node, change)
+
+    def formulas(self, node: Node, *, at_most: bool = False) -> list[Node]:
+        """Return the formulas of a question about one mechanism; none where it is not known."""
+        *given, keys = node.args
+        relation = self.statement.theorem["adjacency"]
+        if keys:
+            *given, last = given
+            relation = last.args[0] if last.op == "text" else None
+        noise = (
+            notation.parse(show(_unrounded(given[0]) if at_most else given[0])) if given else None
+        )
+        if not isinstance(noise, notation.Noise):
+            return []
+        what, rest = _DERIVED.get(node.op, (node.op, "X")), given[1:]
+        if node.op == "mse" and noise.name not in ("Gaussian", "Laplace"):
+            return []
+        if node.op == "variance" and rest:
+            size = parse(noise.arguments.get("dimension", "1"))
+            what = ("last", "X") if rest[0] is size else ("variance", "X")
+            if rest[0] is not size and not (rest[0].op == "num" and 0 <= rest[0].args[0] < 1):
+                return []
+            rest = []
+        if len(rest) != ("AT" in what[1]):
+            return []
+        found = []
+        for row, text, exact in lemmas.formulas(what[0], noise, relation):
+            known = parse(text)
+            steps = known.free and any(n.op == "floor" for n in walk(known))
+            if (exact or at_most or what[0] in ("variance", "last")) and not (at_most and steps):
+                names = {"X": known, **dict(zip(["AT"], rest, strict=False))}
+                found.append((row, parse(what[1], names=names)))
+        if not found or (self.checked and not self.holds(noise, relation, node.op, rest)):
+            return []
+        if self.checked:
+            self.statement.proof.lemmas |= {row for row, _ in found}
+        return [formula for _, formula in found]
+
+    def holds(self, noise: Any, relation: str | None, asked: str, rest: list[Node]) -> bool:
+        """Whether arguments are in their domains over the range, and the row's conditions true."""
+        relations = [relation] if relation else [None, "add-remove", "replace-one"]
+        found = [comparison(text) for r in relations for text in lemmas.conditions(noise, r)]
+        if asked == "renyi":
+            found.append((rest[0], ">", number(1)))
+        for key, text in noise.arguments.items():
+            if not isinstance(text, str) or text in ("None", "True", "False"):
+                continue
+            domain = lemmas.STRICTER.get((noise.name, key), lemmas.DOMAIN.get(key, ""))
+            if not domain:
+                continue
+            node = parse(text)
+            if domain.startswith("integer") and not self.facts.whole(node):
+                return False
+            least = domain.partition(">=")[2].strip() or "0"
+            found.append((node, ">" if domain in ("> 0", "in (0, 1)") else ">=", parse(least)))
+            if domain.startswith("in "):
+                found.append((node, "<" if "(" in domain else "<=", number(1)))
+        try:
+            for fact in found:
+                goal = self.facts.goal.on(*fact)
+                if goal.variables:
+                    Prover(self.statement.budget, {}, self.statement.lemma).attempt(goal)
+                elif decided(goal, self.statement.budget) is not True:
+                    return False
+        except NotProved:
+            return False
+        return True
+
+
+def _unrounded(noise: Node) -> Node:
+    """Return noise of at most the scale: where it is rounded up, what is rounded."""
+    if noise.op not in ("Gaussian", "Laplace"):
+        return noise
+    *given, keys = noise.args
+    places = [*range(len(given) - len(keys)), *(-1 if k[:2] in ("l1", "l2") else 0 for k in keys)]
+    scales = [
+        a.args[0] if a.op == "round_up" and place == 0 else a
+        for a, place in zip(given, places, strict=True)
+    ]
+    return make(noise.op, *scales, keys)
+
+
+_DERIVED = {
+    "mu": ("mu", "X"),
+    "max_loss": ("loss", "X"),
+    "rho": ("rho", "X"),
+    "variance": ("variance", "X"),
+    "mse": ("variance", "X"),
+    "renyi": ("mu", "AT*X**2/2"),
+    "delta": ("mu", "Phi(X/2 - AT/X) - exp(AT)*Phi(-X/2 - AT/X)"),
+    "loss_above": ("mu", "Phi(X/2 - AT/X)"),
+}
+"""Question → what the table says, and the answer in its formula X and a number AT."""

@@ -1,0 +1,129 @@
+"""Hints for the certificates of guarantees: which case, and how fine a lattice has to be.
+
+The error of an end from a lattice with the step h = V/f, V the total variation of one release, is
+nearly as 1/f², that of a lower one eight times as much and more nearly as 1/f. So two coarse
+lattices tell the value and the error, and with the margin of a claim the f that is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dpassay.verifier.kernel import quantities
+from dpassay.verifier.kernel.lemmas import Way, Worst, merged, worst
+from dpassay.verifier.kernel.notation import parse
+from dpassay.verifier.kernel.numbers import (
+    Budget,
+    NotProved,
+    Number,
+    ball,
+    compare,
+    precision,
+)
+from dpassay.verifier.kernel.quantities import Grid
+from dpassay.verifier.kernel.releases import Case
+from dpassay.verifier.kernel.schema import KINDS
+from dpassay.verifier.verdict import Verdict
+
+if TYPE_CHECKING:
+    from dpassay.verifier.claim import Claim, Decision, Scope
+    from dpassay.verifier.verdict import Finding
+
+_COARSE = 6, 12
+"""Of two coarse lattices."""
+_ROOM = 2
+"""By which the margin is to exceed the error."""
+_FEWEST, _MOST = 8, 256
+_ORDERS = ("1.01", "3/2", "2", "4", "8", "32", "128", "1024")
+"""Orders of Rényi divergences that may refute a ρ."""
+
+
+def witness(
+    claim: Claim, finding: Finding, scope: Scope, decision: Decision, lemmas: Iterable[Claim]
+) -> dict[str, Any]:
+    """Return the witness of a guarantee: a proof over ranges, or a case and its lattice."""
+    from dpassay.verifier.proof import plain, witness_of
+
+    del decision
+    fields, found = plain(claim), witness_of(claim, lemmas)
+    refuted = finding.verdict is Verdict.REFUTED
+    names = {*(fields.get("where") or {}), *(fields.get("for_all") or {})}
+    point = {name: str(text) for name, text in scope.to_json().items() if name in names}
+    if refuted:
+        found["case"] = point
+    with suppress(NotProved, ValueError):
+        found |= hints(fields, point, refuted)
+    return found
+
+
+def hints(fields: Mapping[str, Any], point: Mapping[str, str], refuted: bool) -> dict[str, Any]:
+    """Return the hints for one case of a claim."""
+    properties = KINDS[str(fields["kind"])][0]["properties"]
+    theorem: dict[str, Any] = {
+        name: shape["default"] for name, shape in properties.items() if "default" in shape
+    }
+    theorem |= {name: value for name, value in fields.items() if value is not None}
+    budget = Budget(seconds=30)
+    case = Case(theorem, point, budget)
+    with precision(quantities.LATTICE_BITS):
+        found = worst(parse(theorem["mechanism"]), theorem["adjacency"], case.value, budget)
+        if fields["kind"] == "zcdp" and refuted:
+            return _order(found, case, theorem)
+        if fields["kind"] != "approximate-dp" or quantities.is_single(found):
+            return {}
+        return _lattice(found, case, theorem, budget, refuted)
+
+
+def _lattice(
+    found: Worst, case: Case, theorem: Mapping[str, Any], budget: Budget, refuted: bool
+) -> dict[str, Any]:
+    """Return step and bits of the lattices of both directions."""
+    epsilon, claimed = case.value(str(theorem["epsilon"])), case.value(str(theorem["delta"]))
+    size = max(0, -math.floor(math.log2(float(ball(claimed).upper()) or 1e-300)))
+    bits = {"bits": str(64 + size)}
+    given: dict[str, Any] = {**bits}
+    for name, ways in (("step", found.remove), ("step_add", found.add)):
+        way = merged(ways[0])
+        if (len(way) == 1 and way[0][1] == 1) or (name == "step_add" and ways == found.remove):
+            continue
+        wanted = float(ball(claimed).mid())
+        ends = _COARSE if not refuted else _COARSE[1:] * 2
+        first = _end(way, epsilon, Grid(budget, ends[0], bits), upper=not refuted)
+        if (first > wanted) == refuted and first != wanted:  # it is proved already
+            given[name] = str(quantities.step_for(way, ends[0]))
+            if refuted:
+                return {**given, "direction": "remove" if name == "step" else "add"}
+            continue
+        second = _end(way, epsilon, Grid(budget, ends[1], bits), upper=True)
+        if refuted:
+            first, second = second, first
+        near = second - (first - second) / 3 if not refuted else first - (first - second) / 8
+        error = abs(near - second)
+        share = _ROOM * error / max(abs(near - wanted), 1e-9 * wanted, 1e-300)
+        share **= 0.85 if refuted else 0.5
+        fine = max(_FEWEST, min(_MOST, math.ceil(_COARSE[1] * share)))
+        given[name] = str(quantities.step_for(way, fine))
+        if refuted and near > wanted:
+            return {**given, "direction": "remove" if name == "step" else "add"}
+    return given
+
+
+def _end(way: Way, epsilon: Number, grid: Grid, *, upper: bool) -> float:
+    """Return an end of δ from a lattice."""
+    return float(ball(quantities.composed(way, epsilon, grid, upper=upper)).mid())
+
+
+def _order(found: Worst, case: Case, theorem: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an order at which the Rényi divergence is more than ρ times it."""
+    claimed = case.value(str(theorem["rho"]))
+    for text in _ORDERS:
+        order = case.value(text)
+        try:
+            if compare(quantities.renyi(found, order), ">", claimed * order):
+                return {"order": text}
+        except NotProved:
+            continue
+    return {}

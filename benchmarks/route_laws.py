@@ -301,6 +301,67 @@ def Tabulated(rng: random.Random, s: float) -> Made:
     return "Tabulated(p={}, q={})".format(*text.replace("], [", "]|[").split("|")), Law(p, q)
 
 
+@kind("cells, mixed, little noise and rare samples", adjacency=ADD, never=("renyi", "rho"))
+def LittleNoise(rng: random.Random, s: float) -> Made:
+    b = decimal(rng.uniform(0.1, 0.3))
+    rate = decimal(math.exp(rng.uniform(math.log(1e-7), math.log(0.02))))
+    law = gaussian(1 / float(b)).sampled(float(rate))
+    return f"PoissonSubsampled(Gaussian(standard_deviation='{b}'), '{rate}')", law
+
+
+@kind(
+    "cells, mixed, losses beyond floats",  # they count as infinite, which a small ε does not see
+    adjacency=ADD,
+    never=("epsilon", "beta", "renyi", "rho"),
+)
+def HardlyAnyNoise(rng: random.Random, s: float) -> Made:
+    b = decimal(math.exp(rng.uniform(math.log(0.002), math.log(0.02))))
+    rate = decimal(math.exp(rng.uniform(math.log(1e-7), math.log(0.02))))
+    law = gaussian(1 / float(b)).sampled(float(rate))
+    return f"PoissonSubsampled(Gaussian(standard_deviation='{b}'), '{rate}')", law
+
+
+@kind(CELLS)
+def IrrationalScale(rng: random.Random, s: float) -> Made:
+    b, factor = decimal(1 / s), rng.choice(("sqrt(2)", "pi", "exp(1)", "log(3)"))
+    size = {"sqrt(2)": math.sqrt(2), "pi": math.pi, "exp(1)": math.e, "log(3)": math.log(3)}
+    name, law = rng.choice([("Gaussian(standard_deviation", gaussian), ("Laplace(scale", laplace)])
+    return f"{name}='{b}*{factor}')", law(1 / (float(b) * size[factor]))
+
+
+@kind(CELLS)
+def IrrationalDensity(rng: random.Random, s: float) -> Made:
+    b, shift = scaled(s)
+    text, rate = rng.choice([("1/cosh(pi*x/2)", math.pi / 2), ("1/cosh(sqrt(2)*x)", math.sqrt(2))])
+    law = line(lambda x: -np.logaddexp(rate * x, -rate * x), shift, 200.0)
+    return f"AdditiveNoise('{text}', scale='{b}')", law
+
+
+def with_zeros(rng: random.Random, s: float, inputs: int) -> tuple[str, list[NDArray[Any]]]:
+    """Return laws of which some outcomes have probability 0."""
+    shares = [
+        [round(9999 * math.exp(s * rng.gauss(0, 1) / 2)) for _ in range(3)] for _ in range(inputs)
+    ]
+    for row in shares:
+        row.append(rng.choice((0, 0, 1, 2)))
+    texts = [", ".join(f"'{x}/{sum(row)}'" for x in row) for row in shares]
+    return ", ".join(f"[{text}]" for text in texts), [np.array(r) / sum(r) for r in shares]
+
+
+@kind("masses, some 0", never=("renyi", "rho"))
+def TabulatedZeros(rng: random.Random, s: float) -> Made:
+    text, (p, q) = with_zeros(rng, s, 2)
+    return "Tabulated(p={}, q={})".format(*text.replace("], [", "]|[").split("|")), Law(p, q)
+
+
+@kind("masses, some 0, all pairs of rows", adjacency=REPLACED, envelope=True, never=ALTERNATIVES)
+def ChannelZeros(rng: random.Random, s: float) -> Made:
+    text, laws = with_zeros(rng, s, rng.choice((2, 3)))
+    return f"Channel(matrix=[{text}])", [
+        [(Law(p, q), 1)] for p, q in itertools.combinations(laws, 2)
+    ]
+
+
 @kind("masses, all pairs of rows", adjacency=REPLACED, envelope=True)
 def Channel(rng: random.Random, s: float) -> Made:
     text, laws = rows(rng, s, rng.choice((2, 3)))

@@ -1,7 +1,7 @@
 """Random questions about every class of mechanisms: answered, how fast, and is it true?
 
     python -P benchmarks/soundness.py [--number 300] [--seed 1] [--seconds 5] [--width 1e-6]
-                                      [--only CLASS] [--json FILE]
+                                      [--only CLASS …] [--json FILE]
     python -P benchmarks/soundness.py --report FILE [FILE …]
 
 Classes come in turn, their parameters, partners, counts (up to 10⁵), sampling, question and place
@@ -203,7 +203,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--width", default="1e-6")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", nargs="+", default=[""])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--report", type=Path, nargs="+", help="only print what files say together")
     options = parser.parse_args()
@@ -220,7 +220,7 @@ def main() -> None:
     machine = f"{platform.platform()}, Python {platform.python_version()}"
     about = {"machine": machine, "seed": options.seed, "imports": imports}
     rng = random.Random(options.seed)
-    names = [name for name in KINDS if options.only in name]
+    names = [name for name in KINDS if any(part in name for part in options.only)]
     rows = []
     for index in range(options.number):
         row, products = question(rng, names[index % len(names)])
@@ -232,6 +232,9 @@ def main() -> None:
             row["verdict"] = verdict(row, answer, products)
             ends = row["bound"] and high < Fraction("1e999")
             row["outcome"] = "answered" if narrow else "two ends" if ends else "wider"
+            most = 1 if row["question"] in PROBABILITIES else Fraction("1e999")
+            if low <= 0 and high >= most:
+                row["outcome"] = "vacuous"
             if not narrow and row["question"] in PROBABILITIES and high < LEAST:
                 row["outcome"] = "below 1e-50"
         else:
@@ -246,9 +249,9 @@ def main() -> None:
 
 def report(rows: Sequence[dict[str, Any]], imports: float) -> None:
     """Print a line for each class, and one for all."""
-    outcomes = ("answered", "two ends", "below 1e-50", "wider", "no answer")
+    outcomes = ("answered", "two ends", "below 1e-50", "wider", "vacuous", "no answer")
     print(f"\n| class | route | asked | {' | '.join(outcomes)} | wrong | median s | slowest s |")
-    print("|---" * 11 + "|")
+    print("|---" * 12 + "|")
     for name in [*dict.fromkeys(row["class"] for row in rows), ""]:
         own = [row for row in rows if name in ("", row["class"])]
         counts = collections.Counter(row["outcome"] for row in own)

@@ -165,6 +165,31 @@ def test_what_is_nearly_one_is_estimated_at_once(sigma: str) -> None:
     assert estimate.estimate_delta(Gaussian(sigma), 1) == 1
 
 
+@pytest.mark.parametrize(
+    ("noise", "count"),
+    [("Gaussian('0.01')", 2), ("Gaussian('0.02')", 1000), ("Laplace('0.01')", 10)],
+)
+def test_an_estimate_is_right_to_its_stated_digits(noise: str, count: int) -> None:
+    """With hardly any noise, where floats overflow: a warning would fail the test."""
+    run = f"Composed(PoissonSubsampled({noise}, '0.01'), {count})"
+    found = estimate.estimate_epsilon(dpassay.parse(run), 1e-5, adjacency=BOTH)
+    assert isinstance(found, estimate.Estimate)
+    truth = dpassay.epsilon(run, "1e-5", adjacency=BOTH)
+    assert truth.lower <= float(found) + found.error
+    assert float(found) - found.error <= truth.upper
+    assert found.error < 1e-6 * float(found)
+
+
+def test_an_estimate_of_less_than_three_digits_is_refused() -> None:
+    chosen = "Composed(SampledWithoutReplacement(Gaussian(1), 1, 4), 3)"
+    with pytest.raises(UndecidedError, match="less than three digits") as refused:
+        estimate.estimate_epsilon(dpassay.parse(chosen), 1e-3, adjacency="replace-one")
+    assert refused.value.interval is not None
+    whole = dpassay.epsilon(chosen, "1e-3", adjacency="replace-one")
+    assert whole.relative_width is not None
+    assert whole.relative_width > Fraction(1, 1000)
+
+
 def test_bad_input_is_named() -> None:
     cases: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: estimate.estimate_delta(TRAINING, math.nan, adjacency=BOTH), "epsilon=nan finite"),

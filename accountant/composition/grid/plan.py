@@ -335,7 +335,7 @@ class Plan:
         divided = [
             (mass, count, span)
             for mass, count, span in atoms
-            if span >= step > _LEAST_FIT * span / (span // step)
+            if mass > 0 and span >= step > _LEAST_FIT * span / (span // step)
         ]
         if divided:
             *_, span = max(divided)

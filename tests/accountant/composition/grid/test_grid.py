@@ -12,6 +12,7 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpassay
 from dpassay.accountant.composition.grid import GRID, survival
 from dpassay.accountant.composition.grid.bracket import POINTS, bounds
 from dpassay.accountant.composition.grid.dominate import Place, below
@@ -248,3 +249,12 @@ def test_bounds_contain_the_sum(weights: list[tuple[list[int], list[int]]], eps:
         ([Fraction(x, sum(p)) for x in p], [Fraction(x, sum(q)) for x in q]) for p, q in weights
     ]
     assert_bounded(tables * 2, eps)
+
+
+def test_ends_without_a_mass_of_their_own_place_no_points() -> None:
+    """Losses near their bounds are so rare that floats see none: 0/0 would warn."""
+    noise = dpassay.AdditiveNoise("1/cosh(sqrt(2)*x)", scale="2.671")
+    found = dpassay.beta(Composed(noise, 3), "0.0132")
+    assert found.relative_width is not None
+    assert found.relative_width < 1e-5
+    assert dpassay.beta(Composed(noise, 2), "0.0132") > found

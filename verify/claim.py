@@ -299,10 +299,6 @@ class Decision:
     reason: str = ""
     route: str = "balls"
     rigour: Rigour = Rigour.PROVED
-    evidence: list[dict[str, Any]] = field(default_factory=list)
-    """What a certificate carries: facts with enclosures, each checkable on its own."""
-    conclusion: str = ""
-    """The comparison between named facts that gives the verdict."""
 
     def severity(self) -> Decimal:
         """How far true exceeds claimed: what the worst counterexample maximises."""
@@ -310,15 +306,6 @@ class Decision:
             if name in self.margin:
                 return self.margin[name].lower
         return Decimal(0)
-
-
-def expression_fact(
-    name: str, expression: str, value: Interval, variables: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """Return the value of an expression as checkable evidence."""
-    given = {} if variables is None else {"variables": dict(variables)}
-    fact = {"fact": "expression", "name": name, "expression": expression}
-    return {**fact, **given, "value": value.to_json()}
 
 
 def verdict_of(truth: bool | None) -> Verdict:

@@ -419,7 +419,7 @@ class Product(Pair):
         return self.engine.attained(self, epsilon)
 
     def law(self) -> dict[str, object]:
-        """Return the product as plain data, under the name that the checker knows it by."""
+        """Return the product as plain data."""
         return self.engine.law(self)
 
     def describe_event(self, epsilon: ExactReal) -> str:

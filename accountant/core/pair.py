@@ -202,10 +202,10 @@ class Pair(ABC):
         """Return the pair (Q, P)."""
 
     def law(self) -> dict[str, object]:
-        """Return the pair as plain data (strings, ints, lists): what a certificate names.
+        """Return the pair as plain data (strings, ints, lists), for the witness of a finding.
 
-        The key "law" is the name under which the independent checker knows the pair; by default
-        `law_name`, and the fields follow by their names, numbers as exact texts. The pair of one
+        The key "law" is the name of its kind, by default `law_name`; the fields follow by their
+        names, numbers as exact texts. The pair of one
         release is "pair", a JSON text; "mixture" is which law is mixed, "P" or "Q".
         """
         found: dict[str, object] = {"law": self.law_name}

@@ -19,7 +19,6 @@ from dpassay.verifier.claims.privacy import (
     bounded,
     event,
     first_width,
-    hockey,
     shown_excess,
     unless_undecided,
     worst_at,
@@ -64,7 +63,6 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
             truth = True
         if truth is None and shown_excess(pairs, eps, claimed.ball):
             truth = False
-        conclusion = "p - exp(epsilon)*q > delta" if truth is False else "value <= delta"
         numbers = {"epsilon": eps, "delta": claimed}
         because = _reason(truth)
         if truth and eps.sign > 0 and eps * ExactReal.of_rational(_APART) <= claimed:
@@ -72,10 +70,10 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
             because += f" Epsilon comes first: if they are swapped, claim {other}."
         if eps.sign < 0:
             because += _BELOW_ZERO
-        return bounded("delta", truth, value, numbers, because, conclusion=conclusion)
+        return bounded("delta", truth, value, numbers, because)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the true ε at the claimed δ, the pair, and the explicit event."""
+        """Add the true ε at the claimed δ, why the pair is worst, and to a refutation the event."""
         eps, claimed = self.numbers(scope)
         pairs = self.worst(scope).pairs(None)
         mechanism = self.built(scope)
@@ -91,15 +89,13 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         true = dict(decision.true)
         if inverse is not None:
             true["epsilon"] = inverse
+        shown = {}
         if decision.verdict is Verdict.REFUTED:
-            evidence = [event(worst_at(pairs, eps), eps, claimed.ball)]
-        else:
-            evidence = [hockey(pair, eps, below=claimed.ball) for pair in pairs]
+            shown = event(worst_at(pairs, eps), eps, claimed.ball)
         return dataclasses.replace(
             decision,
             true=true,
-            witness=self.witness(scope, evidence[0]),
-            evidence=evidence,
+            witness=self.witness(scope, shown),
         )
 
 

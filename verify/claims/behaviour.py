@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, final
+from typing import Literal, final
 
 from flint import arb
 
@@ -20,7 +19,6 @@ from dpassay.verifier.claim import (
     Scope,
     compare,
     compare_values,
-    expression_fact,
     is_outside,
     require_inside,
     truth,
@@ -97,11 +95,6 @@ class Behaviour(Claim, frozen=True, kw_only=True):
         """Enclose the value at one point."""
         return enclose(lambda: self.value_at(scope, point), relative_width=VERDICT_WIDTH)
 
-    def fact(self, scope: Scope, name: str, point: Fraction) -> dict[str, Any]:
-        """Return the value at one point as checkable evidence."""
-        where = {self.variable: _text(point)}
-        return expression_fact(name, self.expression, self.enclosed(scope, point), where)
-
 
 @final
 class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
@@ -144,18 +137,6 @@ class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
             claimed={"behaviour": f"{self.direction} in {self.variable}"},
             witness={"low": _text(worst[0]), "high": _text(worst[1])},
             reason=words[verdict],
-        )
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the values at the two points."""
-        low, high = (exact(decision.witness[k]).rational or Fraction(0) for k in ("low", "high"))
-        right_way = ">" if self.direction == "decreasing" else "<"
-        wrong_way = "<=" if self.direction == "decreasing" else ">="
-        refuted = decision.verdict is Verdict.REFUTED
-        return dataclasses.replace(
-            decision,
-            evidence=[self.fact(scope, "low", low), self.fact(scope, "high", high)],
-            conclusion=f"low {wrong_way if refuted else right_way} high",
         )
 
 
@@ -213,25 +194,6 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
             witness={self.variable: _text(shown)},
             reason=reason,
         )
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the value at the point, the limit and the rate."""
-        point = exact(decision.witness[self.variable]).rational or Fraction(0)
-        where = {self.variable: _text(point)}
-        facts = [self.fact(scope, "value", point)]
-        refuted = decision.verdict is Verdict.REFUTED
-        given = {"limit": self.limit, "rate": self.rate}
-        by_other = refuted and "limit" in self.proof
-        if by_other:
-            given = {"limit": self.limit, "other": str(self.proof["limit"])}
-        for name, text in given.items():
-            if not text:
-                continue
-            found = enclose(partial(self._at, text, scope, point), relative_width=VERDICT_WIDTH)
-            facts.append(expression_fact(name, text, found, where))
-        conclusion = f"abs(value - limit) {'>' if refuted else '<='} rate" if self.rate else ""
-        conclusion = "limit != other" if by_other else conclusion
-        return dataclasses.replace(decision, evidence=facts, conclusion=conclusion)
 
     def _against_another(self, scope: Scope, point: Fraction) -> Decision:
         """Refute by the other limit that the proof names, if it is proved."""
@@ -306,18 +268,6 @@ class Minimiser(Behaviour, frozen=True, kw_only=True, tag="minimiser"):
             reason=f"Among {len(points)} points{', the whole range,' if whole else ''} "
             f"{_text(best)} {words.get(verdict, 'is least')}; the best other one is "
             f"{_text(rival)}." + (f" Beyond them: {self.tail}" if self.tail else ""),
-        )
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add both values."""
-        best, rival = (
-            exact(decision.witness[key]).rational or Fraction(0) for key in ("claimed", "rival")
-        )
-        relation = ">" if decision.verdict is Verdict.REFUTED else "<="
-        return dataclasses.replace(
-            decision,
-            evidence=[self.fact(scope, "best", best), self.fact(scope, "rival", rival)],
-            conclusion=f"best {relation} rival",
         )
 
 

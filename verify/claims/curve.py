@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 from flint import arb
 
 from dpassay.accountant.composition.invert import hockey_stick, to_width
-from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.core.validate import rational
 from dpassay.accountant.errors import BetweenError, InvalidInputError
-from dpassay.accountant.numbers.exact import ExactReal, exact
-from dpassay.accountant.numbers.halving import first, halved
+from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.questions import tradeoff
 from dpassay.verifier.claim import Decision, Scope, verdict_of
@@ -22,7 +20,6 @@ from dpassay.verifier.claims.privacy import (
     VERDICT_WIDTH,
     PrivacyClaim,
     event,
-    hockey,
     margin,
     worst_at,
 )
@@ -117,21 +114,14 @@ class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
         return _decision(prove_below(profile, limit, start=low, end=high), shown, limit, self)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the pair and the event at the ε of the witness, or at the lower end."""
-        eps = Expression(str(decision.witness.get("epsilon", self.low))).exact(scope)
-        pairs = self.worst(scope).pairs(None)
-        refuted = decision.verdict is Verdict.REFUTED
+        """Add why the pair is worst, and to a refutation the event at its ε."""
+        if decision.verdict is not Verdict.REFUTED:
+            return dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
+        eps = Expression(str(decision.witness["epsilon"])).exact(scope)
         bound = self.limit(scope, "epsilon")
-        if refuted:
-            facts = [event(worst_at(pairs, eps), eps, lambda: bound.at(eps))]
-        else:
-            facts = [hockey(pair, eps, below=lambda: bound.at(eps)) for pair in pairs]
-        return dataclasses.replace(
-            decision,
-            witness=self.witness(scope, facts[0], epsilon=str(eps)),
-            evidence=[*facts, *decision.evidence],
-            conclusion="p - exp(epsilon)*q > bound" if refuted else "value <= bound",
-        )
+        pair = worst_at(self.worst(scope).pairs(None), eps)
+        shown = event(pair, eps, lambda: bound.at(eps))
+        return dataclasses.replace(decision, witness=self.witness(scope, shown, epsilon=str(eps)))
 
 
 @final
@@ -163,48 +153,8 @@ class TradeoffBound(CurveClaim, frozen=True, kw_only=True, tag="tradeoff"):
         return _decision(prove_below(claimed, curve, start=low, end=high), curve, claimed, self)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the pair; for a refutation also two tests whose chord passes below the bound."""
-        decision = dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
-        if decision.verdict is not Verdict.REFUTED:
-            return dataclasses.replace(decision, conclusion="bound <= beta")
-        level = exact(decision.witness["alpha"])
-        chords = [_chord(pair, level) for pair in self.worst(scope).pairs(None)]
-        narrow, wide = min(chords, key=lambda chord: _height(chord, level))
-        point = {"fact": "point", "name": "alpha", "value": str(level)}
-        return dataclasses.replace(
-            decision,
-            evidence=[narrow, {**wide, "name": "wide"}, point],
-            conclusion="1 - p - (alpha - q)*(p_wide - p)/(q_wide - q) < bound",
-        )
-
-
-def _chord(pair: Pair, level: ExactReal) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return tests {L > ε} on both sides of a level: rejecting by chance between them meets it.
-
-    The chord between two points of the trade-off function lies above it, by at most the square
-    of their distance.
-    """
-
-    def is_wider(epsilon: Fraction) -> bool:
-        return bool(_level(pair, epsilon) > level.ball())
-
-    above = Fraction(first(lambda n: not is_wider(Fraction(n))))
-    low, high = halved(is_wider, above - 1, above, _HALVINGS)
-    narrow, wide = (event(pair, ExactReal.of_rational(end)) for end in (high, low))
-    return narrow, wide
-
-
-def _level(pair: Pair, epsilon: Fraction) -> arb:
-    """Return Q(L > ε)."""
-    return pair.tails(ExactReal.of_rational(epsilon)).q_above
-
-
-def _height(chord: tuple[dict[str, Any], dict[str, Any]], level: ExactReal) -> Fraction:
-    """Return the type II error of the chord at a level, roughly."""
-    (p, q), (p_wide, q_wide) = (
-        (Fraction(test["p"]["lower"]), Fraction(test["q"]["lower"])) for test in chord
-    )
-    return 1 - p - (Fraction(str(float(level))) - q) * (p_wide - p) / (q_wide - q)
+        """Add why the pair is worst."""
+        return dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
 
 
 def _decision(swept: Swept, curve: Bound, limit: Bound, claim: CurveClaim) -> Decision:
@@ -227,5 +177,4 @@ def _decision(swept: Swept, curve: Bound, limit: Bound, claim: CurveClaim) -> De
         witness=witness,
         reason=swept.reason("the claimed curve" if value == "delta" else "the true curve"),
         route=f"interval sweep, {swept.pieces} pieces",
-        evidence=[swept.fact()] if swept.truth else [],
     )

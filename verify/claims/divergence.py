@@ -49,30 +49,12 @@ class DivergenceClaim(PrivacyClaim, frozen=True, kw_only=True):
         reason = f"The exact {name} {EXCEEDS[truth]} the claimed one."
         return bounded(name, truth, value, claimed, reason)
 
-    def with_divergence(
-        self, scope: Scope, decision: Decision, order: ExactReal, bound: str
-    ) -> Decision:
-        """Add the divergence at one order as evidence."""
-        pairs = self.worst(scope).pairs(None)
-        if decision.verdict is Verdict.REFUTED:
-            pairs = (max(pairs, key=lambda pair: _size(pair, order)),)
-        evidence = [
-            {
-                "fact": "renyi",
-                "name": "value",
-                "law": law(pair),
-                "order": str(order),
-                "value": enclose(_divergence(pair, order), relative_width=FACT_WIDTH).to_json(),
-            }
-            for pair in pairs
-        ]
-        relation = ">" if decision.verdict is Verdict.REFUTED else "<="
-        return dataclasses.replace(
-            decision,
-            witness=self.witness(scope, evidence[0]),
-            evidence=evidence,
-            conclusion=f"value {relation} {bound}",
-        )
+    def with_divergence(self, scope: Scope, decision: Decision, order: ExactReal) -> Decision:
+        """Add why the pair is worst, and its divergence at one order."""
+        pair = max(self.worst(scope).pairs(None), key=lambda pair: _size(pair, order))
+        value = enclose(_divergence(pair, order), relative_width=FACT_WIDTH)
+        shown = {"fact": "renyi", "law": law(pair), "order": str(order), "value": value.to_json()}
+        return dataclasses.replace(decision, witness=self.witness(scope, shown))
 
 
 def _bounded(bounds: UndecidedError, claimed: ExactReal) -> tuple[Interval, bool | None]:
@@ -138,9 +120,9 @@ class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
         return self.against("epsilon", truth, value, {"epsilon": claimed, "order": order})
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the divergence as evidence."""
+        """Add the divergence."""
         order = Expression(self.order).exact(scope)
-        return self.with_divergence(scope, decision, order, "epsilon")
+        return self.with_divergence(scope, decision, order)
 
 
 @final
@@ -183,19 +165,19 @@ class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp")
         if decision.verdict is not Verdict.REFUTED:
             with contextlib.suppress(UndecidedError):  # of bounds alone there is no digit to show
                 order = ExactReal.of_rational(found)
-                return self.with_divergence(scope, decision, order, "rho*order")
+                return self.with_divergence(scope, decision, order)
             return decision
         claimed = Expression(self.rho).exact(scope)
         explained = decision
         for order in map(ExactReal.of_rational, (found, *_LARGE_ORDERS)):
             try:
-                explained = self.with_divergence(scope, decision, order, "rho*order")
+                explained = self.with_divergence(scope, decision, order)
             except (UndecidedError, NotApplicableError):
                 continue
-            lower = Decimal(explained.evidence[0]["value"]["lower"])
+            lower = Decimal(explained.witness["value"]["lower"])
             if lower == inf or ball(Fraction(lower)) > (claimed * order).ball():
                 return explained
-        return dataclasses.replace(explained, evidence=[])
+        return explained
 
 
 def _steepest(pairs: Sequence[Pair]) -> Fraction:

@@ -6,9 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, final
-
-from flint import arb
+from typing import ClassVar, final
 
 from dpassay.accountant.composition.invert import hockey_stick, most, to_width
 from dpassay.accountant.composition.product import is_numerical
@@ -18,18 +16,15 @@ from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.questions.least_mu import bounds, exact_mu, known, limiting_mu, needed
+from dpassay.accountant.questions.least_mu import bounds, exact_mu, limiting_mu, needed
 from dpassay.verifier.claim import Decision, Scope, compare, verdict_of
 from dpassay.verifier.claims.privacy import (
     EXCEEDS,
-    FACT_WIDTH,
     PrivacyClaim,
     bounded,
     event,
     first_width,
-    hockey,
     in_brackets,
-    law,
     reached,
     worst_at,
 )
@@ -150,36 +145,17 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
             witness=witness,
             reason=swept.reason("delta(epsilon) of N(mu, 1) against N(0, 1)"),
             route=f"interval sweep over epsilon ≥ 0, {swept.pieces} pieces",
-            evidence=[swept.fact()] if truth else [],
         )
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the pair, and its μ, or the event or divergence at the ε of the witness, else 0."""
+        """Add why the pair is worst, and to a refutation the event at the ε of the witness."""
+        if decision.verdict is not Verdict.REFUTED:
+            return dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
         pairs = self.worst(scope).pairs(None)
         eps = Expression(str(decision.witness.get("epsilon", "0"))).exact(scope)
-        claimed = Expression(self.mu).exact(scope)
-        target = _standard(claimed).worst_case(None).remove[0]
-        limit = hockey(target, eps, "gaussian_delta")
-
-        def of_target() -> arb:
-            return target.hockey_stick(eps)
-
-        if decision.verdict is Verdict.REFUTED:
-            facts = [event(worst_at(pairs, eps), eps, of_target), limit]
-            conclusion = "p - exp(epsilon)*q > gaussian_delta"
-        elif decision.verdict is not Verdict.HOLDS or "mu" not in decision.true:
-            own = (hockey(pair, eps, below=of_target) for pair in pairs)
-            facts = [*own, limit, *decision.evidence]
-            conclusion = "value <= gaussian_delta"
-        else:
-            facts = [_least(pair, decision.true["mu"], claimed) for pair in pairs]
-            conclusion = "value <= mu"
-        return dataclasses.replace(
-            decision,
-            witness=self.witness(scope, facts[0], epsilon=str(eps)),
-            evidence=facts,
-            conclusion=conclusion,
-        )
+        target = _standard(Expression(self.mu).exact(scope)).worst_case(None).remove[0]
+        shown = event(worst_at(pairs, eps), eps, lambda: target.hockey_stick(eps))
+        return dataclasses.replace(decision, witness=self.witness(scope, shown, epsilon=str(eps)))
 
 
 def _least_mu(pairs: Sequence[Pair], claimed: ExactReal) -> tuple[Interval | None, bool, bool]:
@@ -199,26 +175,6 @@ def _least_mu(pairs: Sequence[Pair], claimed: ExactReal) -> tuple[Interval | Non
         if claimed < lower or (value.relative_width or 0) > width:
             break
     return value, False, in_the_limit
-
-
-def _least(pair: Pair, found: Interval, claimed: ExactReal) -> dict[str, Any]:
-    """Return the least μ of a pair as a checkable fact: between what is known and the claim.
-
-    In closed form it is narrow; `found` stands for a pair that alone has none.
-    """
-    if limiting_mu([pair]) is not None:
-        value = enclose(lambda: known(limiting_mu([pair])))
-        return _fact(pair, value)
-    end = enclose(claimed.ball, relative_width=FACT_WIDTH).lower
-    try:
-        own = bounds([pair], _WIDTHS[0])
-    except (NotApplicableError, UndecidedError):
-        own = found
-    return _fact(pair, Interval(own.lower, max(own.upper, end)))
-
-
-def _fact(pair: Pair, value: Interval) -> dict[str, Any]:
-    return {"fact": "gaussian-mu", "name": "value", "law": law(pair), "value": value.to_json()}
 
 
 def _standard(mu: ExactReal) -> Gaussian:

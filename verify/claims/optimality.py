@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.verifier.claim import Claim, Decision, Scope, expression_fact, holds, truth
+from dpassay.verifier.claim import Claim, Decision, Scope, holds, truth
 from dpassay.verifier.claims.privacy import VERDICT_WIDTH, in_brackets
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
@@ -153,21 +152,6 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     @property
     def _name(self) -> str:
         return "competitor" if self._is_against else "lower_bound"
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add both numbers as facts."""
-        texts = {"value": self.value, self._name: self._compared().text}
-        facts = [expression_fact(name, text, decision.true[name]) for name, text in texts.items()]
-        slack = f"*(1 + {self.tolerance})" if exact(self.tolerance).sign else ""
-        conclusion = f"competitor{slack} < value"
-        if not self._is_against:
-            conclusion = f"value <= lower_bound*(1 + {self.tolerance})"
-        return dataclasses.replace(
-            decision,
-            witness={name: str(interval) for name, interval in decision.true.items()},
-            evidence=facts,
-            conclusion=conclusion,
-        )
 
 
 def _text(value: Any) -> str:

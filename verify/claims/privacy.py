@@ -32,7 +32,7 @@ FACT_WIDTH = Fraction(1, 10**30)
 WIDTHS = (*(Fraction(1, 10**digits) for digits in (6, 9, 15)), FACT_WIDTH)
 """Widths that a number whose digits take time is asked for in turn, until a claim is decided."""
 FEW_DIGITS = Fraction(1, 10**5)
-"""The widest enclosure that the checker takes of a number which it recomputes."""
+"""Of probabilities that are shown, where digits cost nothing."""
 _WIDER = tuple(Fraction(1, 10**digits) for digits in (9, 6, 5, 4, 3, 1))
 """Widths that do where a narrower one is refused: steps of ten where grids end."""
 _FLOATS_WIDTH = Fraction(1, 10**11)
@@ -237,31 +237,6 @@ def _tail(tail: Question, pair: Pair, width: Fraction) -> Interval:
     with contextlib.suppress(UndecidedError):
         return _enclosed(tail, [pair], width)
     return _nearest(loose, _FLOATS_WIDTH)
-
-
-def hockey(
-    pair: Pair,
-    epsilon: ExactReal,
-    name: str = "value",
-    below: Callable[[], arb] | None = None,
-) -> dict[str, Any]:
-    """Return H(ε) of a pair: a checkable fact.
-
-    Where digits take time, they are asked for until it is seen to be at most `below`; else, and
-    where nothing is given, they are as many as the engine of the pair reaches.
-    """
-    value = _narrowed_until(
-        lambda found: below is None or found.ball() <= below(),
-        lambda width: reached(lambda asked: asked[0].hockey_stick(epsilon), [pair], width),
-        _widths(pair, below),
-    )
-    return {
-        "fact": "hockey-stick",
-        "name": name,
-        "law": law(pair),
-        "epsilon": str(epsilon),
-        "value": value.to_json(),
-    }
 
 
 def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:

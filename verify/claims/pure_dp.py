@@ -18,7 +18,6 @@ from dpassay.verifier.claims.privacy import (
     bounded,
     event,
     first_width,
-    hockey,
     in_brackets,
     reached,
     shown_excess,
@@ -57,19 +56,17 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         value = reached(true, pairs)
         if truth is False and any(pair.only_bounded for pair in pairs):
             truth = False if shown_excess(pairs, claimed, lambda: arb(0)) else None
-        conclusion = "p - exp(epsilon)*q > 0" if truth is False else "value <= 0"
         numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}
         reason = _reason(truth, value, claimed)
-        return bounded("epsilon", truth, value, numbers, reason, conclusion=conclusion)
+        return bounded("epsilon", truth, value, numbers, reason)
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the pair and an event whose loss exceeds ε, or the zero of H(ε)."""
+        """Add the true δ, why the pair is worst, and to a refutation an event of a larger loss."""
         claimed = Expression(self.epsilon).exact(scope)
         pairs = self.worst(scope).pairs(None)
+        shown = {}
         if decision.verdict is Verdict.REFUTED:
-            evidence = [event(worst_at(pairs, claimed), claimed, lambda: arb(0))]
-        else:
-            evidence = [hockey(pair, claimed, below=lambda: arb(0)) for pair in pairs]
+            shown = event(worst_at(pairs, claimed), claimed, lambda: arb(0))
         true = dict(decision.true)
         true["delta"] = reached(
             lambda asked: hockey_stick(asked, claimed), pairs, first_width(pairs)
@@ -77,8 +74,7 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         return dataclasses.replace(
             decision,
             true=true,
-            witness=self.witness(scope, evidence[0]),
-            evidence=evidence,
+            witness=self.witness(scope, shown),
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import ClassVar, final
@@ -17,7 +16,6 @@ from dpassay.verifier.claim import (
     Decision,
     Scope,
     compare,
-    expression_fact,
     truth,
     verdict_of,
 )
@@ -25,7 +23,6 @@ from dpassay.verifier.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from dpassay.verifier.expression import Expression, split_relation
 from dpassay.verifier.proof import identical
 from dpassay.verifier.value import number
-from dpassay.verifier.verdict import Verdict
 
 _LARGEST_EXPONENT = 10_000
 """Largest power of ten of a printed number: others are misprints of the file."""
@@ -68,27 +65,15 @@ class Relation(Claim, frozen=True, kw_only=True, tag="relation"):
         if known is None and identical(left_text, right_text, scope):
             known = relation in ("==", "<=", ">=")
             reason, route = "Both sides are the same number, by an identity.", "proof by identity"
+        true = {"left": _enclosed(left, scope), "right": _enclosed(right, scope)}
         return Decision(
             verdict=verdict_of(known),
-            true={"left": _enclosed(left, scope), "right": _enclosed(right, scope)},
+            true=true,
+            witness={name: str(interval) for name, interval in true.items()},
             claimed={"relation": self.claim},
             margin=_margin(left, right, relation, scope),
             reason=reason,
             route=route,
-        )
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add both sides as facts that can be evaluated by hand."""
-        left, relation, right = split_relation(self.claim)
-        sides = {"left": left, "right": right}
-        facts = [expression_fact(name, text, decision.true[name]) for name, text in sides.items()]
-        opposite = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
-        shown = opposite[relation] if decision.verdict is Verdict.REFUTED else relation
-        return dataclasses.replace(
-            decision,
-            witness={name: str(interval) for name, interval in decision.true.items()},
-            evidence=facts,
-            conclusion=f"left {shown} right",
         )
 
 
@@ -185,20 +170,9 @@ class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
         return Decision(
             verdict=verdict_of(known),
             true={"value": value},
+            witness={"value": str(value)},
             claimed={"printed": self.printed},
             margin=differences,
             reason=f"The value is {rounded}, which {_ROUNDS[known]} to the printed {self.printed}.",
             route="balls",
-        )
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the value as a fact."""
-        fact = expression_fact("value", self.expression, decision.true["value"])
-        half = Fraction(10) ** int(Decimal(self.printed).as_tuple().exponent) / 2
-        relation = ">" if decision.verdict is Verdict.REFUTED else "<="
-        return dataclasses.replace(
-            decision,
-            witness={"value": str(decision.true["value"])},
-            evidence=[fact],
-            conclusion=f"abs(value - {self.printed}) {relation} {half}",
         )

@@ -54,13 +54,6 @@ class Swept:
     pieces: int
     point: ExactReal | None = None
     """Where the inequality certainly fails."""
-    cuts: tuple[Fraction, ...] = ()
-    """The ends of the pieces on which the inequality was proved, in increasing order."""
-
-    def fact(self) -> dict[str, object]:
-        """Return the pieces as checkable evidence."""
-        cuts = [str(ExactReal.of_rational(cut)) for cut in self.cuts]
-        return {"fact": "sweep", "name": "cuts", "cuts": cuts}
 
     def reason(self, bound: str) -> str:
         """Say what was found."""
@@ -96,13 +89,12 @@ def prove_below(
                 with ctx.workprec(START_PRECISION):
                     return _refute(at_hints or value.at, limit, points)
             return _refute(value.at, limit, [start + i * _STEP for i in range(_POINTS)])
-        pieces, cuts = [(start, stop)], [start]
+        pieces = [(start, stop)]
         for count in range(1, _MAX_PIECES + 1):
             if not pieces:
-                return Swept(True, count - 1, cuts=tuple(cuts))
+                return Swept(True, count - 1)
             low, high = pieces.pop()
             if value.largest(low, high) <= limit.smallest(low, high):
-                cuts.append(high)
                 continue
             middle = (low + high) / 2
             point = ExactReal.of_rational(middle)

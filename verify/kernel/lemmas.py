@@ -169,7 +169,8 @@ without-replacement | m of n records take part: both mixtures of a replace-one p
 allocation | in k of t steps, chosen at random: no worse than if they were known, a composition of k; the first step alone is a sample with q = k/t | joint convexity of H; post-processing
 shuffled | reports in random order are no worse than one report, and if its loss is at most t, than laws.clones says; of n alike in a randomised response all are true with probability p^n, or p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
 matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C: N(Δ/s, 1) against N(0, 1); where the columns of a record's steps share no row, Δ² is the sum of their squares, largest for the first steps; square-root: c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
-rank-one | noise z√σ v, z ~ N(0, 1), v uniform on the sphere of R^M, answers at distance D: it is within r < D of the first answer with probability erf(r/√(2σ)); from the second, |z|√σ must lie in [D − r, D + r], point to the first, and have sin² ≤ (r/D)² with their line, which is a Beta((M − 1)/2, 1/2) | Ji, Li, Definition 8; geometry
+rank-one | noise z√σ v, z ~ N(0, 1), v uniform on the sphere of R^M, answers at distance D: it is within r < D of the first answer with probability erf(r/√(2σ)); from the second, |z|√σ must lie in [D − r, D + r], point to the first, and have sin² ≤ (r/D)² with their line, which is a Beta((M − 1)/2, 1/2); E v_j² = 1/M | Ji, Li, Definition 8; geometry
+    RankOneGaussian upper: apart(); variance sigma_star/dimension
 mixture | N(0, s²) around a random one of several answers: Σ w_i N(m_i, 1) against N(0, 1), and the reverse; replace-one: against the opposite means | Choquette-Choo et al. 2024
 pure | losses within [−ε, ε] are dominated by randomised response of ε; then D_a ≤ a ε²/2 | Kairouz, Oh, Viswanath 2015; Bun, Steinke 2016
 """  # noqa: E501

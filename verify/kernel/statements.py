@@ -596,7 +596,7 @@ class Expansion:
         if not isinstance(noise, notation.Noise):
             return []
         what, rest = _DERIVED.get(node.op, (node.op, "X")), given[1:]
-        if node.op == "mse" and noise.name not in ("Gaussian", "Laplace"):
+        if node.op == "mse" and noise.name not in ("Gaussian", "Laplace", "RankOneGaussian"):
             return []
         if node.op == "variance" and rest:
             size = parse(noise.arguments.get("dimension", "1"))

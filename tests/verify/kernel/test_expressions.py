@@ -53,6 +53,7 @@ def relation(claim: str, **more: Any) -> str:
         "log(8) == 3*log(2)",
         "count_noise_delta(2, 1/2, 3) > 0",
         "tree_mse(2, 1) == 2",
+        "mse(RankOneGaussian(dimension=5, sigma_star=7))*5 == 7",
         "abs(r1smg_sigma_star(1/10, 1/100, 4, 1) - 4000) < 1e-9",
     ],
 )

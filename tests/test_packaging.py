@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -280,3 +281,32 @@ def test_lock_names_only_public_places() -> None:
         "{'registry': 'https://pypi.org/simple'}",
         "{'editable': '.'}",
     }
+
+
+def test_the_kernel_is_a_distribution_of_its_own(tmp_path: Path) -> None:
+    """Its command checks a certificate where nothing else of dpassay is."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    folder = ROOT / "distributions" / "dpassay-check"
+    subprocess.run(build, capture_output=True, check=True, cwd=folder)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        assert {name.partition("/")[0] for name in file.namelist()} == {
+            "dpassay_check",
+            f"dpassay_check-{dpassay.__version__}.dist-info",
+        }
+        file.extractall(tmp_path / "site")
+    _, certificate = dpassay.certify("Gaussian(3) is (1, 1e-5)-DP")
+    (tmp_path / "c.json").write_text(json.dumps(certificate))
+    program = """
+import sys
+sys.path.insert(0, "site")
+from dpassay_check.__main__ import main
+code = main(["c.json"])
+assert not [name for name in sys.modules if name.startswith("dpassay.")]
+sys.exit(code)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("VALID  REFUTED: Gaussian(standard_deviation=3) is (1, 1e-5)-DP")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy import stats
 from dpassay.accountant.mechanisms import Laplace
 from dpassay.verifier.audit.kinds.auditor import audit
 from dpassay.verifier.audit.learning import bit_features, bits, boosted
-from dpassay.verifier.audit.learning.bit_features import NOTHING, Undo, undone
+from dpassay.verifier.audit.learning.bit_features import NOTHING
 from tests.quick import quick
 from tests.verify.audit import zoo
 
@@ -103,34 +102,6 @@ def test_shared_draws_show_in_differences() -> None:
     assert "output[1] - output[0]" in str(found.bits.rule.feature.name)
 
 
-@pytest.mark.parametrize("kind", ["f8", "f4"])
-@pytest.mark.parametrize(
-    ("after", "undo"),
-    [
-        (lambda x: x / 7, Undo(7.0)),
-        (lambda x: x * x.dtype.type(0.1), Undo(0.1, divides=True)),
-        (lambda x: x / x.dtype.type(18.3), Undo(18.3)),
-        (lambda x: x * 125, Undo(125.0, divides=True)),
-        (lambda x: x, NOTHING),
-    ],
-)
-def test_what_was_done_to_sums_is_undone(after: Any, undo: Undo, kind: str) -> None:
-    rng = np.random.default_rng(9)
-    sums = [np.array(x, kind) + rng.normal(size=(2000, 1)).astype(kind) for x in (1, 2)]
-    outputs = [after(side) for side in sums]
-    found = [each._replace(constant=0.0) for each in undone(*outputs)] or [NOTHING]
-    assert undo in found
-    assert np.mean(undo(outputs[0]) == sums[0].astype(float)) > 0.85
-
-
-def test_nothing_is_undone_where_bits_are_random() -> None:
-    rng = np.random.default_rng(10)
-    for law in (rng.random, rng.standard_exponential):
-        first, second = (np.exp(law((2000, 1)) + shift) for shift in (0.0, 0.7))
-        for found in undone(first, second):
-            assert found.factor == 1  # a constant may seem to tell where it cancels the value
-
-
 def test_a_constant_of_its_own_does_not_hide_a_sum() -> None:
     """(3.7 + x + noise)/37: nothing but the right factor shows what the bits tell."""
 
@@ -193,24 +164,6 @@ def test_rare_atoms_are_found() -> None:
     assert bit_features.Atoms(bit_features.View(0), np.array([1.0, 2.0]))(
         np.array([[2.0], [3.0]])
     ).tolist() == [1, -1]
-
-
-def test_the_lowest_set_bit_is_that_of_the_exact_ratio() -> None:
-    rng = np.random.default_rng(1)
-    values = np.concatenate(
-        [
-            rng.integers(-(2**63), 2**63 - 1, 500).view(np.float64),
-            rng.normal(size=300),
-            np.ldexp(1.0, np.arange(-1074, 1024, 7)),
-            np.array([3e-310, -5e-324, 0.75, 6.0]),
-        ]
-    )
-    values = values[np.isfinite(values)]
-    for value, code in zip(values.tolist(), bit_features.lowest_bit(values).tolist(), strict=True):
-        above, below = value.as_integer_ratio()
-        assert code == (above & -above).bit_length() - below.bit_length()
-    named = bit_features.lowest_bit([0.0, -0.0, math.inf, -math.inf, math.nan]).tolist()
-    assert named == [1200, 1200, 1300, 1300, 1301]
 
 
 # ------------------------------------------------------------ all entries together

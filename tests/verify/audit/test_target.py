@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from fractions import Fraction
 from typing import Any
@@ -13,14 +12,9 @@ import pytest
 from dpassay.accountant import notation
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit import Command, MechanismError, audit, guarantee, target
-from dpassay.verifier.audit.learning import bit_features, features
-from dpassay.verifier.audit.learning.outputs import Alphabet, numeric
-from dpassay.verifier.audit.learning.rule import Partition, Rule, worded
+from dpassay.verifier.audit.learning.outputs import numeric
 from dpassay.verifier.audit.runs.target import worst_pairs
-from dpassay.verifier.audit.statistics.exact_test import Design
-from dpassay.verifier.audit.statistics.guarantee import Point
 
-ANY = Point.read("1", "0")
 MECHANISMS = [
     "Gaussian(standard_deviation=3)",
     "DiscreteLaplace(scale=1)",
@@ -91,25 +85,6 @@ def test_a_command_keeps_its_own_braces_and_bytes() -> None:
     assert Command(f'{sys.executable} -c "{script}"').sample(7, 2, rng) == ["\\xff", "\\xff"]
 
 
-def test_mixed_outputs_become_rows_that_keep_everything() -> None:
-    alphabet = Alphabet()
-    rows = alphabet.matrix([None, 1, "a", (1, 2.5), [True, "a"]])
-    assert rows[:, 0].tolist() == [1, 1, 1, 2, 2]
-    assert rows[1].tolist()[1:] == [0, -1, -1, -1, 1, 0, 0, 0]
-    assert rows[2, 1] == rows[4, 2] != rows[0, 1]
-    assert set(alphabet.names.values()) == {"None", "a", "True"}
-    assert alphabet.matrix([3.0])[0, 0] == 1  # the form is kept for later blocks
-
-
-def test_vectors_keep_their_number_format() -> None:
-    values = np.array([1.5, 2.5], dtype=np.float32)
-    rows = numeric(values)
-    assert rows is not None
-    assert rows.dtype == np.float32
-    assert numeric([(1, 2), (1,)]) is None
-    assert numeric(["a"]) is None
-
-
 def test_claims_in_every_form() -> None:
     assert guarantee(1).points[0].delta == 0
     assert guarantee(("0.1", "1e-5")).points[0].epsilon == Fraction(1, 10)
@@ -167,35 +142,6 @@ def test_rare_failures_are_an_event_in_words() -> None:
     found = audit(failing, 1, pairs=[(0, 1)], samples=5000, seed=1, errors_are_outputs=True)
     assert found.refuted
     assert "output[0] in {inf, NaN or no number}" in str(found)
-
-
-def test_events_of_plain_numbers_are_ranges() -> None:
-    marks = np.array([0, 1, -1], np.int8)
-    partition = Partition(np.array([1.0, math.inf]))
-    rule = Rule(features.Coordinate(0), partition, marks, Design.GUESSES, 0, ANY, 1.0)
-    event = worded(rule, (np.zeros((1, 1)), np.ones((1, 1))), None, {}).event()
-    assert event["description"] == "output[0] in [1, inf)"
-    assert event["opposite"] == "output[0] is inf, NaN or no number"
-
-
-@pytest.mark.parametrize(
-    ("proposed", "said"),
-    [
-        (bit_features.BitCell(bit_features.View(0), np.empty(0)), "in {2^0, zero}"),
-        (
-            bit_features.BitCell(bit_features.View(0), np.array([0.5])),
-            "in {zero in [-inf, 0.5), 2^0 in [0.5, inf)}",
-        ),
-        (bit_features.Atoms(bit_features.View(0), np.array([0.0, 1.0])), "in {0.0, 1.0}"),
-    ],
-)
-def test_events_of_bits_are_in_words(proposed: Any, said: str) -> None:
-    values = np.unique(proposed(np.array([[0.0], [1.0]])))
-    partition = Partition(None, values)
-    marks = np.array([1] * len(values) + [0], np.int8)
-    rule = Rule(proposed, partition, marks, Design.SIDES, 0, ANY, 1.0)
-    runs = np.array([[0.0]]), np.array([[1.0]])
-    assert said in worded(rule, runs, None, {}).event()["description"]
 
 
 def test_failures_of_a_block_are_not_told_apart() -> None:

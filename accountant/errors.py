@@ -138,6 +138,13 @@ class NeitherTrueNorFalse:
         raise InvalidInputError(f"{name} is neither true nor false: compare {self.compare}.")
 
 
+def require_type(argument: str, value: object, kind: type) -> None:
+    """Raise InvalidInputError unless a value is an object of a class that the caller makes."""
+    if not isinstance(value, kind):
+        remedy = f"Make one: dpassay.{kind.__name__}(...)."
+        raise expected(argument, value, f"to be a {kind.__name__}", remedy)
+
+
 def expected(argument: str, value: object, requirement: str, remedy: str = "") -> InvalidInputError:
     """Build the error "Expected argument=value requirement. Remedy." and return it.
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, final
 
 from flint import fmpq
 
-from dpassay.accountant.errors import UndecidedError, forgiving
+from dpassay.accountant.errors import UndecidedError, forgiving, require_type
 from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
 from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
 from dpassay.accountant.numbers.interval import Interval
@@ -176,6 +176,7 @@ def optimal_count_noise(
     UndecidedError
         If the width was not reached; the message carries what was.
     """
+    require_type("problem", problem, CountNoiseProblem)
     if solver is not None:
         return _beside(optimal_count_noise(problem, relative_width=relative_width), solver)
     started, asked = time.perf_counter(), relative_width

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, final
 
 from flint import arb, fmpq
 
-from dpassay.accountant.errors import DpassayError, UndecidedError, forgiving
+from dpassay.accountant.errors import DpassayError, UndecidedError, forgiving, require_type
 from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
 from dpassay.accountant.numbers.exact import in_short
 from dpassay.accountant.numbers.interval import Interval
@@ -120,6 +120,7 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
     UndecidedError
         If the solver's answer could not be turned into a proof.
     """
+    require_type("problem", problem, IntegerNoiseProblem)
     started = time.perf_counter()
     _require_room(problem)
     rows = problem.sensitivity * (2 * problem.support + 1)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
-from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.errors import UndecidedError, require_type
 from dpassay.accountant.geometry.covariances import Covariance, Isotropic, Matrix
 from dpassay.accountant.geometry.spaces import L2Ball
 from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
@@ -97,6 +97,7 @@ def optimal_gaussian_shape(
     """
     import numpy as np
 
+    require_type("problem", problem, GaussianShapeProblem)
     started = time.perf_counter()
     require_solver(solver)
     found = vertices(problem.space)

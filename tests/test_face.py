@@ -446,3 +446,17 @@ def test_an_event_shows_its_own_difference_where_the_true_delta_is_only_bounded(
     excess = float(shown["so"].partition(" > ")[0].rpartition(" = ")[2])
     assert excess == pytest.approx(p - math.exp(0.01) * q, rel=1e-8, abs=0)
     assert " to " in shown["true delta"].rpartition(": ")[2]  # times: both ends
+
+
+@pytest.mark.parametrize(
+    ("solve", "kind"),
+    [
+        (dpassay.optimal_count_noise, "CountNoiseProblem"),
+        (dpassay.optimal_integer_noise, "IntegerNoiseProblem"),
+        (dpassay.optimal_gaussian_shape, "GaussianShapeProblem"),
+    ],
+)
+@pytest.mark.parametrize("given", [3, "x", None])
+def test_a_problem_is_asked_for_by_its_name(solve: Any, kind: str, given: object) -> None:
+    with pytest.raises(InvalidInputError, match=rf"to be a {kind}. Make one: dpassay\.{kind}"):
+        solve(given)

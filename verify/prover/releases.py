@@ -103,7 +103,7 @@ def _lattice(
         near = second - (first - second) / 3 if not refuted else first - (first - second) / 8
         error = abs(near - second)
         share = _ROOM * error / max(abs(near - wanted), 1e-9 * wanted, 1e-300)
-        share **= 0.85 if refuted else 0.5
+        share **= 1 if refuted else 0.5
         fine = max(_FEWEST, min(_MOST, math.ceil(_COARSE[1] * share)))
         given[name] = str(quantities.step_for(way, fine))
         if refuted and near > wanted:

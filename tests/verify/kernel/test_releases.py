@@ -9,6 +9,7 @@ import pytest
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
 from dpassay.verifier.kernel.releases import prove
 from dpassay.verifier.kernel.schema import KINDS, fit
+from dpassay.verifier.prover.releases import hints
 
 SAMPLED = "Composed(PoissonSubsampled(Gaussian(1), '1/5'), 10)"
 
@@ -153,3 +154,12 @@ def test_every_listed_case_has_to_hold() -> None:
 def test_ranges_outside_the_domain_or_false_do_not_hold(fields: dict[str, Any]) -> None:
     with pytest.raises((NotProved, Wrong)):
         _proof("gaussian-dp", "HOLDS", **fields)
+
+
+@pytest.mark.parametrize(("verdict", "delta"), [("REFUTED", "0.06306"), ("HOLDS", "0.06319")])
+def test_the_prover_finds_a_lattice_for_a_margin_of_a_thousandth(verdict: str, delta: str) -> None:
+    fields = {"mechanism": SAMPLED, "epsilon": "1", "delta": delta, "adjacency": "add-remove"}
+    claim = {"kind": "approximate-dp", **fields}
+    found = hints(claim, {}, refuted=verdict == "REFUTED")
+    assert found["step"]
+    assert _proof(verdict=verdict, witness={"case": {}, **found}, **claim).lemmas

@@ -27,7 +27,18 @@ from typing import TypeAlias
 
 from flint import arb, ctx, fmpq
 
-from .numbers import NotProved, Number, TooFewDigits, ball, compare, exp, log, maximum, whole
+from .numbers import (
+    NotProved,
+    Number,
+    TooFewDigits,
+    ball,
+    compare,
+    exp,
+    log,
+    maximum,
+    precision,
+    whole,
+)
 
 INFINITE = arb("inf")
 ZERO, ONE = fmpq(0), fmpq(1)
@@ -231,7 +242,7 @@ def clones(t: Number, others: int) -> Law:
     """
     odds = ball(exp(t))
     share = 1 / odds
-    middle, width = float(others * share.mid()), 1 + int(math.sqrt(others) / 8)
+    middle, width = float(others * share.mid()), 1 + int(math.sqrt(others) / 4)
     spread = 13 * int(math.sqrt(middle)) + 20
     starts = range(max(1, int(middle) - spread), min(others, int(middle) + spread) + 1, width)
 
@@ -258,7 +269,11 @@ def clones(t: Number, others: int) -> Law:
             slope += (fewer - some) * found[0][1].union(found[-1][1])
         return height, slope
 
-    return Law("shuffled reports", between(t, inside), t)
+    def quickly(loss: Number) -> Answer:
+        with precision(min(ctx.prec, 128)):
+            return inside(loss)
+
+    return Law("shuffled reports", between(t, quickly), t)
 
 
 def happening(p: Number, q: Number) -> Law:

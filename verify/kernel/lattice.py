@@ -288,7 +288,8 @@ def compose(
     before = ctx.prec
     ctx.prec = precision_for(bits, step)
     try:
-        for laws, count in factors:
+        for given, count in factors:
+            laws = [law.quick or law if upper else law for law in given]
             low, high = window(laws, step, bits - _TRIM, budget)
             budget.check(size=high - low)
             if upper:

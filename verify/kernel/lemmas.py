@@ -24,10 +24,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate, pairwise
 from math import comb, prod
 from typing import Any, TypeAlias
 
-from flint import arb, fmpq, fmpq_mat
+from flint import arb, ctx, fmpq, fmpq_mat
 
 from . import laws
 from .laws import INFINITE, ONE, ZERO, Answer, Law, table, told
@@ -43,6 +44,7 @@ from .numbers import (
     log,
     maximum,
     power,
+    precision,
     rational,
     real,
     sqrt,
@@ -97,8 +99,13 @@ discrete-correlated | 2f_i − n + Z_i of parameter v = (d + c²)/μ², and pn +
 rounded-laplace | masses ~ a at 0, else be^(−|z|/c), on the integers, moved by 1: the losses are ±1/c and ±ln(a e^(1/c)/b) | the definition
 skellam | a difference of two Poisson numbers, moved by D: log-concave | best events are half-lines
     Skellam: skellam(variance, sensitivity); variance variance
-k-norm | density ~ e^(−‖x‖/b), moved by a v of norm D: no loss beyond D/b | triangle inequality
-    KNorm upper power=1 density=: pure(sensitivity/scale)
+k-norm | density ~ e^(−(‖x‖/b)^p), moved by a v of norm D: of p = 1 H is at most that of Laplace noise at distance D/b, as balls rK and oK hold a translate of sK, s = (r + o − D/b)/2; attained in ℓ₁ by one coordinate, in ℓ∞ by all; in ℓ₂ it is Gaussian for p = 2. Below: the half space halfway between both answers, moved in one coordinate; x is uniform in rK, where r^p is Gamma(d/p + 1), and given r P(x₁ > u r) is half of (1 − u)^d, of I_(1 − u²)((d + 1)/2, 1/2), or of 1 − u in ℓ₁, ℓ₂, ℓ∞ | Hardt, Talwar 2010; Brunn–Minkowski
+    KNorm norm=l2 power=2 density=: gaussian(sqrt(2)*sensitivity/scale)
+    KNorm norm=l1 power=1 density=: laplace(sensitivity/scale)
+    KNorm norm=linf power=1 density=: laplace(sensitivity/scale)
+    KNorm upper power=1 density=: laplace(sensitivity/scale)
+    KNorm upper density=: apart()
+    KNorm lower density=: event(1 - g, g); let g = half_space
 logistic | logistic noise of scale b, moved by D: log-concave | best events are half-lines
     Logistic: logistic(sensitivity/scale); variance pi**2*scale**2/3
 truncated-laplace | Laplace noise of scale b on [−A, A], moved by D ≤ A: log-concave | best events are half-lines
@@ -128,14 +135,20 @@ exponential | scores that move by t against each other: events of probability p 
 permute-and-flip | exponential noise, scores that move by t of its units: H is that of Laplace laws at distance t | p' ≤ min(p, 1 − p)
     PermuteAndFlip: laplace(epsilon); alone
     ReportNoisyMax noise=Exponential returns=index: laplace(sensitivity*(2 - monotone)/scale); alone
-noisy-max | the index of the largest noisy score, scores that move by t of the noise's units: no loss beyond t; with Gaussian noise of scale s each of k candidates adds at most H of N(t/s, 1), given the noise of the others; of two that are far above all others, from t/2 one way to t/2 the other, it gives the first with Φ(−t/(2√2 s)), then 1 less that | Dwork, Roth 2014, Claim 3.9
+noisy-max | the index of the largest noisy score, scores that move by t of the noise's units: no loss beyond t, and H at most that of the noise of one score, moved by t, if it is Laplace or discrete Laplace; with Gaussian noise each of k candidates adds at most H of N(t, 1), given the noise of the others. Below: s equal scores rise by t against m equal ones, all others being far below, and one of the s is chosen: F(a + t) against F(a), F of the difference of the largest noises; exact of two candidates, and with Gaussian noise over all s + m = k, as a maximum of unequal scores spreads more than one of equal ones at each quantile | Dwork, Roth 2014, Claim 3.9; Sampford 1953: φ/Φ is concave in −ln Φ; Efron 1965
+    ReportNoisyMax noise=Gaussian returns=index: normal_maxima(sensitivity*(2 - monotone)/scale, candidates); if candidates <= 6; alone
     ReportNoisyMax upper noise=Gaussian returns=index: several(sensitivity*(2 - monotone)/scale, candidates)
-    ReportNoisyMax lower noise=Gaussian returns=index: event(1 - t, t); let t = Phi(-sensitivity*(2 - monotone)/(2*sqrt(2)*scale))
-    ReportNoisyMax upper noise=Laplace returns=index: pure(sensitivity*(2 - monotone)/scale)
-    ReportNoisyMax upper noise=DiscreteLaplace returns=index: pure(sensitivity*(2 - monotone)/scale)
-top | k selections, each ε-private, or the k largest of one noise: no loss beyond kε; with Gumbel noise the first is the exponential mechanism | McSherry, Talwar 2007
+    ReportNoisyMax lower noise=Gaussian returns=index: normal_maxima(sensitivity*(2 - monotone)/scale, 6); if candidates > 6; alone
+    ReportNoisyMax noise=Laplace returns=index candidates=2: laplace_maxima(sensitivity*(2 - monotone)/scale, 2); alone
+    ReportNoisyMax upper noise=Laplace returns=index: laplace(sensitivity*(2 - monotone)/scale)
+    ReportNoisyMax lower noise=Laplace returns=index: laplace_maxima(sensitivity*(2 - monotone)/scale, min(candidates, 5)); alone
+    ReportNoisyMax noise=DiscreteLaplace returns=index candidates=2: discrete_maxima(scale, sensitivity*(2 - monotone), 2); alone
+    ReportNoisyMax upper noise=DiscreteLaplace returns=index: discrete_laplace(scale, sensitivity*(2 - monotone))
+    ReportNoisyMax lower noise=DiscreteLaplace returns=index: discrete_maxima(scale, sensitivity*(2 - monotone), min(candidates, 5)); alone
+top | k selections, each ε-private, or the k largest of one noise: no loss beyond kε; with Gumbel noise k exponential mechanisms, one after the other. Below: of very many candidates of two scores the chosen ones are independent in the limit, drawn in proportion to e^score, with any noise of the tail e^−x | McSherry, Talwar 2007; Durfee, Rogers 2019, Lemma 4.2
+    TopSelections upper noise=Gumbel: bounded_range(epsilon)**selected
     TopSelections upper: pure(epsilon*selected)
-    TopSelections lower noise=Gumbel: bounded_range(epsilon)
+    TopSelections lower: bounded_range(epsilon)**selected; alone
 above-threshold | threshold noise s, query noise r in units of the sensitivity: the supremum of the loss is 1/s + 2c/r, or 1/s + c/r where answers move one way; c times that of c = 1 with a fresh threshold; streams at a and 1 come near to it. Endless streams or no noise on answers tell neighbours apart; shown values have no bound. The first answer alone, from 1/2 below the threshold to 1/2 above, is yes if Z < 1/2 instead of Z > 1/2, Z the difference of the noises | Lyu, Su, Li 2017
     AboveThreshold variant=endless: apart()
     AboveThreshold query_scale=0: apart()
@@ -151,17 +164,24 @@ partition-selection | the keys released so that the four inequalities of (ε, δ
     PartitionSelection lower add-remove: event(delta, 0)
 propose-test-release | a Laplace release after a noisy integer distance passes a threshold: unstable neighbours, which have distance 0, stable ones, and for the others H is convex in the chances of passing, so largest at distances 0 and next to the threshold | π(n) = e^(−r) π(n + 1) below the threshold, 1 − π alike above
 threshold | a user in k keys, of which j are new: all of j new keys stay hidden with probability P(noise < τ − D)^j, else one is shown that has no other origin; the k − j others move by D | the definition
-counter | an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree, and the first cell of a BridgedTree without pooling, is a measured sum; an output of a SmoothBinary has the noise of at most h ≤ lg n + 1 sums, and an input is in no more | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
+counter | an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree is a measured sum, and with v_0 = 1 and w_i = 2u/(1 + 2u), u = 2^(i − 1)/(2^i − 1), its outputs show of Gaussian noise, level by level, V = w² + (1 − w)²V and the largest of d²/V, d = w on the left and w + (1 − w)d on the right. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. A square root of prefix sums moves by the sum of its first c columns. an output of a SmoothBinary has the noise of l sums, the least l with C(2l, l) > n, and an input is in at most the h of them with C(2l − i, l) ≤ n, 1 ≤ i ≤ l | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
     BinaryTree DelannoyCounter SquareRootFactorization NormalizedSquareRoot mu!=None contributions=1: gaussian(mu)
     HonakerTree BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
-    HonakerTree BridgedTree SmoothBinary upper mu!=None contributions=1: gaussian(mu)
-    HonakerTree lower mu!=None contributions=1: gaussian(mu/sqrt(height))
-    SmoothBinary lower mu!=None contributions=1: gaussian(mu/height)
-    BridgedTree lower mu!=None contributions=1 pooled=0: gaussian(mu/sqrt(height)); if steps >= first_cell
+    SquareRootFactorization mu!=None contributions!=1: gaussian(mu*sqrt(root_square))
+    BridgedTree mu!=None contributions!=1 released=measurements: gaussian(mu*sqrt(cells_square/height)/contributions)
+    BridgedTree mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions); if steps >= cells_end
+    HonakerTree mu!=None contributions=1 released=outputs: gaussian(mu*sqrt(honaker_square/height))
+    SmoothBinary upper mu!=None contributions=1: gaussian(mu)
+    BridgedTree upper mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions)
+    SmoothBinary lower mu!=None contributions=1: gaussian(mu/sqrt(ones*height))
     BinaryTree DelannoyCounter mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
+    HonakerTree BridgedTree mu=None contributions=1 released=measurements: laplace(epsilon/height)**height; loss epsilon
+    HonakerTree BridgedTree SmoothBinary upper mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
+    HonakerTree lower mu=None contributions=1: laplace(epsilon/height)
+    BridgedTree lower mu=None released=measurements: reaching(epsilon); if steps >= contributions
     KaryTree contributions=1: laplace(epsilon/height)**height; if steps >= arity**(height - 1); loss epsilon
     DiscreteKaryTree: discrete_laplace(height/epsilon, 1)**height; if steps >= arity**(height - 1); loss epsilon
-    KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization NormalizedSquareRoot upper mu=None contributions=1: pure(epsilon)
+    KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization NormalizedSquareRoot upper mu=None: pure(epsilon)
     DiscreteKaryTree upper: pure(epsilon)
 composition | independent or adaptive releases: products of what is above each release are above all (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
 poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added | Zhu, Dong, Wang 2022
@@ -238,13 +258,13 @@ Way: TypeAlias = tuple[Factor, ...]
 class Worst:
     """The ways of both directions, the rows they rest on, and what is attained.
 
-    `lower` are laws below the mechanism; None where some neighbours have the ways themselves.
+    `lower` are ways below the mechanism; None where some neighbours have the ways themselves.
     """
 
     remove: list[Way]
     add: list[Way]
     rows: set[str]
-    lower: list[Law] | None = None
+    lower: list[Way] | None = None
 
     @property
     def ways(self) -> list[Way]:
@@ -252,9 +272,34 @@ class Worst:
         return self.remove + [way for way in self.add if not any(way is w for w in self.remove)]
 
 
+SHARES = [fmpq(i, 32) for i in range(-28, 29)], [fmpq(i, 4) for i in (-1, 0, 1)]
+"""Of the largest loss, at which events are looked at; fewer where other laws make a lattice."""
+
+
 def one(*found: Law) -> list[Way]:
     """Return the ways of a single release: each law is one."""
     return [(((law,), 1),) for law in found]
+
+
+def attained(way: Way) -> list[Way]:
+    """Return ways below one of which single releases alone have laws: events {L > l} of each.
+
+    The event has P = H(l) + e^l Q and Q = Q(L > l), for l at some shares of the largest loss.
+    """
+    several = len(way) > 1 or way[0][1] > 1
+    if not (several and any(f[0].only_alone for f, _ in way)):
+        return [way]
+    short = all((f[0].only_alone or f[0].atoms) and f[0].quick is None for f, _ in way)
+    return [
+        tuple(((_event(f[0], share),) if f[0].only_alone else f, n) for f, n in way)
+        for share in SHARES[not short]
+    ]
+
+
+def _event(law: Law, share: fmpq) -> Law:
+    most = law.largest if ball(law.largest).is_finite() else ONE
+    with precision(min(ctx.prec, 96) if law.quick else ctx.prec):
+        return laws.level(law, share * most)
 
 
 def _same(row: str, *found: Law) -> Worst:
@@ -308,7 +353,8 @@ class Arguments:
         if key not in self.known and key in self.noise.arguments:
             self.known[key] = self._argument(key)
         elif key not in self.known:
-            self.known[key] = fmpq(DERIVED[key](self))
+            found = DERIVED[key](self)
+            self.known[key] = found if isinstance(found, arb) else fmpq(found)
         return self.known[key]
 
     def _argument(self, key: str) -> Number:
@@ -370,6 +416,9 @@ def _height(args: Arguments) -> int:
             return len(args.numbers("arities", ">"))
         case "DelannoyCounter":
             return args.integer("levels")
+        case "SmoothBinary":  # zeros before the first leaf's ones that some output uses
+            half = next(h for h in range(1, n + 2) if comb(2 * h, h) > n)
+            return sum(comb(2 * half - i, half) <= n for i in range(1, half + 1))
         case "KaryTree" | "DiscreteKaryTree":
             k, h, reach = args.integer("arity"), 0, 0
             low = (k - 1) // 2 if args["subtraction"] else 0
@@ -379,9 +428,101 @@ def _height(args: Arguments) -> int:
     return n.bit_length()
 
 
-DERIVED: dict[str, Callable[[Arguments], int]] = {
+def _positions(args: Arguments) -> int:
+    return min(args.integer("contributions"), args.integer("steps"))
+
+
+def _sizes(args: Arguments) -> list[int]:
+    """Return the sizes K_1, …, K_h = 1 of the cells of a BridgedTree."""
+    arities = [whole(x) for x in args.numbers("arities", ">")]
+    exact = all(ball(x) == k for x, k in zip(args.numbers("arities"), arities, strict=True))
+    if not exact or min(arities) < 1 or prod(arities) < args["steps"] or len(arities) > 200:
+        raise args.wrong("arities", "expected whole numbers that have room for the steps")
+    return [prod(arities[i:]) for i in range(1, len(arities) + 1)]
+
+
+def _cells(args: Arguments, shown: fmpq) -> fmpq:
+    """Return Σ s² over the cells that hold the first positions, or what outputs show of it."""
+    sizes, c, total = _sizes(args), _positions(args), fmpq(0)
+    for i, size in enumerate(sizes):
+        rest = i + args.integer("pooled") + 1
+        unseen = fmpq(sizes[rest], size) if rest < len(sizes) else 0
+        total += (1 - shown * unseen) * ((c // size) * size**2 + (c % size) ** 2)
+    return total
+
+
+def _honaker(height: int) -> fmpq:
+    """Return the largest square that outputs of a HonakerTree show of an input."""
+    variance, moves = fmpq(1), [(fmpq(0), fmpq(1))]
+    for level in range(1, height):
+        twice = fmpq(2**level, 2**level - 1)
+        own = twice / (1 + twice)
+        left = max(out + d * d / variance for out, d in moves)
+        moves = [(left, own), *((out, own + (1 - own) * d) for out, d in moves)]
+        variance = own**2 + (1 - own) ** 2 * variance
+    return max(out + d * d / variance for out, d in moves)
+
+
+def _root_square(args: Arguments) -> fmpq:
+    """Return ‖sum of the first c columns of the root‖² over c²‖first column‖²."""
+    n, c = args.integer("steps"), args.integer("contributions")
+    if n > 2000:
+        raise NotProved("a square root of more than 2000 steps")
+    sums = [*accumulate((fmpq(comb(2 * j, j), 4**j) for j in range(n)), initial=ZERO)]
+    moved = sum(((sums[t] - sums[max(0, t - c)]) ** 2 for t in range(1, n + 1)), ZERO)
+    first = sum(((b - a) ** 2 for a, b in pairwise(sums)), ZERO)
+    return moved / (c * c * first)
+
+
+def _half_space(args: Arguments) -> arb:
+    """Return P(x₁ > t/2) for t = D/b: between two sums over the radius, as it rises with it."""
+    d, p, norm = args.integer("dimension"), args["power"], args.noise["norm"]
+    if told(p, "<", ONE) or norm not in ("l1", "l2", "linf"):
+        raise args.wrong("power", "expected a number from 1 on, and the norm l1, l2 or linf")
+    a, c = ball(d / p + 1), ball(args["sensitivity"] / args["scale"] / 2)
+
+    def share(u: arb) -> arb:
+        if norm == "l2":
+            return (
+                (1 - u * u)
+                .max(arb(0))
+                .beta_lower(ball(fmpq(d + 1, 2)), arb("0.5"), regularized=True)
+            )
+        return (1 - u).max(arb(0)) ** (d if norm == "l1" else 1)
+
+    most = fmpq(int((float(a.mid()) + 40 + 10 * float(a.mid()) ** 0.5) * 64), 64)
+    first = c ** ball(p)
+    powers = [first + i * (most - first) / 400 for i in range(401)] if first < most else [first]
+    beyond = [y.gamma_upper(a, regularized=1) for y in powers]
+    shares = [arb(0), *(share(c / y ** (1 / ball(p))) for y in powers[1:])]
+    pairs = list(pairwise(beyond))
+    low = sum((s * (x - y) for s, (x, y) in zip(shares, pairs, strict=False)), arb(0))
+    high = sum((s * (x - y) for s, (x, y) in zip(shares[1:], pairs, strict=True)), beyond[-1])
+    return low.union(high) / 2
+
+
+def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
+    """Return the lines of the table, and the cells that the first positions move."""
+    sizes, c = _sizes(args), _positions(args)
+    found = _lines(args, adjacency)
+    if found is None:
+        raise NotProved("the table of lemmas has no row for BridgedTree, as it is given")
+    if found.lower and args.noise["released"] == "measurements":
+        unit = args["epsilon"] / (len(sizes) * args["contributions"])
+        moved = [(size, c // size) for size in sizes] + [(c % size, 1) for size in sizes]
+        found.lower.append(tuple(((laws.laplace(s * unit),), n) for s, n in moved if s and n))
+    return found
+
+
+DERIVED: dict[str, Callable[[Arguments], Any]] = {
     "height": _height,
-    "first_cell": lambda args: prod(whole(x) for x in args.numbers("arities", ">")[1:]),
+    "ones": lambda args: next(h for h in range(1, 10**9) if comb(2 * h, h) > args["steps"]),
+    "half_space": _half_space,
+    "cells_square": lambda args: _cells(args, fmpq(0)),
+    "shown_square": lambda args: _cells(args, fmpq(1)),
+    "cells_end": lambda args: -(-_positions(args) // (size := _sizes(args)[0])) * size,
+    "honaker_square": lambda args: _honaker(_height(args)),
+    "root_square": _root_square,
     "denominator": lambda args: int(args["c"].q) if isinstance(args["c"], fmpq) else _inexact(),
 }
 """Names in formulas that are no arguments."""
@@ -404,11 +545,14 @@ LAWS: dict[str, Callable[..., Law]] = {
     "guaranteed": laws.guaranteed,
     "response": laws.response,
     "pure": partial(laws.guaranteed, delta=ZERO),
-    "event": lambda p, q: table([(p, q), (1 - p, 1 - q)]),
+    "event": laws.event,
     "apart": lambda: table([(ONE, ZERO), (ZERO, ONE)]),
     "unbounded": partial(laws.reaching, INFINITE),
     "reaching": laws.reaching,
     "several": laws.several,
+    "normal_maxima": partial(laws.maxima, "normal"),
+    "laplace_maxima": partial(laws.maxima, "laplace"),
+    "discrete_maxima": lambda scale, t, k: laws.maxima("discrete", t, k, scale),
 }
 LOSS = dict.fromkeys(("laplace", "logistic", "bounded_range", "pure"), "{0}")
 LOSS["discrete_laplace"] = "({1})/({0})"
@@ -462,14 +606,14 @@ def _lines(args: Arguments, adjacency: str | None) -> Worst | None:
     """Return what the lines of a mechanism say: the first that fits, or ends from both sides."""
     fitting = [line for line in LINES.get(args.noise.name, ()) if line.fits(args.noise, adjacency)]
     upper: list[Way] = []
-    below: list[Law] = []
+    below: list[Way] = []
     for line in fitting:
         plain = not {"upper", "lower"} & {*line.words}
         if (upper and "lower" not in line.words) or not _conditions(line, args):
             continue
         way = _substituted(line, args)
         if "lower" in line.words:
-            below.append(way[0][0][0])
+            below += attained(way)
             continue
         upper = [way]
         if plain:
@@ -834,7 +978,7 @@ def _shuffled(args: Arguments, _: str | None, budget: Budget) -> Worst:
     ways, t = found.ways, maximum([law.largest for way in found.ways for f, _ in way for law in f])
     if all(len(way) == 1 == way[0][1] for way in ways) and ball(t).is_finite() and n > 1:
         ways = one(laws.clones(t, n - 1))
-    return Worst(ways, ways, {"shuffled", *found.rows}, below)
+    return Worst(ways, ways, {"shuffled", *found.rows}, one(*below))
 
 
 def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
@@ -848,7 +992,7 @@ def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     below: list[Law] = []
     if alone.lower is None and all(len(way) == 1 and way[0][1] == 1 for way in one_step):
         below += [laws.sampled(law, k / steps) for law in one_step[0][0][0]]
-    return Worst(found.remove, found.add, {"allocation", *found.rows}, below)
+    return Worst(found.remove, found.add, {"allocation", *found.rows}, one(*below))
 
 
 def _rank_one(args: Arguments, *_: Any) -> Worst:
@@ -868,7 +1012,7 @@ def _rank_one(args: Arguments, *_: Any) -> Worst:
         )
         x = ball(share * share)
         below.append(laws.happening(p, least * x**a / (1 - x).sqrt() * (far - near) / 2))
-    return Worst(one(LAWS["apart"]()), one(LAWS["apart"]()), {"rank-one"}, below)
+    return Worst(one(LAWS["apart"]()), one(LAWS["apart"]()), {"rank-one"}, one(*below))
 
 
 def _matrix(args: Arguments, *_: Any) -> Worst:
@@ -904,7 +1048,8 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     parts = inside if isinstance(inside, list) else [inside]
     remove: Way = ()
     add: Way = ()
-    rows, attained = {"composition"}, True
+    rows, exact = {"composition"}, True
+    below: list[list[Way]] = []
     for part in parts:
         budget.check(cases=1)
         found = worst(part, adjacency, args.value, budget)
@@ -915,13 +1060,30 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
             found = replace(found, remove=found.ways, add=found.ways)
         ways = [_joined(ways) for ways in (found.remove, found.add)]
         alone = any(law.only_alone for laws_, _ in ways[0] for law in laws_)
-        attained = attained and found.lower is None and not alone
+        exact = exact and found.lower is None and not alone
+        below.append([_times(way, count) for way in _several(found)])
         remove, add = (
             sofar + tuple((laws_, n * count) for laws_, n in way)
             for sofar, way in zip((remove, add), ways, strict=True)
         )
     both = [remove], [remove] if adjacency != "add-remove" else [add]
-    return Worst(*both, rows, None if attained else [])
+    if exact:
+        return Worst(*both, rows)
+    most = max(map(len, below)) if all(below) else 0
+    lower = [sum((w[min(i, len(w) - 1)] for w in below), ()) for i in range(most)]
+    ends = [attained(way) for way in lower]
+    return Worst(*both, rows, ends[0] if most == 1 else [x[i % len(x)] for i, x in enumerate(ends)])
+
+
+def _times(way: Way, count: int) -> Way:
+    return tuple((found, n * count) for found, n in way)
+
+
+def _several(found: Worst) -> list[Way]:
+    """Return ways that some neighbours have in each of several releases: pairs, no mere bounds."""
+    if found.lower is None:
+        return [tuple((f[:1], n) for f, n in way) for way in found.remove[:1]]
+    return [way for way in found.lower if all(law.is_pair for f, _ in way for law in f)]
 
 
 def _joined(ways: Sequence[Way]) -> Way:
@@ -971,7 +1133,7 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         raise NotProved("a sampled composition")
     one_way = tuple(laws.sampled(law, q) for law in remove[0][0])
     other = tuple(laws.diluted(law, q) for law in add[0][0])
-    lower: list[Law] | None = None if found.lower is None else []
+    lower: list[Way] | None = None if found.lower is None else []
     if not poisson:
         both: list[Way] = [((one_way + other, 1),)]
         return Worst(both, both, rows, lower)
@@ -1021,6 +1183,7 @@ def merged(way: Way) -> Way:
 SPECIAL: dict[str, Special] = {
     "AdditiveNoise": _rounded_laplace,
     "BoundedCountNoise": _count_noise,
+    "BridgedTree": _bridged,
     "Channel": _channel,
     "Composed": _composed,
     "GaussianThreshold": _threshold,

@@ -9,6 +9,7 @@ tells nothing, H ≥ (1 − e^ε)⁺, and of the laws that are below it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,24 +141,26 @@ def _total(way: Way, part: Callable[[Law], Number]) -> Number:
 
 def lower_delta(found: Worst, epsilon: Number, grid: Grid) -> Number:
     """Return a ball of which the lower end is at most H(ε)."""
-    if found.lower is not None:
-        known = [law.delta(epsilon) for law in found.lower if law.name != "a largest loss"]
-        if not known:
-            raise NotProved(BOUND)
-        return maximum(known)
     ends: list[Number] = []
     ways, removed = found.ways, len(found.remove)
+    if found.lower is not None:
+        ways = [w for w in found.lower if all(f[0].name != "a largest loss" for f, _ in w)]
+        removed = len(ways)
+        if not ways:
+            raise NotProved(BOUND)
     only = str(grid.hints.get("direction", ""))
-    if only in ("remove", "add"):
+    if only in ("remove", "add") and found.lower is None:
         ways, removed = (found.remove, removed) if only == "remove" else (found.add, 0)
     for k, way in enumerate(map(merged, ways)):
         if _alone(way):
             ends += [law.delta(epsilon) for law in way[0][0]]
             continue
-        ends += [
-            composed(chosen, epsilon, grid, upper=False, added=k >= removed)
-            for chosen in _choices(way)
-        ]
+        for chosen in _choices(way):
+            listed = laws.joint([(f[0], n) for f, n in chosen])
+            if listed is not None:
+                ends.append(listed.delta(epsilon))
+            else:
+                ends.append(composed(chosen, epsilon, grid, upper=False, added=k >= removed))
     return maximum(ends)
 
 
@@ -177,7 +180,7 @@ def delta(found: Worst, epsilon: Number, budget: Budget) -> arb:
         return ball(upper_delta(found, epsilon, Grid(budget)))
     high = upper_delta(found, epsilon, Grid(budget))
     low = maximum([ZERO, 1 - exp(epsilon)])
-    if found.lower is None or any(law.name != "a largest loss" for law in found.lower):
+    with suppress(NotProved):
         low = maximum([low, lower_delta(found, epsilon, Grid(budget))])
     return ball(low).lower().union(ball(high).upper())
 
@@ -187,7 +190,7 @@ def max_loss(found: Worst, *, lower: bool = False) -> Number:
     if lower and found.lower is not None:
         if not found.lower:
             raise NotProved(BOUND)
-        return maximum([law.largest for law in found.lower])
+        return maximum([_total(way, lambda law: law.largest) for way in found.lower])
     return maximum([_total(way, lambda law: law.largest) for way in found.ways])
 
 
@@ -211,6 +214,8 @@ def renyi(found: Worst, order: Number, *, upper: bool = False) -> Number:
         raise NotProved(BOUND)
 
     def part(law: Law) -> Number:
+        if law.only_alone and not upper:
+            raise NotProved(f"the kernel has no Rényi divergence of {law.name}, chosen from")
         if law.divergence is not None and not (upper and law.rho is not None):
             return law.divergence(order)
         if not upper:
@@ -394,6 +399,8 @@ def quantity(
             if not ball(answer).is_finite():
                 raise NotProved("a largest loss that is infinite")
         case "loss_above" if only is not None and len(ways[0][0][0]) == 1 and found.lower is None:
+            if only.only_alone:
+                raise NotProved("the loss of a mechanism with a worst pair for each epsilon")
             height, slope = only.at(numbers[0])
             answer = height + exp(numbers[0]) * slope
         case _:

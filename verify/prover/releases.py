@@ -72,7 +72,8 @@ def hints(fields: Mapping[str, Any], point: Mapping[str, str], refuted: bool) ->
         found = worst(parse(theorem["mechanism"]), theorem["adjacency"], case.value, budget)
         if fields["kind"] == "zcdp" and refuted:
             return _order(found, case, theorem)
-        if fields["kind"] != "approximate-dp" or quantities.is_single(found):
+        known = quantities.is_single(found) or (refuted and found.lower is not None)
+        if fields["kind"] != "approximate-dp" or known:
             return {}
         return _lattice(found, case, theorem, budget, refuted)
 

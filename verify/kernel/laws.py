@@ -60,7 +60,8 @@ class Law:
     number with D_a ≤ ρa for all of them. `infinite` is at most P(L = ∞), and `last` at most the
     chance under Q of the largest loss. `only_alone`: it is attained by one release,
     not by several of them at once; `is_pair` is False for what is less than the law of a pair.
-    `quick` is a law above one that takes long. All finite losses of a table are multiples of `grid`, if given.
+    `quick` is a law above one that takes long. All finite losses of a table are multiples of
+    `grid`, if given.
     """
 
     name: str
@@ -539,7 +540,7 @@ def _normal(x: Any, *, right: bool) -> tuple[Any, Any]:
 
 
 def _chance(noise: str, s: int, m: int, a: Number) -> arb:
-    """Return W(a) = ∫ s f(x) F(x)^(s−1) F(x + a)^m dx; beyond ±far there is at most sP(|X| > far)."""
+    """Return W(a) = ∫ s f(x) F(x)^(s−1) F(x + a)^m dx; beyond ±far is at most sP(|X| > far)."""
     both = _normal if noise == "normal" else _laplace
     a, far = ball(a), ball(ctx.prec)
     total = arb(0).union(2 * s * both(-far, right=False)[1])
@@ -582,8 +583,9 @@ def _discrete_chance(scale: Number) -> Callable[[int, int, Number], arb]:
     return chance
 
 
-def _best(noise: str, s: int, m: int, t: float, loss: float, scale: float) -> fmpq:
+def _best(noise: str, sizes: tuple[int, int], t: float, loss: float, scale: float) -> fmpq:
     """Return where W(a + t) − e^l W(a) is nearly largest, in floats; on integers an integer."""
+    s, m = sizes
     step = {"normal": 0.1, "laplace": 0.25, "discrete": 1.0}[noise]
     reach = {"normal": 9.0, "laplace": 30.0, "discrete": 30 * scale}[noise]
 
@@ -633,10 +635,14 @@ def maxima(noise: str, t: Number, candidates: Number, scale: Number = ONE) -> La
     chance = _discrete_chance(scale) if discrete else partial(_chance, noise)
 
     def answer(loss: Number) -> Answer:
+        with precision(ctx.prec if discrete else min(ctx.prec, 96)):  # more makes it no narrower
+            return found_at(loss)
+
+    def found_at(loss: Number) -> Answer:
         factor, found = exp(loss), list[tuple[arb, arb, arb]]()
         for s in range(1, k):
             for m in range(1, k - s + 1) if noise != "normal" else [k - s]:
-                a = _best(noise, s, m, *(float(ball(x).mid()) for x in (t, loss, scale)))
+                a = _best(noise, (s, m), *(float(ball(x).mid()) for x in (t, loss, scale)))
                 for gap in [ONE] if discrete else _GAPS:
                     places = [a - gap, a, a + gap]
                     q = [chance(s, m, x) for x in places]

@@ -28,7 +28,7 @@ from itertools import accumulate, pairwise
 from math import comb, prod
 from typing import Any, TypeAlias
 
-from flint import arb, ctx, fmpq, fmpq_mat
+from flint import arb, fmpq, fmpq_mat
 
 from . import laws
 from .laws import INFINITE, ONE, ZERO, Answer, Law, table, told
@@ -44,7 +44,6 @@ from .numbers import (
     log,
     maximum,
     power,
-    precision,
     rational,
     real,
     sqrt,
@@ -298,8 +297,7 @@ def attained(way: Way) -> list[Way]:
 
 def _event(law: Law, share: fmpq) -> Law:
     most = law.largest if ball(law.largest).is_finite() else ONE
-    with precision(min(ctx.prec, 96) if law.quick else ctx.prec):
-        return laws.level(law, share * most)
+    return laws.level(law, share * most)
 
 
 def _same(row: str, *found: Law) -> Worst:

@@ -81,7 +81,7 @@ def _alone(way: Way) -> bool:
 
 def step_for(way: Way, fineness: int) -> fmpq:
     """Return a step for a lattice: a part of the largest loss where that is rational."""
-    found = [law for laws_, _ in way for law in laws_]
+    found = [law.quick or law for laws_, _ in way for law in laws_]
     grids = [law.grid for law in found if isinstance(law.grid, fmpq) and law.grid > 0]
     if len(grids) == len(found):
         common = grids[0]

@@ -315,7 +315,7 @@ def joint(way: Sequence[tuple[Law, int]]) -> Law | None:
     for law, count in way:
         if not law.atoms or (count > 1 and len(law.atoms) > 2 and count > 8):
             return None
-        powers = [(ONE, ONE)]
+        powers: list[Answer] = [(ONE, ONE)]
         if len(law.atoms) == 2 and count <= MOST_OUTCOMES:
             (a, b), (c, d) = law.atoms
             powers = [
@@ -568,7 +568,7 @@ def _discrete_chance(scale: Number) -> Callable[[int, int, Number], arb]:
     if last > MOST_OUTCOMES:
         raise NotProved("a noisy maximum of so large a scale takes too long")
 
-    def below(x: int) -> arb:
+    def below(x: int) -> Number:
         return 1 - decay ** (x + 1) / (1 + decay) if x >= 0 else decay ** (-x) / (1 + decay)
 
     table_ = {x: ball(below(x)) for x in range(-last - 1, last + 1)}
@@ -576,7 +576,7 @@ def _discrete_chance(scale: Number) -> Callable[[int, int, Number], arb]:
     def chance(s: int, m: int, a: Number) -> arb:
         total, shift = arb(0).union(2 * s * table_[-last - 1]), whole(a)
         for x in range(-last, last + 1):
-            at = table_[x + shift] if x + shift in table_ else below(x + shift)
+            at = table_[x + shift] if x + shift in table_ else ball(below(x + shift))
             total += (table_[x] ** s - table_[x - 1] ** s) * at**m
         return total
 
@@ -594,7 +594,11 @@ def _best(noise: str, sizes: tuple[int, int], t: float, loss: float, scale: floa
             return math.erfc(-x / math.sqrt(2)) / 2
         if noise == "discrete":
             odds = math.exp(-1 / scale)
-            return 1 - odds ** (x + 1) / (1 + odds) if x >= 0 else odds ** (-x) / (1 + odds)
+            return (
+                1 - math.exp(-(abs(x + 0.5) + 0.5) / scale) / (1 + odds)
+                if x >= 0
+                else (math.exp(x / scale) / (1 + odds))
+            )
         return 1 - math.exp(-x) / 2 if x > 0 else math.exp(x) / 2
 
     places = [step * i for i in range(-int(reach / step), int(reach / step) + 1)]

@@ -917,7 +917,7 @@ def _rounded_laplace(args: Arguments, *_: Any) -> Worst:
                     rate = fmpq(1, int(found[1] or 1))
                     step = log(first / second) + rate
                     largest = maximum([rate, step, -step])
-                    way, below = one(LAWS["pure"](largest)), [laws.reaching(largest)]
+                    way, below = one(LAWS["pure"](largest)), one(laws.reaching(largest))
                     return Worst(way, way, {"rounded-laplace"}, below)
     raise NotProved("own noise of another shape than rounded Laplace noise")
 

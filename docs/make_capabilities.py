@@ -193,7 +193,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "AdditiveNoise",
             "DiscreteLaplaceThreshold",
             "PartitionSelection",
-            "TopSelections",
         ): "no row of its table of lemmas refutes a claim about this example",
     },
     "profile": {("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds"},

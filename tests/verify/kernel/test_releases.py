@@ -167,5 +167,5 @@ def test_the_prover_finds_a_lattice_for_a_margin_of_a_thousandth(verdict: str, d
 
 def test_a_composition_of_shuffled_reports_is_bounded_without_delay() -> None:
     mechanism = "Composed(Shuffled(RandomizedResponse(1), users=100000), 3)"
-    fields = {"mechanism": mechanism, "epsilon": "2", "delta": "0.3"}
+    fields: dict[str, Any] = {"mechanism": mechanism, "epsilon": "2", "delta": "0.3"}
     assert "shuffled" in _proof("approximate-dp", "HOLDS", **fields).lemmas

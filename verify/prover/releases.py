@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dpassay.verifier.kernel import quantities
+from dpassay.verifier.kernel.laws import gaussian
 from dpassay.verifier.kernel.lemmas import Way, Worst, merged, worst
 from dpassay.verifier.kernel.notation import parse
 from dpassay.verifier.kernel.numbers import (
@@ -37,6 +38,8 @@ _COARSE = 6, 12
 _ROOM = 2
 """By which the margin is to exceed the error."""
 _FEWEST, _MOST = 8, 256
+_EPSILONS = tuple(f"{k}/8" for k in range(-8, 80))
+"""At which δ may refute a μ."""
 _ORDERS = ("1.01", "3/2", "2", "4", "8", "32", "128", "1024")
 """Orders of Rényi divergences that may refute a ρ."""
 
@@ -72,6 +75,8 @@ def hints(fields: Mapping[str, Any], point: Mapping[str, str], refuted: bool) ->
         found = worst(parse(theorem["mechanism"]), theorem["adjacency"], case.value, budget)
         if fields["kind"] == "zcdp" and refuted:
             return _order(found, case, theorem)
+        if fields["kind"] == "gaussian-dp" and refuted and quantities.is_single(found):
+            return _epsilon(found, case, theorem, budget)
         known = quantities.is_single(found) or (refuted and found.lower is not None)
         if fields["kind"] != "approximate-dp" or known:
             return {}
@@ -115,6 +120,20 @@ def _lattice(
 def _end(way: Way, epsilon: Number, grid: Grid, *, upper: bool) -> float:
     """Return an end of δ from a lattice."""
     return float(ball(quantities.composed(way, epsilon, grid, upper=upper)).mid())
+
+
+def _epsilon(
+    found: Worst, case: Case, theorem: Mapping[str, Any], budget: Budget
+) -> dict[str, Any]:
+    """Return an epsilon at which δ is more than that of μ."""
+    curve = gaussian(case.value(str(theorem["mu"])))
+    for text in _EPSILONS:
+        loss = case.value(text)
+        with suppress(NotProved):
+            real = quantities.lower_delta(found, loss, Grid(budget))
+            if compare(real, ">", curve.delta(loss)):
+                return {"epsilon": text}
+    return {}
 
 
 def _order(found: Worst, case: Case, theorem: Mapping[str, Any]) -> dict[str, Any]:

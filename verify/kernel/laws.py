@@ -549,7 +549,10 @@ def _chance(noise: str, s: int, m: int, a: Number) -> arb:
         total = arb(0).union(2 * s * both(-far, right=False)[1])
     ends = [-far, far]
     if noise == "laplace":
-        ends = sorted({-far, arb(0), far, -a} if abs(a) < far else {-far, arb(0), far})
+        if not (a == 0 or abs(a) > 0) or not (abs(a) < far or abs(a) > far):
+            raise TooFewDigits("where two densities have their corners")
+        corner = [-a] if a != 0 and abs(a) < far else []
+        ends = sorted([-far, arb(0), far, *corner], key=lambda x: float(x.mid()))
     for low, high in pairwise(ends):
         middle = (low + high) / 2
         sides = bool(middle > 0), bool(middle + a > 0)

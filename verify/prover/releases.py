@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _COARSE = 6, 12
 """Of two coarse lattices."""
+_SECONDS = 10
+"""Of processor time for hints; without them the claim is CONDITIONAL."""
 _ROOM = 2
 """By which the margin is to exceed the error."""
 _FEWEST, _MOST = 8, 256
@@ -69,7 +71,7 @@ def hints(fields: Mapping[str, Any], point: Mapping[str, str], refuted: bool) ->
         name: shape["default"] for name, shape in properties.items() if "default" in shape
     }
     theorem |= {name: value for name, value in fields.items() if value is not None}
-    budget = Budget(seconds=30)
+    budget = Budget(seconds=_SECONDS)
     case = Case(theorem, point, budget)
     with precision(quantities.LATTICE_BITS):
         found = worst(parse(theorem["mechanism"]), theorem["adjacency"], case.value, budget)

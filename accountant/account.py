@@ -55,7 +55,7 @@ from dpassay.accountant import ask, notation
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.composition import invert
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import integer
 from dpassay.accountant.errors import (
@@ -67,8 +67,7 @@ from dpassay.accountant.errors import (
     one_line,
     shortened,
 )
-from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval
 from dpassay.accountant.numbers.precision import ctx
@@ -376,14 +375,14 @@ class Account(Drawable):
 
     def _repr_html_(self) -> str:
         """Return a table, for notebooks."""
-        from dpassay.accountant.core import notebook
+        from dpassay.accountant.core import asking
 
         rows = [["entry", "mechanism", "count", "name"]]
         rows += [
             [str(i), repr(e.mechanism), str(e.count), e.name or ""]
             for i, e in enumerate(self._history)
         ][-_SHOWN:]
-        return f"<p>{notebook.escape(repr(self)[1:-1])}</p>" + notebook.table(rows)
+        return f"<p>{asking.escape(repr(self)[1:-1])}</p>" + asking.table(rows)
 
     def _header(self) -> dict[str, Any]:
         given = None

@@ -36,11 +36,14 @@ _HOME = {
     "guarantees": ("loss_cdf", "loss_survival", "renyi", "rho", "total_variation"),
     "accuracy": (
         "absolute_quantile",
+        "covariance",
         "maximum_quantile",
         "mean_absolute_error",
+        "mean_squared_error",
         "probability_exact",
+        "quantile",
+        "variance",
     ),
-    "utility": ("covariance", "mean_squared_error", "quantile", "variance"),
     "estimate": (
         "estimate_beta",
         "estimate_delta",

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 
 from dpassay.accountant import ask
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import NotApplicableError, UndecidedError, forgiving
 from dpassay.accountant.numbers.exact import Number, in_short
@@ -65,11 +65,11 @@ class Profile(Drawable):
 
     def _repr_html_(self) -> str:
         """Return a table, for notebooks."""
-        from dpassay.accountant.core import notebook
+        from dpassay.accountant.core import asking
 
         rows = [["answer", "at", "value"]]
         rows += [[answer.name, answer.at, str(answer.value)] for answer in self.answers]
-        return notebook.describe_html(self.mechanism) + notebook.table(rows)
+        return asking.describe_html(self.mechanism) + asking.table(rows)
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return one row for each answer: its name, where it was asked, a float, and both ends.
@@ -88,7 +88,7 @@ class Profile(Drawable):
 
     def to_pandas(self) -> Any:
         """Return the rows of `to_records` as a pandas DataFrame."""
-        from dpassay.accountant.core.notebook import frame
+        from dpassay.accountant.core.asking import frame
 
         return frame(self.to_records())
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from flint import fmpq
 
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.lp.count_noise import optimal_count_noise
 from dpassay.lp.problem import CountNoiseProblem, to_fmpq, to_fraction
 from dpassay.lp.search import answers

@@ -11,8 +11,8 @@ import platform
 import sys
 import time
 
-from dpassay.accountant.geometry.dual import defects
 from dpassay.accountant.geometry.ellipse import optimal_ellipse
+from dpassay.accountant.geometry.spaces import defects
 
 
 def main(dimension: int) -> dict[str, object]:

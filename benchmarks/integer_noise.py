@@ -14,7 +14,7 @@ from fractions import Fraction
 from flint import ctx
 
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile

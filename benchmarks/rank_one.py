@@ -18,10 +18,10 @@ from fractions import Fraction
 from flint import ctx
 
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
-from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
+from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
 from dpassay.accountant.questions import profile
 
 DELTA = "1e-7"

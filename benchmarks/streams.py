@@ -24,9 +24,9 @@ from scipy.optimize import minimize
 
 from dpassay.accountant.budget.target import EpsilonDelta
 from dpassay.accountant.counting.best_counter import best_arities, best_counter, named_counter
-from dpassay.accountant.counting.delannoy import best_levels
+from dpassay.accountant.counting.counters import LinearCounter
+from dpassay.accountant.counting.grids import Digits, Tree, best_levels, honaker_mean_squared_error
 from dpassay.accountant.counting.streams import StreamCounter, counter_of
-from dpassay.accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
 from dpassay.accountant.mechanisms import (
     BridgedTree,
     DelannoyCounter,
@@ -35,8 +35,7 @@ from dpassay.accountant.mechanisms import (
     SmoothBinary,
     SquareRootFactorization,
 )
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
-from dpassay.accountant.questions import utility
+from dpassay.accountant.questions import accuracy
 
 LARGEST_ARITY = 400
 BLOCK = 1 << 20
@@ -132,7 +131,7 @@ def best_shares(steps: int, arities: tuple[int, ...]) -> dict[str, object]:
 
 def mse(mechanism: LinearCounter) -> float:
     """Return the mean squared error, rounded."""
-    return float(utility.mean_squared_error(mechanism).upper)
+    return float(accuracy.mean_squared_error(mechanism).upper)
 
 
 def most_stored(mechanism: LinearCounter) -> int:

@@ -24,7 +24,7 @@ from dpassay.accountant.mechanisms import (
     UnaryEncoding,
 )
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.questions import accuracy, guarantees, profile
 
 DELTA = "1e-6"
 
@@ -70,9 +70,9 @@ def reports(epsilon: int, categories: int = 100) -> None:
     }
     for name, mechanism in listed.items():
         if isinstance(mechanism, RandomizedResponse):  # a subset of one
-            (variance,) = utility.variance(SubsetSelection(epsilon, categories, size=1))
+            (variance,) = accuracy.variance(SubsetSelection(epsilon, categories, size=1))
         else:
-            (variance,) = utility.variance(mechanism)
+            (variance,) = accuracy.variance(mechanism)
         start = time.process_time()
         cells = [
             shown(variance),

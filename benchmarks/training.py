@@ -54,7 +54,7 @@ SEVERAL = [
 def asked(sigma: str, steps: int, epochs: int, delta: str, direction: str) -> dict[str, Any]:
     """Return one row."""
     import dpassay
-    from dpassay.accountant.pairs import allocation_sum
+    from dpassay.accountant.pairs import allocation
 
     release = dpassay.RandomAllocation(dpassay.Gaussian(standard_deviation=sigma), steps)
     whole = release if epochs == 1 else dpassay.Composed(release, epochs)
@@ -65,7 +65,7 @@ def asked(sigma: str, steps: int, epochs: int, delta: str, direction: str) -> di
         "delta": delta,
         "direction": direction,
     }
-    allocation_sum.line.cache_clear()
+    allocation.line.cache_clear()
     start = time.process_time()
     try:
         found = dpassay.epsilon(

@@ -30,7 +30,8 @@ from dpassay.accountant.geometry.workload import (
     VectorSum,
 )
 from dpassay.accountant.mechanisms import DESCRIPTIONS, Composed, PoissonSubsampled
-from dpassay.accountant.questions import accuracy, profile, utility
+from dpassay.accountant.questions import accuracy, profile
+from dpassay.accountant.questions import accuracy as utility
 from dpassay.accountant.questions.least_mu import bounds
 from dpassay.verifier.claims import ApproximateDP
 from dpassay.verifier.compare.budget import Budget

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import dpassay
-from dpassay.accountant.training.relations import RELATIONS
-from dpassay.accountant.training.schemes import OWN, SCHEMES, TRUNCATED
+from dpassay.accountant.training.schemes import OWN, RELATIONS, SCHEMES, TRUNCATED
 
 DOCS = Path(__file__).resolve().parent
 BEGIN, END = "<!-- schemes:begin -->", "<!-- schemes:end -->"

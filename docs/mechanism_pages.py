@@ -18,7 +18,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import AdjacencyError, DpassayError
 from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.questions import accuracy, guarantees, profile
 
 WIDTH = Fraction(1, 10**12)
 SHORT = 240
@@ -126,7 +126,7 @@ def _questions(
             "ρ of zCDP",
             lambda: guarantees.rho(mechanism, adjacency=relation),
         ),
-        ("mean squared error", lambda: utility.mean_squared_error(mechanism)),
+        ("mean squared error", lambda: accuracy.mean_squared_error(mechanism)),
     ]
 
 

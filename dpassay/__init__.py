@@ -18,8 +18,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from dpassay.accountant.core.asking import Askable
-from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.asking import Askable, Drawable
 
 _ROOMS = ("accountant", "lp", "verifier", "figures", "integrations")
 _WHOLE = ("dpassay.accountant.ask", "dpassay.accountant.mechanisms", "dpassay.verifier.claims")

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
+from dpassay.accountant.counting.counters import LinearCounter
+from dpassay.accountant.counting.grids import Digits, Tree, honaker_mean_squared_error
 from dpassay.accountant.mechanisms import (
     BridgedTree,
     DelannoyCounter,
@@ -30,7 +31,6 @@ from dpassay.accountant.mechanisms import (
     LaplaceVector,
     SmoothBinary,
 )
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style

@@ -13,17 +13,17 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.accountant.mechanisms import (
     BoundedCountNoise,
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
 )
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.numbers.halving import halved
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.solve import halved
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style
 from dpassay.figures.description import Description, Plot, Settings

@@ -6,7 +6,7 @@ x_i ≤ E x_j + s for |i − j| = 1. Their least and greatest solutions are
     v_i = max(0, (C − s P_i)/E^i),    u_i = min(s P_{D+1−i}, E^i C + s P_i),
 
 so that a law exists if and only if Σ v ≤ 1 ≤ Σ u, and a mixture of v and u is one
-(`dpassay.accountant.mechanisms.counting.count_noise_law`, `CountNoise.optimal_delta`). The
+(`dpassay.accountant.counting.count_noise`, `CountNoise.optimal_delta`). The
 multipliers that prove
 that nothing is smaller are those of the summation: for δ_k of Lemma 1 they follow the chain from
 z = 0 to k, w_i = (w_{i+1} + 1)/E; for the bound with m, which the paper leaves out for m ≥ 1,
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from flint import arb, fmpq
 
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.lp.build import CountProgram
 from dpassay.lp.problem import CountNoiseProblem, Value, to_fmpq
 

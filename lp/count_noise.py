@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, final
 from flint import fmpq
 
 from dpassay.accountant.errors import UndecidedError, forgiving, require_type
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
-from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
+from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.lp.build import CountProgram, Layout
 from dpassay.lp.certificate import DualBound, Ratio

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, final
 from flint import arb, fmpq
 
 from dpassay.accountant.errors import DpassayError, UndecidedError, forgiving, require_type
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import in_short
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx

@@ -37,7 +37,7 @@ from flint import arb
 
 from dpassay.accountant.core.validate import integer, rational
 from dpassay.accountant.errors import expected
-from dpassay.accountant.mechanisms.wrappers.local import SubsetSelection
+from dpassay.accountant.mechanisms.wrappers.channel import SubsetSelection
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx

@@ -33,7 +33,7 @@ from flint import arb, fmpq
 from numpy.typing import NDArray
 
 from dpassay.accountant.errors import expected
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.lp.count_noise import optimal_count_noise

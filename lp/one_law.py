@@ -79,7 +79,7 @@ from __future__ import annotations
 
 from flint import arb, fmpq
 
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.lp.problem import CountNoiseProblem, Value, to_fmpq
 
 

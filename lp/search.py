@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from flint import arb, fmpq
 
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.lp.build import Layout, count_program

@@ -23,7 +23,7 @@ from dpassay.accountant.geometry.spaces import (
     common_root,
     space_field,
 )
-from dpassay.accountant.numbers.quadratic import vertex_count
+from dpassay.accountant.numbers.exact import vertex_count
 
 _MOST_VERTICES = 4096
 """Vertices of a sensitivity space that are listed."""

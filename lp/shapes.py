@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, final
 from flint import arb
 
 from dpassay.accountant.errors import UndecidedError, require_type
-from dpassay.accountant.geometry.covariances import Covariance, Isotropic, Matrix
+from dpassay.accountant.geometry.ellipse import Covariance, Isotropic, Matrix
 from dpassay.accountant.geometry.spaces import L2Ball
 from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
+from dpassay.accountant.numbers.exact import flint_matrix
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.accountant.numbers.quadratic import flint_matrix
 from dpassay.lp.shape_problem import GaussianShapeProblem, Vertex, vertices
 from dpassay.lp.solve import SolverError, require_solver
 

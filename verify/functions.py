@@ -16,17 +16,17 @@ from dpassay.accountant.composition import invert
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import loss_tails
-from dpassay.accountant.counting import tree
+from dpassay.accountant.counting import grids
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.accountant.errors import InvalidInputError, expected
-from dpassay.accountant.geometry.dual import defects
 from dpassay.accountant.geometry.ellipse import optimal_ellipse
+from dpassay.accountant.geometry.spaces import defects
 from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import normal_cdf
-from dpassay.accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
+from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
 from dpassay.accountant.questions import profile
 from dpassay.verifier.value import RealValue, Value, number, to_ball, to_exact, to_integer
 
@@ -125,25 +125,25 @@ def _ellipse_defects(dimension: Value, sparsity: Value) -> Fraction:
 
 
 def _on_tree(
-    digits: tree.Digits, question: Callable[[tree.Tree], Fraction | int]
+    digits: grids.Digits, question: Callable[[grids.Tree], Fraction | int]
 ) -> Callable[[Value, Value], Fraction]:
     """Return a function of arity and steps."""
 
     def ask(arity: Value, steps: Value) -> Fraction:
-        return Fraction(question(tree.Tree(to_integer(arity), to_integer(steps), digits)))
+        return Fraction(question(grids.Tree(to_integer(arity), to_integer(steps), digits)))
 
     return ask
 
 
-_TREES: dict[str, Callable[[tree.Tree], Fraction | int]] = {
-    "mse": tree.Tree.mean_squared_error,
+_TREES: dict[str, Callable[[grids.Tree], Fraction | int]] = {
+    "mse": grids.Tree.mean_squared_error,
     "height": lambda found: found.height,
-    "load": tree.largest_load,
+    "load": grids.largest_load,
     "terms": lambda found: len(found.noise_variables()),
-    "live": tree.most_live,
+    "live": grids.most_live,
     "gaps": lambda found: sum(not v.contiguous for v in found.noise_variables()),
-    "misfits": tree.misfits,
-    "clashes": tree.clashes,
+    "misfits": grids.misfits,
+    "clashes": grids.clashes,
 }
 
 
@@ -234,7 +234,7 @@ _EXACT: dict[str, Callable[[Mechanism, Adjacency | None], ExactReal | None]] = {
 def _count_noise(question: Callable[..., Any]) -> Function:
     """Lift a question about bounded count noise, asked as name(index, …, E, eta, D).
 
-    As in `dpassay.accountant.mechanisms.counting.count_noise_law`, with E = e^ε in the place of ε:
+    As in `dpassay.accountant.counting.count_noise`, with E = e^ε in the place of ε:
     where E and η are rational, so is the answer, and equalities are decided.
     """
 
@@ -330,10 +330,10 @@ FUNCTIONS: dict[str, Function] = {
     "binomial": _binomial,
     "harmonic": _harmonic,
     "ellipse_defects": _ellipse_defects,
-    **{f"tree_{name}": _on_tree(tree.Digits.PLAIN, ask) for name, ask in _TREES.items()},
-    **{f"signed_tree_{name}": _on_tree(tree.Digits.SIGNED, ask) for name, ask in _TREES.items()},
+    **{f"tree_{name}": _on_tree(grids.Digits.PLAIN, ask) for name, ask in _TREES.items()},
+    **{f"signed_tree_{name}": _on_tree(grids.Digits.SIGNED, ask) for name, ask in _TREES.items()},
     "r1smg_sigma_star": _r1smg_sigma_star,
-    "honaker_mse": lambda steps: tree.honaker_mean_squared_error(to_integer(steps)),
+    "honaker_mse": lambda steps: grids.honaker_mean_squared_error(to_integer(steps)),
     "count_noise_delta": _count_noise(lambda noise: noise.delta),
     "count_noise_optimal_delta": _count_noise(lambda noise: noise.optimal_delta),
     "optimal_count_delta": _optimal_count("singular"),

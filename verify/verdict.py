@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.errors import NeitherTrueNorFalse, one_line
 from dpassay.accountant.numbers.exact import floats_in_short
 
@@ -174,7 +174,7 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
 
     def _repr_html_(self) -> str:
         """Return the verdict as a badge, and what supports it, for notebooks."""
-        from dpassay.accountant.core.notebook import badge, escape, rows
+        from dpassay.accountant.core.asking import badge, escape, rows
 
         entries = [
             ("verdict", badge(self.verdict.value)),
@@ -218,7 +218,7 @@ def _short(value: Any) -> str:
 
 
 def _ends(value: Any) -> str:
-    from dpassay.accountant.core.notebook import escape
+    from dpassay.accountant.core.asking import escape
 
     if isinstance(value, dict) and {"lower", "upper"} <= set(value):
         return f"[{escape(str(value['lower']))}, {escape(str(value['upper']))}]"

@@ -30,19 +30,17 @@ from dpassay.accountant.errors import (
     UndecidedError,
     expected,
 )
-from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from dpassay.accountant.mechanisms.wrappers.randomized_response import RandomizedResponse
-from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.mechanisms.wrappers.channel import RandomizedResponse
+from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
+from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
-from dpassay.accountant.numbers.halving import first
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, sign
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import first
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.estimate import estimate_log_delta
-from dpassay.accountant.questions.profile_threshold import MissingError, Search
-from dpassay.accountant.questions.threshold import to_zero
+from dpassay.accountant.questions.threshold import MissingError, Search, to_zero
 
 WIDTH = Fraction(1, 10**12)
 MOST_RELEASES = 10**12

@@ -28,8 +28,7 @@ from dpassay.accountant.numbers.exact import ExactReal, Number, exact, in_short
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions import guarantees, profile
-from dpassay.accountant.questions.profile_threshold import touching
-from dpassay.accountant.questions.threshold import Family, Threshold, threshold
+from dpassay.accountant.questions.threshold import Family, Threshold, threshold, touching
 
 Width: TypeAlias = Fraction | None
 """The relative width that a δ is asked for; None for flint's precision."""

@@ -28,7 +28,7 @@ largest of each, which one choice throughout attains; of tables it bounds
 each with one pair of neighbours, are attained, and each of them alone, where its losses have no
 largest value but those of the former do. Above: a pair that dominates every release on every
 history dominates all of them together in a product (Zhu, Dong and Wang 2022, Theorem 10). Of
-exponential mechanisms with one ε `dpassay.accountant.pairs.bounded_range` knows the worst choices.
+exponential mechanisms with one ε `dpassay.accountant.pairs.selection` knows the worst choices.
 """
 
 from __future__ import annotations
@@ -48,21 +48,22 @@ from flint import arb
 from dpassay.accountant.composition import choose
 from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.grid import GRID
-from dpassay.accountant.composition.grid.bracket import POINTS, bounds, lower_epsilon, upper_epsilon
 from dpassay.accountant.composition.grid.factors import Table, envelope_of, releases
+from dpassay.accountant.composition.grid.plan import POINTS, lower_epsilon, upper_epsilon
+from dpassay.accountant.composition.grid.plan import bracket_bounds as bounds
 from dpassay.accountant.composition.invert import inverse
 from dpassay.accountant.composition.product import Engine, Product, bound_of
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
-from dpassay.accountant.mechanisms.selection.exponential import BoundedRangePair
+from dpassay.accountant.mechanisms.selection.candidates import BoundedRangePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import Between
-from dpassay.accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
 from dpassay.accountant.pairs.finite import tables
+from dpassay.accountant.pairs.selection import MOST_RELEASES, BoundedRangeProduct
 from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval
 from dpassay.accountant.numbers.precision import cached_property
 from dpassay.accountant.numbers.solve import fraction
-from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, DiscreteGaussianProductPair
 from dpassay.accountant.pairs.finite import largest_profile, tables
 
 

@@ -94,13 +94,13 @@ class Description(metaclass=Described):
 
     def _repr_html_(self) -> str:
         """Return the notation and the law, for notebooks."""
-        from dpassay.accountant.core.notebook import describe_html
+        from dpassay.accountant.core.asking import describe_html
 
         return describe_html(self)
 
     def _repr_markdown_(self) -> str:
         """Return the same as Markdown."""
-        from dpassay.accountant.core.notebook import describe_markdown
+        from dpassay.accountant.core.asking import describe_markdown
 
         return describe_markdown(self)
 

@@ -1,6 +1,6 @@
 """Where noise comes from: the secure generator of the operating system, or one that can be guessed.
 
-Every exact sampler (`dpassay.accountant.release.sampling`, `dpassay.accountant.release.lazy_reals`)
+Every exact sampler (`dpassay.accountant.release.sampling`, `dpassay.accountant.release.sampling`)
 uses uniform integers only. `SECURE` gives them from `os.urandom`. A NumPy generator makes a test or
 a simulation repeatable, but whoever knows its seed, or sees enough of its output, can remove the
 noise.

@@ -16,9 +16,9 @@ from dpassay.accountant.density.pieces import Piece
 from dpassay.accountant.density.sweep import Break
 from dpassay.accountant.density.tree import ZERO, X, branch, mirrored, mul, power
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
-from dpassay.accountant.numbers.crossing import crossing
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.solve import crossing
 
 
 def mean(found: Law | IntegerLaw) -> arb:

@@ -24,10 +24,9 @@ from dpassay.accountant.density.tail import Decay, Tail, TailError, nearer
 from dpassay.accountant.density.text import read
 from dpassay.accountant.density.tree import Node, centres, mirrored, ordered
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
-from dpassay.accountant.numbers.crossing import power_of_two
 from dpassay.accountant.numbers.interval import START_PRECISION, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
-from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.numbers.solve import fraction, power_of_two
 
 _MOST_PANELS = 4096
 """Doubling panels of one tail: 2^4096 is beyond every exponent that is written."""

@@ -26,9 +26,9 @@ from dpassay.accountant.density.ranges import Array, Range, Ranges, number_ends,
 from dpassay.accountant.density.sweep import Break, sweep
 from dpassay.accountant.density.tail import nearer
 from dpassay.accountant.errors import UndecidedError
-from dpassay.accountant.numbers.crossing import crossing, power_of_two
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.solve import crossing, power_of_two
 
 ABOVE, BELOW, OPEN = 1, -1, 0
 """Whether the loss exceeds a level on a stretch."""

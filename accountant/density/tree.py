@@ -14,7 +14,7 @@ from typing import TypeAlias, final
 
 from flint import fmpq, fmpq_poly
 
-from dpassay.accountant.numbers.surd import to_fmpq
+from dpassay.accountant.numbers.exact import to_fmpq
 
 
 @final

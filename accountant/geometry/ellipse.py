@@ -19,20 +19,314 @@ The least variance of one query is, with V(j) = (j + √((d−1) j (d−j)))²/d
 
 This answers the open problem after Lemma 4.4 of Lebeda, "Better Gaussian Mechanism using
 Correlated Noise"; for k ≤ d/2 it is the Count ellipse of Joseph and Yu.
-`dpassay.accountant.geometry.dual` proves optimality among *all* covariances, for every ellipse that
-is returned here.
+`dpassay.accountant.geometry.spaces` proves optimality among *all* covariances, for every
+ellipse that is returned here.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isqrt
 from typing import Final, final
 
-from flint import fmpq
+from flint import arb, fmpq
 
-from dpassay.accountant.errors import expected
-from dpassay.accountant.numbers.surd import Surd
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.description import Description, declared
+from dpassay.accountant.core.validate import (
+    Instance,
+    Integer,
+    Rational,
+    Rationals,
+    Read,
+    rational_rows,
+)
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.exact import Number, Rows, Surd, factor, least_eigenvalue
+from dpassay.accountant.numbers.interval import ball
+
+"""Covariance matrices with a notation, rational and exact."""
+
+
+class Covariance(Description, ABC):
+    """A positive semidefinite rational matrix Σ, and the norm v'Σ⁺v on its range."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of coordinates."""
+
+    @abstractmethod
+    def matrix(self) -> Rows:
+        """Return the whole matrix."""
+
+    @abstractmethod
+    def diagonal_entries(self) -> tuple[Fraction, ...]:
+        """Return the diagonal; one entry if all are equal."""
+
+    @abstractmethod
+    def colour(self, normal: Array) -> Array:
+        """Turn vectors of N(0, I), one per row, into vectors of N(0, Σ)."""
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw `size` vectors of N(0, Σ), one row each."""
+        return self.colour(rng.normal(0.0, 1.0, (size, self.dimension)))
+
+    @abstractmethod
+    def exact_least_eigenvalue(self) -> Fraction | None:
+        """Return the least eigenvalue where it is known to be rational, else None."""
+
+    def least_eigenvalue(self) -> arb:
+        """Enclose the least eigenvalue, at flint's current precision."""
+        known = self.exact_least_eigenvalue()
+        return least_eigenvalue(self.matrix()) if known is None else ball(known)
+
+    @abstractmethod
+    def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
+        """Return v'Σ⁺v, or None if v leaves the range of Σ."""
+
+    @property
+    def independent(self) -> tuple[Fraction, ...] | None:
+        """The variances, where the matrix is diagonal."""
+        return None
+
+    @property
+    def axes(self) -> tuple[Fraction, Fraction] | None:
+        """The eigenvalues on (1, …, 1) and on its complement, where these are eigenspaces."""
+        return None
+
+    def precision(self, active: Sequence[int]) -> Rows:
+        """Return the rows and columns `active` of the (pseudo-)inverse of Σ.
+
+        Raises
+        ------
+        InvalidInputError
+            If the unit vector of an active coordinate leaves the range of Σ.
+        """
+        factors = factor(self.matrix())
+        whitened = []
+        for index in active:
+            unit = [Fraction(index == j) for j in range(self.dimension)]
+            y = factors.whiten(unit)
+            if y is None:
+                raise outside_range(f"the unit vector of coordinate {index}")
+            whitened.append(y)
+        return tuple(tuple(factors.product(a, b) for b in whitened) for a in whitened)
+
+
+def outside_range(difference: str) -> InvalidInputError:
+    """Build the error for a difference that singular noise does not hide."""
+    return InvalidInputError(
+        f"Expected every difference of the space to lie in the range of the covariance, but "
+        f"{difference} does not: the covariance is singular there, and no finite mu holds. Add "
+        "noise in that direction, or leave it out of the space."
+    )
+
+
+@declared
+class Exchangeable(Covariance):
+    """A common variance and a common covariance: (diagonal − off_diagonal)·I + off_diagonal·11'.
+
+    Its eigenvalues are diagonal + (d − 1)·off_diagonal on (1, …, 1), and diagonal − off_diagonal
+    on the complement.
+    """
+
+    dimension: Integer = Integer(least=1)
+    diagonal: Rational = Rational(least=0)
+    off_diagonal: Rational = Rational()
+
+    def __post_init__(self) -> None:
+        along, across = self.axes
+        if along < 0 or across < 0:
+            d, a = self.dimension, self.diagonal
+            low = -a / (d - 1) if d > 1 else None
+            raise expected(
+                "off_diagonal",
+                self.off_diagonal,
+                f"between -diagonal/(dimension - 1) = {low} and diagonal = {a}",
+                "Otherwise the matrix is not positive semidefinite.",
+            )
+
+    @property
+    def axes(self) -> tuple[Fraction, Fraction]:
+        """The eigenvalues on (1, …, 1) and on its complement (for d = 1 the variance twice)."""
+        if self.dimension == 1:
+            return self.diagonal, self.diagonal
+        along = self.diagonal + (self.dimension - 1) * self.off_diagonal
+        return along, self.diagonal - self.off_diagonal
+
+    def matrix(self) -> Rows:
+        """Return the whole matrix."""
+        a, b, d = self.diagonal, self.off_diagonal, self.dimension
+        return tuple(tuple(a if i == j else b for j in range(d)) for i in range(d))
+
+    def diagonal_entries(self) -> tuple[Fraction, ...]:
+        """Return the common variance."""
+        return (self.diagonal,)
+
+    def exact_least_eigenvalue(self) -> Fraction:
+        """Return the smaller of the two eigenvalues."""
+        return min(self.axes)
+
+    def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
+        """Return (Σv)²/(d·axis) + (‖v‖² − (Σv)²/d)/axis'."""
+        along = sum(vector, Fraction(0)) ** 2 / self.dimension
+        across = sum((entry * entry for entry in vector), Fraction(0)) - along
+        total = Fraction(0)
+        for part, axis in zip((along, across), self.axes, strict=True):
+            if part and not axis:
+                return None
+            total += part / axis if part else 0
+        return total
+
+    def colour(self, normal: Array) -> Array:
+        """Scale the mean and the deviations from it by their own standard deviations."""
+        along, across = (math.sqrt(axis) for axis in self.axes)
+        mean = normal.mean(axis=1, keepdims=True)
+        result: Array = across * (normal - mean) + along * mean
+        return result
+
+
+class _Independent(Covariance, ABC):
+    """A diagonal matrix."""
+
+    @property
+    def independent(self) -> tuple[Fraction, ...]:
+        """The variances."""
+        entries = self.diagonal_entries()
+        return entries * self.dimension if len(entries) == 1 else entries
+
+    def matrix(self) -> Rows:
+        """Return the whole matrix."""
+        zero, entries = Fraction(0), enumerate(self.independent)
+        return tuple(
+            tuple(v if i == j else zero for j in range(self.dimension)) for i, v in entries
+        )
+
+    def exact_least_eigenvalue(self) -> Fraction:
+        """Return the least variance."""
+        return min(self.diagonal_entries())
+
+    def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
+        """Return Σ v_i²/variance_i."""
+        total = Fraction(0)
+        for entry, variance in zip(vector, self.independent, strict=True):
+            if entry and not variance:
+                return None
+            total += entry * entry / variance if entry else 0
+        return total
+
+    def colour(self, normal: Array) -> Array:
+        """Scale each coordinate."""
+        deviations = [math.sqrt(variance) for variance in self.diagonal_entries()]
+        return np.asarray(normal * np.array(deviations))
+
+
+@declared
+class Isotropic(_Independent):
+    """variance·I."""
+
+    dimension: Integer = Integer(least=1)
+    variance: Rational = Rational(least=0, strict=True)
+
+    @property
+    def axes(self) -> tuple[Fraction, Fraction]:
+        """The variance, twice."""
+        return self.variance, self.variance
+
+    def diagonal_entries(self) -> tuple[Fraction, ...]:
+        """Return the common variance."""
+        return (self.variance,)
+
+
+@declared
+class Diagonal(_Independent):
+    """Independent coordinates with the given variances ≥ 0."""
+
+    variances: Rationals = Rationals(least=0)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return len(self.variances)
+
+    def diagonal_entries(self) -> tuple[Fraction, ...]:
+        """Return the diagonal."""
+        return self.variances
+
+
+def _symmetric(name: str, value: Sequence[Sequence[Number]]) -> Rows:
+    """Return a square symmetric matrix of rational numbers."""
+    rows = rational_rows(name, value)
+    if len(rows[0]) != len(rows):
+        raise expected(f"{name}[0]", list(value[0]), f"to have {len(rows)} entries")
+    for i, row in enumerate(rows):
+        for j in range(i):
+            if row[j] != rows[j][i]:
+                raise expected(
+                    f"{name}[{i}][{j}]",
+                    row[j],
+                    f"to equal {name}[{j}][{i}]={rows[j][i]}",
+                    "A covariance matrix is symmetric.",
+                )
+    return rows
+
+
+@declared
+class Matrix(Covariance):
+    """Any symmetric positive semidefinite matrix, given by its rows.
+
+    Entries are rational, so that semidefiniteness, ranges and norms are decided exactly.
+    """
+
+    rows: Read[Rows, Sequence[Sequence[Number]]] = Read(_symmetric)
+
+    def __post_init__(self) -> None:
+        factor(self.rows)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return len(self.rows)
+
+    def matrix(self) -> Rows:
+        """Return the whole matrix."""
+        return self.rows
+
+    def diagonal_entries(self) -> tuple[Fraction, ...]:
+        """Return the diagonal."""
+        return tuple(row[i] for i, row in enumerate(self.rows))
+
+    def exact_least_eigenvalue(self) -> Fraction | None:
+        """Return 0 where the matrix is singular: other eigenvalues are roots, seldom rational."""
+        return Fraction(0) if 0 in factor(self.rows).pivots else None
+
+    def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
+        """Return v'Σ⁺v through the factors L D L'."""
+        factors = factor(self.rows)
+        y = factors.whiten(vector)
+        return None if y is None else factors.product(y, y)
+
+    def colour(self, normal: Array) -> Array:
+        """Multiply by L√D."""
+        factors = factor(self.rows)
+        root = np.array(factors.lower, dtype=float) * np.sqrt(np.array(factors.pivots, dtype=float))
+        result: Array = normal @ root.T
+        return result
+
+
+def covariance_field() -> Instance[Covariance]:
+    """Return the field of a covariance."""
+    return Instance(
+        Covariance,
+        "covariance",
+        "Write Isotropic(…), Diagonal(…), Exchangeable(…) or Matrix(…).",
+    )
+
 
 _ONE: Final = fmpq(1)
 
@@ -52,7 +346,7 @@ class Ellipse:
         Variance in every direction orthogonal to 1, a₂²; it plays no part where d = 1.
     weights
         The claim of optimality: pairs (number of ones j, probability), each j standing for the
-        uniform law on the 0/1 vectors with j ones. `dpassay.accountant.geometry.dual.defects`
+        uniform law on the 0/1 vectors with j ones. `dpassay.accountant.geometry.spaces.defects`
         checks it.
     """
 

@@ -8,13 +8,14 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from math import isqrt
+from typing import Any, Final, TypeAlias, final
 
-from flint import arb, fmpq, fmpz
+from flint import arb, fmpq, fmpq_mat, fmpz
 
 from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
 from dpassay.accountant.numbers import formula
@@ -587,3 +588,297 @@ def meant(text: str) -> str:
             "command line. "
         )
     return f"Did you mean {plain!r}? " if fits and len(plain) < _SHOWN_DIGITS else ""
+
+
+"""Exact arithmetic with numbers a + b√r: the axes of ellipses."""
+
+Rational: TypeAlias = fmpq | int
+
+_ZERO: Final = fmpq(0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Surd:
+    """The real number rational + coefficient·√radicand, exactly.
+
+    Build with `Surd.of`, which keeps coefficient = radicand = 0 for a rational number, so that
+    an irrational one has a radicand that is no square. Sums are formed within one field Q(√r).
+    """
+
+    rational: fmpq
+    coefficient: fmpq
+    radicand: fmpq
+
+    @staticmethod
+    def of(rational: Rational, coefficient: Rational = 0, radicand: Rational = 0) -> Surd:
+        """Return rational + coefficient·√radicand.
+
+        Raises
+        ------
+        InvalidInputError
+            If the radicand is negative.
+        """
+        rational, coefficient, radicand = fmpq(rational), fmpq(coefficient), fmpq(radicand)
+        if radicand < 0:
+            raise InvalidInputError(f"Expected radicand={radicand} ≥ 0.")
+        if coefficient == 0 or radicand == 0:
+            return Surd(rational, _ZERO, _ZERO)
+        root = _rational_root(radicand)
+        if root is not None:
+            return Surd(rational + coefficient * root, _ZERO, _ZERO)
+        return Surd(rational, coefficient, radicand)
+
+    def __add__(self, other: Surd) -> Surd:
+        return Surd.of(
+            self.rational + other.rational,
+            self.coefficient + other.coefficient,
+            self._common_radicand(other),
+        )
+
+    def __sub__(self, other: Surd) -> Surd:
+        return self + other.times(-1)
+
+    def times(self, factor: Rational) -> Surd:
+        """Return the product with a rational number."""
+        factor = fmpq(factor)
+        return Surd.of(self.rational * factor, self.coefficient * factor, self.radicand)
+
+    def reciprocal(self) -> Surd:
+        """Return 1/self. Raises ZeroDivisionError at 0."""
+        norm = self.rational * self.rational - self.coefficient**2 * self.radicand
+        if norm == 0:  # only for 0: the norm of an irrational number is not zero
+            raise ZeroDivisionError("Expected a number other than 0.")
+        return Surd.of(self.rational / norm, -self.coefficient / norm, self.radicand)
+
+    def sign(self) -> int:
+        """Return −1, 0 or 1, decided in rational arithmetic."""
+        first, second = _sign(self.rational), _sign(self.coefficient)
+        if second in (first, 0):
+            return first
+        if first == 0:
+            return second
+        return first * _sign(self.rational**2 - self.coefficient**2 * self.radicand)
+
+    def equals(self, other: Surd) -> bool:
+        """Decide equality, whatever the radicands."""
+        return (
+            self.rational == other.rational
+            and _sign(self.coefficient) == _sign(other.coefficient)
+            and self.coefficient**2 * self.radicand == other.coefficient**2 * other.radicand
+        )
+
+    def ball(self) -> arb:
+        """Return a ball that contains the number, at flint's current precision."""
+        return arb(self.rational) + arb(self.coefficient) * arb(self.radicand).sqrt()
+
+    def __str__(self) -> str:
+        """Print as a + b·sqrt(r)."""
+        if self.coefficient == 0:
+            return str(self.rational)
+        return f"{self.rational} + {self.coefficient}*sqrt({self.radicand})"
+
+    def _common_radicand(self, other: Surd) -> fmpq:
+        if self.coefficient == 0:
+            return other.radicand
+        if other.coefficient == 0 or self.radicand == other.radicand:
+            return self.radicand
+        raise InvalidInputError(
+            f"Expected one radicand, not {self.radicand} and {other.radicand}: the sum lies in no "
+            "quadratic field. Add balls instead."
+        )
+
+
+def to_fmpq(value: Fraction) -> fmpq:
+    """Return the same rational number as flint holds it."""
+    return fmpq(value.numerator, value.denominator)
+
+
+def _sign(value: fmpq) -> int:
+    return int(value > 0) - int(value < 0)
+
+
+def _rational_root(value: fmpq) -> fmpq | None:
+    """Return the square root of value ≥ 0 if it is rational (value is in lowest terms)."""
+    root = fmpq(isqrt(int(value.p)), isqrt(int(value.q)))
+    return root if root * root == value else None
+
+
+"""Exact quadratic forms: factors of a rational matrix, its least eigenvalue, maxima on vertices."""
+
+Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
+
+MAX_VERTICES = 1 << 20
+"""Most vertices that are enumerated."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Σ = L D L' of a positive semidefinite rational matrix, L unit lower triangular."""
+
+    lower: Rows
+    pivots: tuple[Fraction, ...]
+
+    def whiten(self, vector: Sequence[Fraction]) -> tuple[Fraction, ...] | None:
+        """Return y = L⁻¹v, for which v'Σ⁺v = Σ y_i²/D_i; None if v leaves the range of Σ."""
+        y: list[Fraction] = []
+        for row, entry, pivot in zip(self.lower, vector, self.pivots, strict=True):
+            value = entry - sum((a * b for a, b in zip(row, y, strict=False)), Fraction(0))
+            if pivot == 0 and value != 0:
+                return None
+            y.append(value)
+        return tuple(y)
+
+    def product(self, left: Sequence[Fraction], right: Sequence[Fraction]) -> Fraction:
+        """Return Σ l_i r_i/D_i of two whitened vectors."""
+        terms = zip(left, right, self.pivots, strict=True)
+        return sum((a * b / pivot for a, b, pivot in terms if pivot), Fraction(0))
+
+
+@functools.lru_cache(maxsize=64)
+def factor(rows: Rows) -> Factors:
+    """Factor a symmetric rational matrix as L D L' with D ≥ 0.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not positive semidefinite: a pivot is negative, or zero above a column that
+        is not.
+    """
+    size = len(rows)
+    work = [list(row) for row in rows]
+    lower = [[Fraction(i == j) for j in range(size)] for i in range(size)]
+    pivots = []
+    for k in range(size):
+        pivot = work[k][k]
+        column = [work[i][k] for i in range(k + 1, size)]
+        if pivot < 0 or (pivot == 0 and any(column)):
+            raise InvalidInputError(
+                "Expected a positive semidefinite matrix. The leading minor of order "
+                f"{k + 1 if pivot < 0 else k + 2 + next(i for i, c in enumerate(column) if c)} "
+                "shows a direction of negative variance."
+            )
+        pivots.append(pivot)
+        if pivot == 0:
+            continue
+        for i in range(k + 1, size):
+            ratio = work[i][k] / pivot
+            lower[i][k] = ratio
+            if ratio:
+                for j in range(k + 1, i + 1):
+                    work[i][j] -= ratio * work[j][k]
+                    work[j][i] = work[i][j]
+    return Factors(tuple(map(tuple, lower)), tuple(pivots))
+
+
+def least_eigenvalue(rows: Rows) -> arb:
+    """Enclose the least eigenvalue of a symmetric rational matrix, at the current precision.
+
+    The characteristic polynomial is exact, and its roots are isolated.
+    """
+    polynomial = flint_matrix(rows).charpoly().numer()
+    roots: Any = polynomial.complex_roots()  # pairs (root, multiplicity), all of them real
+    real: list[arb] = [root.real for root, _ in roots]
+    least = real[0]
+    for root in real[1:]:
+        least = least.min(root)
+    return least
+
+
+def inverse(rows: Rows) -> Rows:
+    """Return the exact inverse of an invertible rational matrix."""
+    inverted = flint_matrix(rows).inv()
+    size = len(rows)
+    return tuple(
+        tuple(Fraction(int(inverted[i, j].p), int(inverted[i, j].q)) for j in range(size))
+        for i in range(size)
+    )
+
+
+def flint_matrix(rows: Rows) -> fmpq_mat:
+    """Return the matrix as flint holds it."""
+    return fmpq_mat([[fmpq(entry.numerator, entry.denominator) for entry in row] for row in rows])
+
+
+def vertex_count(dimension: int, sparsity: int, *, signed: bool) -> int:
+    """Return the number of vertices that `largest_value` looks at."""
+    if signed:
+        return math.comb(dimension, sparsity) << (sparsity - 1)
+    return sum(math.comb(dimension, ones) for ones in range(1, sparsity + 1))
+
+
+def largest_value(form: Rows, sparsity: int, *, signed: bool) -> Fraction:
+    """Return the maximum of x'Wx, W positive semidefinite, over vectors with ≤ k non-zeros.
+
+    Parameters
+    ----------
+    form
+        W, exact.
+    sparsity
+        k, between 1 and the size of W.
+    signed
+        Whether entries are in [−1, 1] rather than [0, 1]; the form is convex, so entries ±1
+        (exactly k of them), or 1 (at most k), suffice.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are more than MAX_VERTICES vertices.
+    """
+    count = vertex_count(len(form), sparsity, signed=signed)
+    if count > MAX_VERTICES:
+        raise InvalidInputError(
+            f"Expected at most {MAX_VERTICES} vertices, not {count} (dimension {len(form)}, "
+            f"{sparsity} non-zero entries). Give a Diagonal or Exchangeable covariance, for "
+            "which there is a closed form, or fewer dimensions."
+        )
+    scale = math.lcm(*(entry.denominator for row in form for entry in row))
+    integers = [[int(entry * scale) for entry in row] for row in form]
+    zero = [0] * len(form)
+    search = _largest_signed if signed else _largest_unsigned
+    return Fraction(search(integers, 0, zero, 0, sparsity), scale)
+
+
+def _largest_unsigned(
+    form: list[list[int]], start: int, gradient: list[int], value: int, left: int
+) -> int:
+    """Maximise over the ways to add at most `left` ones at positions from `start` on.
+
+    `gradient[i]` is (Wx)_{start+i} for the x chosen so far, `value` is x'Wx.
+    """
+    best = value
+    for offset, slope in enumerate(gradient):
+        row = form[start + offset]
+        position = start + offset + 1
+        reached = value + 2 * slope + row[position - 1]
+        if left > 1 and position < len(form):
+            pairs = zip(gradient[offset + 1 :], row[position:], strict=True)
+            moved = [a + b for a, b in pairs]
+            reached = _largest_unsigned(form, position, moved, reached, left - 1)
+        best = max(best, reached)
+    return best
+
+
+def _largest_signed(
+    form: list[list[int]], start: int, gradient: list[int], value: int, left: int
+) -> int:
+    """Maximise over the ways to add exactly `left` entries ±1 at positions from `start` on."""
+    best = 0
+    first = start == 0  # nothing is chosen yet
+    for offset in range(len(gradient) - left + 1):
+        row = form[start + offset]
+        position = start + offset + 1
+        slope, diagonal = gradient[offset], row[position - 1]
+        if left == 1:
+            best = max(best, value + 2 * abs(slope) + diagonal)
+            continue
+        rest, coupling = gradient[offset + 1 :], row[position:]
+        plus = [a + b for a, b in zip(rest, coupling, strict=True)]
+        reached = value + 2 * slope + diagonal
+        best = max(best, _largest_signed(form, position, plus, reached, left - 1))
+        if not first:  # x and −x have the same value: the first sign is free
+            minus = [a - b for a, b in zip(rest, coupling, strict=True)]
+            reached = value - 2 * slope + diagonal
+            best = max(best, _largest_signed(form, position, minus, reached, left - 1))
+    return best

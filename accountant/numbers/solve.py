@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from itertools import count
+from typing import TypeVar
 
 from flint import arb
 
@@ -277,3 +279,109 @@ def shortened(value: float, bits: int, to: Callable[[float], int] = round) -> fl
     """
     mantissa, exponent = math.frexp(value)
     return math.ldexp(to(math.ldexp(mantissa, bits)), exponent - bits)
+
+
+"""Where an increasing function changes its sign, between points at which that is certain."""
+
+_GROWTH = 8
+"""Factor of the steps out of a crossing to where the side is certain."""
+
+Rise = Callable[[Fraction], arb]
+
+
+def crossing(rise: Rise, a: Fraction, b: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    """Return points that the change of sign lies between, about 2^-bits of their size apart.
+
+    The sign is certain at each, unless it is an end of the interval that is searched. Steps that
+    grow, out of where a search without proof finds it, prove it.
+    """
+
+    def falls(x: ExactReal) -> arb:
+        known = x.rational
+        assert known is not None
+        return -rise(known)
+
+    x = approximate(falls, a, b, bits)
+    unit = power_of_two(max(abs(x), (b - a) / (1 << bits)) / (1 << bits))
+    x = round(x / unit) * unit  # points stay short
+    low, high = a, b
+    step = 4 * unit
+    while low == a and x - step > a:
+        if rise(x - step) < 0:
+            low = x - step
+        step *= _GROWTH
+    step = 4 * unit
+    while high == b and x + step < b:
+        if rise(x + step) > 0:
+            high = x + step
+        step *= _GROWTH
+    return low, high
+
+
+def power_of_two(value: Fraction) -> Fraction:
+    """Return the least power of 2 that is not below about half of the value, and at least it."""
+    found = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length())
+    return found if found >= value else 2 * found
+
+
+"""Where what holds on one side of a point alone changes: among reals, and among integers."""
+
+Real = TypeVar("Real", float, Fraction)
+_BITS = 60
+"""Halvings where no number is named: all bits of a double."""
+
+
+def halved(
+    is_before: Callable[[Real], bool],
+    low: Real,
+    high: Real,
+    steps: int = _BITS,
+    *,
+    width: float = 0,
+) -> tuple[Real, Real]:
+    """Return points before and behind the change, or the ends, by so many halvings at most.
+
+    The last bracket may have a width relative to its upper end.
+    """
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_before(middle) else (low, middle)
+        if high - low <= width * high:
+            break
+    return low, high
+
+
+def first(holds: Callable[[int], bool], start: int = 0) -> int:
+    """Return the least integer at which something holds that holds from there on.
+
+    Steps that double lead away from `start`; bisection follows.
+    """
+    step = 1
+    if holds(start):
+        low, high = start - step, start
+        while holds(low):
+            low, high, step = low - 2 * step, low, 2 * step
+    else:
+        low, high = start, start + step
+        while not holds(high):
+            low, high, step = high, high + 2 * step, 2 * step
+    return low + 1 + bisect_left(range(low + 1, high), True, key=holds)
+
+
+"""The factor of Chernoff's bound of a profile.
+
+For c > 0 and all real x, (1 − e^{−x})⁺ ≤ e^{cx} c^c/(1 + c)^{1 + c}, with equality at
+e^{−x} = c/(1 + c). With x = L − ε and the mean over P,
+
+    H(ε) = E[(1 − e^{ε−L})⁺] ≤ E[e^{cL}] e^{−cε} c^c/(1 + c)^{1 + c}.
+"""
+
+
+def log_peak(c: arb) -> arb:
+    """Return ln of the largest (1 − e^{−x}) e^{−cx}, which is c ln c − (1 + c) ln(1 + c), c > 0."""
+    return c * c.log() - (1 + c) * c.log1p()
+
+
+def rough_log_peak(c: float) -> float:
+    """Return the same in floats, to choose a c by."""
+    return c * math.log(c) - (1 + c) * math.log1p(c)

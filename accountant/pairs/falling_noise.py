@@ -8,13 +8,13 @@ oK, r and o the radii up to which V does not exceed v and v + ε. (p − cq)⁺ 
     H_a(ε) = ∫ e^{−v} r^d/d S(r, o) dv/Z,    S = |(rK + a) ∖ oK|/|rK|.
 
 *The worst shift.* That of ℓ2 is the full distance in any direction: balls have the less in common
-the farther apart they are (`dpassay.accountant.pairs.round_noise`). For ‖a‖ ≤ t any norm has at
+the farther apart they are (`dpassay.accountant.pairs.falling_noise`). For ‖a‖ ≤ t any norm has at
 most
 
     S = 1 − ((s⁺)/r)^d,  s = (r + o − t)/2, or S = 0 where o − r ≥ t,
 
 as both balls hold a translate of sK; in ℓ1 one coordinate attains it, in ℓ∞ all, for every level
-at once (`dpassay.accountant.pairs.radial_noise`, where nothing is asked of the exponent). In ℓ2 S
+at once (`dpassay.accountant.pairs.falling_noise`, where nothing is asked of the exponent). In ℓ2 S
 is of caps C. With the height c of the plane in which the spheres meet
 
     c = (o² − r² − t²)/(2rt),  c′ = (o² − r² + t²)/(2ot),  S = C_{d+2}(c) − (o/r)^d C_{d+2}(c′).
@@ -44,24 +44,318 @@ B − t on, and else a share of at most min(1, dt/2B), as S ≤ 1 − (1 − t/2
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias, final
 
 from flint import acb, arb
 
+from dpassay.accountant.core.pair import ReflectedPair, Tails
 from dpassay.accountant.density.law import integral
 from dpassay.accountant.density.radii import Stretch, Target, radii, stretches
 from dpassay.accountant.density.radius import Radius, is_integrable, radius
-from dpassay.accountant.errors import UndecidedError
-from dpassay.accountant.geometry.caps import cap
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.geometry.ball_loss import bessel_k, moment, shape
+from dpassay.accountant.geometry.spaces import cap
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import START_PRECISION
+from dpassay.accountant.numbers.interval import START_PRECISION, ball
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.numbers.solve import crossing, fraction
 from dpassay.accountant.pairs.own_density import OwnDensityPair
-from dpassay.accountant.pairs.radial_noise import LevelsPair, power_of, tolerance_of
+
+if TYPE_CHECKING:
+    from dpassay.accountant.composition.losses.transform import Transform
+
+
+"""Noise with the density e^{−‖x‖^p} in d dimensions, ℓ1 or ℓ∞, at distance t, p > 1.
+
+Level sets of P and Q at e^{−x} and e^{−x−ε}, ε ≥ 0, are balls r K + v and r′K, r = x^{1/p} and
+r′ = (x + ε)^{1/p}. For ‖v‖ ≤ t both contain a translate of sK, s = (r + r′ − t)/2, unless they are
+apart, s ≤ 0, or r′ − r ≥ t and the first lies in the second. So no norm has more than
+
+    H(ε) = ∫ e^{−x} (r^d − (s⁺)^d) dx/Γ(d/p + 1) over x with r′ − r < t,
+
+which grows with t. It is attained by a shift of all coordinates in ℓ∞, where the cubes meet in a
+cube of side 2s, and by one of a single coordinate in ℓ1: where that is u and the others have the
+norm w, the balls meet where w ≤ min(r − |u − t|, r′ − |u|), a tent of height s and slopes ±1, which
+is a translate of sK. Its derivative in ε is that of s^d, as s = r where r′ − r = t:
+
+    e^ε Q(L > ε) = ∫ e^{−x} d s^{d−1} (x + ε)^{1/p − 1} dx/(2p Γ(d/p + 1)) over s > 0, r′ − r < t,
+
+and P(L > ε) = H(ε) + e^ε Q(L > ε). Reflection exchanges P and Q. Losses have no largest value.
+"""
+
+_RADIAL_SPARE_BITS = 64
+"""Bits that differences of roots of large numbers lose, and the integral does not reach."""
+_WIDTHS = range(4, 40)
+"""The size of the noise is followed to 2^n standard deviations from its mean."""
+_FARTHEST = 1 << 4096
+"""Where a place is no longer looked for: exponents of balls have no end."""
+_LOST_BITS = 8
+"""Bits of a place that the rounding of two roots loses."""
+
+_LOOKED = 24
+"""Distances from both ends at which the size of an integral is estimated: a small one decides."""
+_NEAR = arb("0.0625")
+"""Relative distance from the mean up to which a series is used: it gains 4 bits with each term."""
+_SQUARE = 2
+"""The power up to which a largest D_a/a may be finite."""
+_HALF = arb("0.5")
+"""Share from which on a logarithm is narrower than products."""
+
+
+_FLOAT_BITS, _ROUGH_BITS = 53, 32
+"""A precision below that of floats, of tables, asks for integrals of so many bits."""
+
+Curve = Callable[[arb, acb, bool], acb]
+"""An integrand in x > 0 at ε, and whether it must be analytic."""
+
+
+def tolerance_of(bits: int, left: int) -> arb:
+    """Return the relative one of integrals for an answer of so many bits, some of them left out."""
+    return arb(2) ** -(max(bits, START_PRECISION) - left if bits >= _FLOAT_BITS else _ROUGH_BITS)
+
+
+class LevelsPair(ReflectedPair):
+    """A pair whose level sets are balls at a distance: H is an integral, and so is e^ε Q(L > ε)."""
+
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """Integrals take longer for more."""
+    table_points: ClassVar[int] = 24
+    """Losses of a table for compositions, about ten seconds of integrals."""
+
+    @abstractmethod
+    def beyond(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for ε ≥ 0 below the largest loss."""
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return the same, once for each precision: the tails ask for it again."""
+        return _excess(self, epsilon, ctx.prec)
+
+    @abstractmethod
+    def weighted(self, epsilon: ExactReal) -> arb:
+        """Return e^ε Q(L > ε) for ε ≥ 0."""
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the probabilities, from H and e^ε Q."""
+        if epsilon.sign < 0:
+            return self.tails(-epsilon).reflected
+        weighted = self.weighted(epsilon)
+        p = self.excess(epsilon) + weighted
+        q = weighted * (-epsilon.ball()).exp()
+        return Tails(p, (1 - p).max(arb(0)), q, (1 - q).max(arb(0)))
+
+    def renyi(self, order: arb) -> arb:
+        """Raise NotApplicableError."""
+        raise NotApplicableError(
+            "No divergence of noise that falls with a norm in this way is known here. Ask for "
+            "delta or epsilon."
+        )
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError."""
+        return self.renyi(arb(1))
+
+
+@lru_cache(maxsize=64)
+def _excess(pair: LevelsPair, epsilon: ExactReal, bits: int) -> arb:
+    """Return H(ε) at this precision."""
+    return pair.beyond(epsilon)
+
+
+@dataclass(frozen=True)
+class RadialPair(LevelsPair):
+    """A pair whose level sets are balls at distance t > 0, for dimension d and the power p > 1.
+
+    H, and e^ε Q(L > ε), are integrals of curves over the x where r′ + r > t > r′ − r.
+    """
+
+    slope_share: ClassVar[arb]
+    """The second curve is at most so much of e^{−x} x^{d/p − 1}/Γ(d/p)."""
+
+    distance: ExactReal
+    dimension: int
+    power: Fraction
+
+    def beyond(self, epsilon: ExactReal) -> arb:
+        """Return H(ε)."""
+        return self._integral(epsilon, self._excess)
+
+    def weighted(self, epsilon: ExactReal) -> arb:
+        """Return e^ε Q(L > ε)."""
+        return self._integral(epsilon, self._slope)
+
+    def closed_rho(self) -> arb:
+        """Return ∞ for p > 2, else a ball without an upper end.
+
+        The loss is above ptX^{p−1} or so with a chance of about e^{−X^p}, and by that event
+        D_a ≥ ptX^{p−1} − X^p/(a − 1). With X = Ka^{1/(p−1)} that is more than a·K^{p−1} in the end,
+        for every K.
+        """
+        if self.power > _SQUARE:
+            return arb.pos_inf()
+        return arb(0).union(arb.pos_inf())
+
+    @abstractmethod
+    def _excess(self, epsilon: arb, x: acb, analytic: bool) -> acb:
+        """Return the integrand of H: e^{−x} x^{d/p}/Γ(d/p + 1) times a share of a ball."""
+
+    @abstractmethod
+    def _slope(self, epsilon: arb, x: acb, analytic: bool) -> acb:
+        """Return the integrand of e^ε Q(L > ε)."""
+
+    def _weight(self, x: acb, analytic: bool) -> acb:
+        """Return e^{−x} x^{d/p}/Γ(d/p + 1), about its largest value as e^{a(ln(1 + y) − y)}."""
+        a, peak = _peak(Fraction(self.dimension) / self.power, ctx.prec)
+        y = x / a - 1
+        if abs(y).upper() < _NEAR:
+            return peak * (a * y * y * _bend(y)).exp()
+        return peak * (a * ((x / a).log(analytic=analytic) - y)).exp()
+
+    def _integral(self, epsilon: ExactReal, curve: Curve) -> arb:
+        """Return the integral of a curve over where 0 < s < r, and of e^{−x} r^d/Γ where s ≤ 0.
+
+        The curve is at most the weight, or a share of e^{−x} x^{d/p − 1}/Γ(d/p): with that the rest
+        is bounded.
+        """
+        tolerance = tolerance_of(ctx.prec, _RADIAL_SPARE_BITS)
+        with ctx.workprec(max(ctx.prec, 2 * _RADIAL_SPARE_BITS)):
+            e, is_excess = epsilon.ball(), curve == self._excess
+            low, high, apart = self._start(e)
+            a = ball(self.dimension / self.power) + (1 if is_excess else 0)
+            share = arb(1) if is_excess else self.slope_share
+            edge = abs(curve(e, acb(low.union(high)), False).real).upper() * (high - low)
+            most = share * _between(low, high, a)
+            value = arb(0).union(edge.min(most) if edge.is_finite() else most)
+            if apart and is_excess:
+                below = low.gamma_lower(a, regularized=1)
+                value += below if below.is_finite() else arb(0).union(_beyond(low, a))
+            spread = a.sqrt().mid() + 1
+            for n in _WIDTHS:
+                reach = spread * arb(2) ** n
+                left, right = (
+                    (a.mid() - reach).max(high).mid(),
+                    (a.mid() + reach).max(high + reach).mid(),
+                )
+                rest = _beyond(right, a)
+                if left > high:
+                    rest += _beyond(left, a)
+                least = _size(lambda x: curve(e, x, False), left, right) * tolerance
+                if least > 0 and rest.upper() * share > _MUCH * (least + value.upper() * tolerance):
+                    continue
+                found = acb.integral(
+                    lambda x, analytic: curve(e, x, analytic),
+                    acb(left), acb(right), rel_tol=tolerance, abs_tol=least,
+                ).real  # fmt: skip
+                if rest.upper() * share <= (found + value).lower() * tolerance:
+                    return (value + found + arb(0).union(rest * share)).max(arb(0))
+        raise UndecidedError("The size of the noise was not followed far enough.")
+
+    def _start(self, epsilon: arb) -> tuple[arb, arb, bool]:
+        """Enclose the x where r′ − r = t, or else where r′ + r = t, and say whether it is that."""
+        p, t = ball(1 / self.power), self.distance.ball()
+
+        def radius(x: arb) -> arb:
+            return (p * x.log()).exp() if x > 0 else arb(0)
+
+        apart = radius(epsilon) < t
+
+        def rise(place: Fraction) -> arb:
+            near, far = radius(ball(place)), radius(ball(place) + epsilon)
+            return far + near - t if apart else t - far + near
+
+        if not rise(Fraction(0)) < 0:
+            return arb(0), arb(2) ** -ctx.prec, apart
+        most = Fraction(2)
+        while not rise(most) > 0 and most < _FARTHEST:
+            most *= 2
+        low, high = crossing(rise, Fraction(0), most, ctx.prec - _LOST_BITS)
+        return ball(low), ball(high), apart
+
+
+@final
+@dataclass(frozen=True)
+class RadialNoisePair(RadialPair):
+    """The pair of ℓ1 and ℓ∞."""
+
+    law_name = "radial-noise"
+    slope_share: ClassVar = _HALF
+    table_points: ClassVar = 64
+
+    def _radii(self, x: acb, epsilon: arb, analytic: bool) -> tuple[acb, acb]:
+        """Return r and s/r."""
+        p = ball(1 / self.power)
+        log, other = x.log(analytic=analytic), (1 + epsilon / x).log(analytic=analytic)
+        r = (p * log).exp()
+        return r, 1 + ((p * other).expm1() - self.distance.ball() / r) / 2
+
+    def _excess(self, epsilon: arb, x: acb, analytic: bool) -> acb:
+        """Return e^{−x} x^{d/p} (1 − (s/r)^d)/Γ."""
+        _, share = self._radii(x, epsilon, analytic)
+        return self._weight(x, analytic) * (1 - power_of(share, self.dimension, analytic))
+
+    def _slope(self, epsilon: arb, x: acb, analytic: bool) -> acb:
+        """Return e^{−x} d s^{d−1} (x + ε)^{1/p − 1}/(2pΓ)."""
+        r, share = self._radii(x, epsilon, analytic)
+        p = ball(self.power)
+        fall = ((1 / p - 1) * (x + epsilon).log(analytic=analytic)).exp()
+        size = self._weight(x, analytic) * power_of(share, self.dimension - 1, analytic)
+        return size * fall * self.dimension / (2 * p * r)
+
+
+@lru_cache(maxsize=64)
+def _peak(a: Fraction, bits: int) -> tuple[arb, arb]:
+    """Return a, and e^{−a} a^a/Γ(a + 1)."""
+    with ctx.workprec(bits):
+        at = ball(a)
+        return at, (at * at.log() - at - (at + 1).lgamma()).exp()
+
+
+def _beyond(x: arb, a: arb) -> arb:
+    """Return a bound of the mass of Gamma(a) on the other side of x from a, by Chernoff."""
+    if not (x > 0 and (x > a or x < a)):
+        return arb(1)
+    return (a * ((x / a).log() + 1) - x).exp().upper()
+
+
+def _size(f: Callable[[acb], acb], low: arb, high: arb) -> arb:
+    """Return about the integral of a function that falls or rises from one end."""
+    found, width = arb(0), high - low
+    for n in range(_LOOKED):
+        part = width / arb(2) ** n
+        for x in (low + part / 2, high - part / 2):
+            value = abs(f(acb(x)).real).mid() * part
+            found = found.max(value) if value.is_finite() else found
+    return found
+
+
+def _between(low: arb, high: arb, a: arb) -> arb:
+    """Return a bound of the mass of Gamma(a) between two near points, from e^{−x} ≤ e^{−low}."""
+    size = (a * high.log() - (a + 1).lgamma() - low).exp()
+    return size if low.is_zero() else -size * (a * (low / high).log()).expm1()
+
+
+def _bend(y: acb) -> acb:
+    """Return (ln(1 + y) − y)/y² by its series, the rest of which is below |y|^n/(1 − |y|)."""
+    terms = ctx.prec // 4 + 2
+    value = acb(0)
+    for k in range(terms + 1, 1, -1):
+        value = value * y + (-1) ** (k + 1) / arb(k)
+    size = (abs(y).upper() ** terms / (1 - abs(y).upper())).upper()
+    rest = arb(0, size)
+    return value + acb(rest, rest)
+
+
+def power_of(share: acb, n: int, analytic: bool) -> acb:
+    """Return share^n, by a logarithm away from 0: balls stay narrow."""
+    if share.real > _HALF:
+        return (n * share.log(analytic=analytic)).exp()
+    return share**n
+
 
 _SPARE_BITS = 16
 """Bits that differences of radii lose, besides those of d."""
@@ -498,4 +792,168 @@ class FallingNoisePair(LevelsPair):
         return (
             f"outcomes x with V(x) − V(x − a) > {epsilon}, V = −ln of the density of the norm, a "
             f"the shift of norm {self.distance} in units of the density, Q around 0"
+        )
+
+
+"""Noise with the density e^{−‖x‖^p} in d ≥ 2 dimensions, ℓ2, at distance t, p > 1.
+
+Level sets of P and Q are balls rB + v and r′B, r = x^{1/p} and r′ = (x + ε)^{1/p}, ε ≥ 0, as in
+`dpassay.accountant.pairs.falling_noise`, and
+
+    H(ε) = ∫ e^{−x} |(rB + v) ∖ r′B| dx/(Γ(d/p + 1)|B|).
+
+Any direction is alike. What two convex symmetric bodies have in common falls with the length of a
+shift between them: its volume is log-concave in the shift, by Brunn and Minkowski, and even. So H
+grows with t, whatever increasing function of the norm the exponent is: the full distance is worst.
+
+The balls are apart where r + r′ ≤ t, and the first lies in the second where r′ − r ≥ t. Between,
+the spheres meet in a plane, cr beyond v and c′r′ beyond 0 in the direction of v,
+
+    c = (r′² − r² − t²)/(2rt),  c′ = c r/r′ + t/r′,
+
+and with the caps C of `dpassay.accountant.geometry.spaces` |(rB + v) ∖ r′B|/|rB| is
+C_{d+2}(c) − (r′/r)^d C_{d+2}(c′). Q(L > ε) is the share of the sphere r′ that lies in rB + v:
+
+    e^ε Q(L > ε) = ∫ e^{−x} (x + ε)^{d/p − 1} C_d(c′) dx/Γ(d/p).
+
+That cap is part of the surface of a convex body in rB + v, so that r′^{d−1} C_d(c′) ≤ r^{d−1}.
+"""
+
+Ends: TypeAlias = tuple[acb, acb]
+"""1 + c and 1 − c of a height c."""
+
+
+@final
+@dataclass(frozen=True)
+class RoundNoisePair(RadialPair):
+    """The pair at distance t > 0 for dimension d ≥ 2 and the power p > 1."""
+
+    law_name = "round-noise"
+    slope_share: ClassVar = arb(1)
+
+    def _heights(self, epsilon: arb, x: acb, analytic: bool) -> tuple[Ends, Ends, acb]:
+        """Return 1 ± c, 1 ± c′ and (d/p) ln(1 + ε/x).
+
+        As products they are narrow where balls touch.
+        """
+        p, t = ball(1 / self.power), self.distance.ball()
+        log, other = x.log(analytic=analytic), (1 + epsilon / x).log(analytic=analytic)
+        r, far = (p * log).exp(), (p * (x + epsilon).log(analytic=analytic)).exp()
+        gap = r * (p * other).expm1() if x.real.mid() > epsilon.mid() else far - r
+        near, both, apart = t - gap, r + far + t, r + far - t
+        first = (gap + t) * apart / (2 * r * t), near * both / (2 * r * t)
+        second = (gap + t) * both / (2 * far * t), near * apart / (2 * far * t)
+        return first, second, self.dimension * p * other
+
+    def _excess(self, epsilon: arb, x: acb, analytic: bool) -> acb:
+        first, second, growth = self._heights(epsilon, x, analytic)
+        d = self.dimension + 2
+        share = cap(*first, d, analytic) - growth.exp() * cap(*second, d, analytic)
+        return self._weight(x, analytic) * share
+
+    def _slope(self, epsilon: arb, x: acb, analytic: bool) -> acb:
+        _, second, growth = self._heights(epsilon, x, analytic)
+        size = self._weight(x, analytic) * growth.exp() * cap(*second, self.dimension, analytic)
+        return size * ball(self.dimension / self.power) / (x + epsilon)
+
+
+"""The dominating pair of noise with the density e^{−‖x‖₂} in d ≥ 2 dimensions.
+
+P is at a point v of length t, Q at 0. The loss L = t sin φ has the density w(φ) e^{z sin φ}/W of
+`dpassay.accountant.geometry.ball_loss`; w is even, and reflection x → v − x exchanges P and Q.
+"""
+
+_BALL_SPARE_BITS = 8
+"""Bits of the precision that an integral is not asked for."""
+_FLAT = 3
+"""Dimensions up to which the factor (1 − u²)^{(d−3)/2} is not log-concave, or is 1."""
+
+
+@final
+@dataclass(frozen=True)
+class BallNoisePair(ReflectedPair):
+    """Two laws of density e^{−‖x‖₂} at distance t > 0."""
+
+    law_name = "ball-noise"
+    largest_order: ClassVar = 1 << 20
+
+    distance: ExactReal
+    dimension: int
+
+    def _integral(self, low: arb, high: arb, rate: int, epsilon: ExactReal | None) -> arb:
+        """Return ∫ w e^{± z sin φ}/W, or of w (e^{z sin φ} − e^{ε − z sin φ})/W."""
+        d, z = self.dimension, self.distance.ball() / 2
+        second, whole = shape(self.distance, d)
+        level = None if epsilon is None else epsilon.ball() / 2
+
+        def density(phi: acb, _: bool) -> acb:
+            sine, cosine = phi.sin_cos()
+            size: acb = cosine ** (d - 2) * (cosine * cosine + second)
+            if level is None:
+                return size * (rate * z * sine).exp()
+            return size * (z * sine - level).sinh()
+
+        found = acb.integral(
+            density, acb(low), acb(high), rel_tol=arb(2) ** (_BALL_SPARE_BITS - ctx.prec)
+        ).real
+        return found / whole if level is None else 2 * level.exp() * found / whole
+
+    def _angle(self, epsilon: ExactReal) -> arb:
+        return (epsilon.ball() / self.distance.ball()).asin()
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return (2/W) e^{ε/2} ∫ w sinh(z sin φ − ε/2) from t sin φ = ε on."""
+        return self._integral(self._angle(epsilon), arb.pi() / 2, 1, epsilon)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the integrals on both sides of t sin φ = ε."""
+        if epsilon >= self.distance:
+            return Tails(arb(0), arb(1), arb(0), arb(1))
+        if epsilon <= -self.distance:
+            return Tails(arb(1), arb(0), arb(1), arb(0))
+        at, end = self._angle(epsilon), arb.pi() / 2
+        return Tails(*(
+            self._integral(*sides, rate, None)
+            for rate in (1, -1) for sides in ((at, end), (-end, at))
+        ))  # fmt: skip
+
+    def renyi(self, order: arb) -> arb:
+        """Return ln M/(a − 1)."""
+        return moment(self.distance, self.dimension, acb(order - 0.5)).real.log() / (order - 1)
+
+    def loss_transform(self) -> Transform | None:
+        """Return the moments; in two dimensions how they fall is not known."""
+        from dpassay.accountant.composition.losses.laplace import BallNoiseTransform
+
+        return None if self.dimension == 2 else BallNoiseTransform(self.distance, self.dimension)
+
+    def rho_bound(self) -> arb:
+        """Return max(D_1, t²/2m), m = d − 3 + 2/(1 + k), where d > 3.
+
+        However tilted, u = L/t has a density (1 − u²)^{(d−3)/2}(1 − u² + k)e^{yu} on [−1, 1], up to
+        a factor. The second derivative of its logarithm is at most −m, and so its variance is at
+        most 1/m (Brascamp and Lieb 1976). So K(a) = (a − 1)D_a has K″ ≤ t²/m, and
+        D_a ≤ D_1 + (a − 1)t²/2m.
+        """
+        known = super().rho_bound()
+        if self.dimension <= _FLAT:
+            return known
+        m = self.dimension - _FLAT + 2 / (1 + shape(self.distance, self.dimension)[0])
+        return known.min(self.kullback_leibler().max(self.distance.ball() ** 2 / (2 * m)).upper())
+
+    def kullback_leibler(self) -> arb:
+        """Return 2z² (K_{d/2−1} I_{d/2+1} + K_{d/2} I_{d/2}), as j_ν′ = y j_{ν+1}."""
+        z, nu = self.distance.ball() / 2, arb(self.dimension) / 2
+        less, more = bessel_k(z, self.dimension)
+        return 2 * z**2 * (less * z.bessel_i(nu + 1) + more * z.bessel_i(nu))
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t."""
+        return self.distance
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe a sheet of a hyperboloid."""
+        return (
+            f"outcomes more than {epsilon} scales nearer to the true answer under P than to that "
+            f"under Q, which is {self.distance} scales away"
         )

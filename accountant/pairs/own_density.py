@@ -8,22 +8,33 @@ crossing that is of the second order in its width.
 
 from __future__ import annotations
 
+import functools
+import math
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Self, final
+from typing import ClassVar, Self, TypeAlias, final
 
-from flint import arb
+from flint import acb, arb
 
-from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.core.pair import Pair, ProfileOnly, Tails
 from dpassay.accountant.density.curvature import curvatures, steepens
 from dpassay.accountant.density.divergence import kullback_leibler, renyi
+from dpassay.accountant.density.integers import IntegerLaw, integer_law
 from dpassay.accountant.density.law import Law, law, negligible
 from dpassay.accountant.density.loss import ABOVE, BELOW, OPEN, Stretch, losses
+from dpassay.accountant.density.shifts import Worst, worst
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.integral import integral
+from dpassay.accountant.numbers.interval import Interval, ball, within
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import theta
+from dpassay.accountant.pairs.between import narrow_enough, passes
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, Fractions
+from dpassay.accountant.pairs.gaussian import normal_cdf
 
 _DOUBLINGS = (0, 2, 4, 6, 9, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 130, 160, 200)
 """How often the reach of the losses is doubled where a tail matters."""
@@ -222,3 +233,483 @@ def _moved(end: Fraction | None, shift: Fraction) -> Fraction | None:
 
 def _shown(end: Fraction | None, infinite: str) -> str:
     return infinite if end is None else f"{float(end):.6g}"
+
+
+"""Noise on the integers, of masses that are written as a formula, at a shift k.
+
+Finitely many masses are a table (`FinitePair`). Else the masses up to where the formula falls
+smoothly are listed, and of both tails the sums are enclosed; on a tail the loss is the integral of
+−(ln f)′ over a stretch of length k, which `Decay` bounds. Where that leaves open whether the loss
+exceeds ε, the tail adds between 0 and its mass times (1 − e^{ε − l})⁺, l the largest loss.
+"""
+
+
+@final
+@dataclass(frozen=True)
+class MassTable(FiniteLaws):
+    """The pairs of finitely many masses: Z + index against Z."""
+
+    mass: str
+
+    def _law(self) -> IntegerLaw:
+        return integer_law(self.mass)
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Return the released values for true answers 0 and `index`."""
+        found = self._law()
+        return range(found.low, found.high + index + 1)
+
+    def rational_masses(self, index: int) -> tuple[Fractions, Fractions] | None:
+        """Return the laws of Z + index and of Z where all masses are rational."""
+        found = self._law()
+        listed = [found.rational(z) for z in range(found.low, found.high + 1)]
+        known = [mass for mass in listed if mass is not None]
+        if len(known) < len(listed):
+            return None
+        whole = sum(known, start=Fraction(0))
+        masses, padding = [mass / whole for mass in known], [Fraction(0)] * index
+        return padding + masses, masses + padding
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return the same in balls."""
+        found, zero = self._law(), arb(0)
+        whole = found.total()
+        listed = [
+            zero if found.is_zero(z) else found.value(z) / whole
+            for z in range(found.low, found.high + 1)
+        ]
+        return [zero] * index + listed, listed + [zero] * index
+
+
+@final
+@dataclass(frozen=True)
+class OwnMassPair(ProfileOnly):
+    """The laws of k + Z and Z (mirrored: of −Z), of infinitely many masses."""
+
+    law_name = "own-mass"
+
+    mass: str
+    shift: int
+    mirrored: bool
+
+    usual_width: ClassVar = Fraction(1, 10**12)
+    """1e-12: sums of tails take longer for more."""
+
+    def rows(self) -> list[tuple[arb, arb]]:
+        """Return the masses of P and Q at the integers that are listed."""
+        found, way = integer_law(self.mass), -1 if self.mirrored else 1
+        low, high = self._ends()
+        whole = found.total()
+        q = [found.value(way * z) / whole for z in range(low - self.shift, high + self.shift + 1)]
+        return [(p, q) for p, q in zip(q, q[self.shift :], strict=False)]
+
+    def _ends(self) -> tuple[int, int]:
+        found = integer_law(self.mass)
+        return (-found.high, -found.low) if self.mirrored else (found.low, found.high)
+
+    def tails_beyond(self) -> list[tuple[arb, arb, arb, arb]]:
+        """Return P, Q, and bounds of the loss of what lies below and above the listed integers."""
+        found, way = integer_law(self.mass), -1 if self.mirrored else 1
+        (low, high), k, whole = self._ends(), self.shift, found.total()
+        law = found.law.mirrored if self.mirrored else found.law
+        left, right = law.mirrored.decay_from(Fraction(-low)), law.decay_from(Fraction(high))
+        below = found.above(-low + k, -way) / whole, found.above(-low, -way) / whole
+        above = found.above(high, way) / whole, found.above(high + k, way) / whole
+        zero = arb(0)
+        first = (zero, zero) if left is None else left.drift(arb(-low), arb(k))
+        last = (zero, zero) if right is None else right.drift(arb(high), arb(k))
+        return [(*below, -first[1], -first[0]), (*above, *last)]
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return Σ (p − e^ε q)⁺."""
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        e = epsilon.ball()
+        c = e.exp()
+        value = arb(0)
+        for p, q in self.rows():
+            value += (p - c * q).max(arb(0))
+        for p, q, least, most in self.tails_beyond():
+            if least > e:
+                value += p - c * q
+            elif not most <= e:
+                share = -(e - most).expm1() if most.is_finite() else arb(1)
+                value += arb(0).union(p * share.max(arb(0)).upper())
+        return value
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses above and below ε."""
+        e = epsilon.ball()
+        sums = [[arb(0), arb(0)], [arb(0), arb(0)]]
+        known = [(p, q, *[_loss(p, q)] * 2) for p, q in self.rows()]
+        for p, q, least, most in [*known, *self.tails_beyond()]:
+            for side, here in enumerate((least > e, most <= e)):
+                other = most <= e if side == 0 else least > e
+                for i, mass in enumerate((p, q)):
+                    sums[side][i] += mass if here else arb(0) if other else arb(0).union(mass)
+        return Tails(sums[0][0], sums[1][0], sums[0][1], sums[1][1])
+
+    refusal = (
+        "Rényi divergences of infinitely many masses that are a formula are not known. Cut them "
+        "off, as in 'exp(-abs(x)) if abs(x) < 50 else 0'."
+    )
+
+    def exact_max_loss(self) -> ExactReal | None:
+        """Return sk where −(ln f)′ is at most s, and tends to it on the right; else None."""
+        found = integer_law(self.mass).law
+        steepest = (found.mirrored if self.mirrored else found).steepest
+        return None if steepest is None else ExactReal.of_rational(steepest * self.shift)
+
+    def max_loss(self) -> arb:
+        """Return the supremum of the loss."""
+        known = self.exact_max_loss()
+        if known is not None:
+            return known.ball()
+        if self.infinity_mass() > 0:
+            return arb.pos_inf()
+        losses = [(p / q).log() for p, q in self.rows() if p > 0]
+        most = functools.reduce(lambda a, b: a.max(b), losses)
+        for _, _, _, last in self.tails_beyond():
+            if not last.is_finite():
+                return arb.pos_inf()
+            if not last <= most:
+                most = most.union(last)
+        return most
+
+    def infinity_mass(self) -> arb:
+        """Return the mass of P where Q has none."""
+        return sum((p for p, q in self.rows() if q.is_zero()), start=arb(0))
+
+    def reverse(self) -> OwnMassPair:
+        """Return Z against k + Z: up to a shift, −Z moved by k against −Z."""
+        return OwnMassPair(self.mass, self.shift, not self.mirrored)
+
+
+def _loss(p: arb, q: arb) -> arb:
+    """Return ln(p/q) of two masses; what neither has does not count."""
+    if q.is_zero() or p.is_zero():
+        return arb.pos_inf() if q.is_zero() else arb.neg_inf()
+    return (p / q).log()
+
+
+"""Noise of a density with several modes, at the worst of all shifts up to a distance.
+
+H(ε) is the largest of the divergences of the shifts, each of two datasets; the proof of its upper
+end is in `dpassay.accountant.density.growth`. Which shift is worst depends on ε, so that no one
+pair is.
+"""
+
+_ANSWERS = 64
+"""Sweeps that are kept: each takes about half a second."""
+_TRIES, _WIDER = 7, 16
+"""Shifts, or answers wider by a factor, that are tried for ε(δ)."""
+_ENOUGH = 1 + 1e-12
+"""Factor of δ up to which another shift is as good: a search for a better one would go on."""
+_LEAST = 2.0**-30
+"""Size of ε from which on a width is relative to it."""
+_FAR = ExactReal.of_rational(60)
+"""Where H is nearly the mass of infinite loss, if losses do not tend to infinity slowly."""
+
+
+@final
+@dataclass(frozen=True)
+class OwnShiftsPair(OfDensity, ProfileOnly):
+    """The laws of t + X and X for the worst 0 < t ≤ distance (mirrored: of −X)."""
+
+    law_name = "own-shifts"
+
+    density: str
+    distance: Fraction
+    mirrored: bool
+
+    @property
+    def is_lopsided(self) -> bool:
+        """Whether −X is not X up to a shift."""
+        return self._law().axis is None
+
+    def at(self, shift: Fraction) -> OwnDensityPair:
+        """Return the pair of one shift."""
+        return OwnDensityPair(self.density, shift, self.mirrored)
+
+    def worst(self, epsilon: ExactReal) -> Worst:
+        """Return the largest H(ε), and its shift."""
+        return _swept(self, epsilon)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around both ends."""
+        known = self.exact_max_loss()
+        if known is not None and epsilon >= known:
+            return arb(0)
+        found = self.worst(epsilon)
+        return arb(found.lower).union(arb(found.upper)).max(arb(0))
+
+    def attained(self, epsilon: ExactReal) -> OwnDensityPair:
+        """Return the pair of the worst shift."""
+        shift = self.worst(epsilon).shift
+        return self.at(shift or self.distance)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ): below by one shift, above by a sweep there.
+
+        Raises UndecidedError where that is too wide.
+        """
+        limit = delta.ball()
+        shift, grown, lower = self.distance, relative_width / 4, Decimal("-Infinity")
+        for _ in range(_TRIES):
+            with within():  # the enclosure of one shift is not that of the worst
+                one = self.at(shift).hockey_stick
+                low = passes(one, delta, Fraction(1), relative_width / 4)
+            lower = max(lower, low.lower)
+            size = max(abs(Fraction(low.upper)), Fraction(_LEAST))
+            high = Fraction(max(low.upper, lower)) + grown * size
+            most = self.worst(ExactReal.of_rational(high))
+            if most.upper <= limit:
+                break
+            if most.lower <= limit * _ENOUGH:
+                grown *= _WIDER
+            else:
+                shift = most.shift
+        else:
+            raise UndecidedError(f"No upper end of epsilon was proved at delta={delta}.")
+        found = Interval(lower, Interval.of_exact(high, 20).upper)
+        return narrow_enough(found, relative_width, "shifts were not told closer")
+
+    def bound(self, epsilon: ExactReal) -> arb:
+        """Return the upper end of a sweep."""
+        return arb(self.worst(epsilon).upper)
+
+    refusal = (
+        "Which shift of a density with several modes is worst depends on epsilon: only delta and "
+        "epsilon are known. Ask for these."
+    )
+
+    def max_loss(self) -> arb:
+        """Return that, or what the full distance has at least."""
+        known = self.exact_max_loss()
+        if known is not None:
+            return known.ball()
+        least = self.at(self.distance).max_loss()
+        if least.is_finite() or least.is_nan():
+            least = (least if least > 0 else arb(0)).union(arb.pos_inf())
+        return least
+
+    def infinity_mass(self) -> arb:
+        """Return the largest mass of P where Q has none."""
+        if not any(part.is_zero for part in self._law().pieces.parts):
+            return arb(0)
+        found = self.worst(_FAR)
+        return self.at(found.shift or self.distance).infinity_mass().union(arb(found.upper))
+
+
+@functools.lru_cache(maxsize=_ANSWERS)
+def _swept(pair: OwnShiftsPair, epsilon: ExactReal) -> Worst:
+    def value(shift: Fraction) -> arb:
+        return pair.at(shift).hockey_stick(epsilon)
+
+    return worst(pair._law(), float(epsilon), pair.distance, value)
+
+
+"""Rényi and Kullback–Leibler divergences that are integrals or sums without a closed form.
+
+With w the density of P against Q and a > 1 the order, D_a = ln E_Q[w^a]/(a − 1); D_1 = E_Q[w ln w].
+
+- *Mixtures of normal laws* P = Σ w_i N(a_i, 1), Q = Σ v_j N(b_j, 1): an integral over [−R, R'] in
+  balls. Right of all means p ≤ φ(x − M) and q ≥ vφ(x − m), M the largest a_i, (v, m) the rightmost
+  component of Q, so that with c = aM − (a − 1)m
+
+      p^a q^{1−a} ≤ v^{1−a} e^{a(a−1)(M−m)²/2} φ(x − c),
+
+  and the same holds on the left with the least means. For a = 1: −q ≤ p ln(p/q) ≤ p²/q.
+- *A sample of Laplace noise*: w = 1 − q + q e^l with the loss l of the noise, which under Q has the
+  atoms ±t of masses e^{−t}/2 and 1/2, and the density e^{−(l+t)/2}/4 between them.
+- *A sample of logistic noise*: the same, with the density e^{−l/2}/(4 sinh(t/2)) on [−t, t] alone.
+- *A sample of discrete Gaussian noise*: the same w at l = (2zs − s²)/2v, a sum over integers. As
+  1 − q ≤ w ≤ max(1, e^l), beyond ±K every term is at most C(1 + e^{bl}) for some C and b, and the
+  terms of either tail fall at least geometrically.
+"""
+
+Components: TypeAlias = Sequence[tuple[arb, arb]]
+"""Weights > 0 and means."""
+_MOST_TERMS = 1_000_000
+"""Terms of a sum over integers: a minute."""
+_SPARE = 16
+"""Bits below the precision to which densities are followed."""
+
+
+def mixture_renyi(p: Components, q: Components, order: arb) -> arb:
+    """Return D_a of two mixtures of normal laws, for an order a > 1."""
+    less = order - 1
+
+    def curve(log_p: acb, log_q: acb) -> acb:
+        return (order * log_p - less * log_q).exp()
+
+    moment = _over_normals(p, q, curve, order) + arb(0).union(_tails(p, q, order))
+    return moment.log() / less
+
+
+def mixture_kullback_leibler(p: Components, q: Components) -> arb:
+    """Return D_1 of two mixtures of normal laws."""
+
+    def curve(log_p: acb, log_q: acb) -> acb:
+        return log_p.exp() * (log_p - log_q)
+
+    two = arb(2)
+    return _over_normals(p, q, curve, two) + (-_outside(p, q, two)).union(_tails(p, q, two))
+
+
+def _over_normals(
+    p: Components, q: Components, curve: Callable[[acb, acb], acb], order: arb
+) -> arb:
+    """Return the integral of φ(x)·curve(ln p/φ, ln q/φ) between the ends for an order."""
+
+    def density(parts: Components, x: acb, analytic: bool) -> acb:
+        total = acb(0)
+        for weight, mean in parts:
+            total += weight * (mean * x - mean * mean / 2).exp()
+        return total.log(analytic=analytic)
+
+    def integrand(x: acb, analytic: bool) -> acb:
+        bell = (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
+        return bell * curve(density(p, x, analytic), density(q, x, analytic))
+
+    left, right = _ends(p, q, order)
+    return integral(integrand, left, right).real
+
+
+def _ends(p: Components, q: Components, order: arb) -> tuple[arb, arb]:
+    """Return exact points beyond which what is left out is negligible."""
+    away = arb(math.sqrt(2 * math.log(2) * (ctx.prec + _SPARE)) + 1)
+    found = []
+    for side in (-1, 1):
+        means = [_outermost(parts, side)[1] for parts in (p, q)]
+        centre = order * means[0] - (order - 1) * means[1]
+        farthest = max(float((side * mean).upper()) for mean in (*means, centre))
+        found.append(arb(math.ceil(side * farthest)) + side * away)
+    return found[0], found[1]
+
+
+def _outermost(parts: Components, side: int) -> tuple[arb, arb]:
+    return max(parts, key=lambda part: float(side * part[1].mid()))
+
+
+def _tails(p: Components, q: Components, order: arb) -> arb:
+    """Return an upper bound of ∫ p^a q^{1−a} beyond the ends."""
+    total = arb(0)
+    for side, end in zip((-1, 1), _ends(p, q, order), strict=True):
+        (_, most), (weight, mean) = _outermost(p, side), _outermost(q, side)
+        centre = order * most - (order - 1) * mean
+        growth = order * (order - 1) * (most - mean) ** 2 / 2 - (order - 1) * weight.log()
+        total += growth.exp() * normal_cdf(-side * (end - centre))
+    return total.upper()
+
+
+def _outside(p: Components, q: Components, order: arb) -> arb:
+    """Return an upper bound of the mass of Q beyond the ends."""
+    total = arb(0)
+    for side, end in zip((-1, 1), _ends(p, q, order), strict=True):
+        total += normal_cdf(-side * (end - _outermost(q, side)[1]))
+    return total.upper()
+
+
+def sampled_renyi(base: Base, share: arb, order: arb, *, mixed_first: bool) -> arb:
+    """Return D_a for a sample with share q: E[w^a], or of the reversed pair E[w^{1−a}]."""
+    power = order if mixed_first else 1 - order
+
+    def value(w: acb, analytic: bool) -> acb:
+        return (power * w.log(analytic=analytic)).exp()
+
+    if mixed_first:
+        moment = base(value, share, arb(1), order)
+    else:
+        moment = base(value, share, (power * (-share).log1p()).exp(), arb(0))
+    return moment.log() / (order - 1)
+
+
+def sampled_kullback_leibler(base: Base, share: arb, *, mixed_first: bool) -> arb:
+    """Return D_1 for a sample: E[w ln w], or of the reversed pair −E[ln w].
+
+    |w ln w| ≤ max(1, w²), and |ln w| ≤ max(w, −ln(1 − q)).
+    """
+
+    def both(w: acb, analytic: bool) -> acb:
+        return w * w.log(analytic=analytic)
+
+    def alone(w: acb, analytic: bool) -> acb:
+        return -w.log(analytic=analytic)
+
+    if mixed_first:
+        return base(both, share, arb(1), arb(2))
+    return base(alone, share, 1 - (-share).log1p(), arb(1))
+
+
+Value: TypeAlias = Callable[[acb, bool], acb]
+"""A function of w, analytic away from w ≤ 0."""
+Base: TypeAlias = Callable[[Value, arb, arb, arb], arb]
+"""Returns E[f(1 − q + q e^l)] from f, q, and C and b with |f| ≤ C max(1, e^{bl})."""
+
+
+def laplace(distance: ExactReal) -> Base:
+    """Return the means over the loss l of Laplace noise at a distance t, under Q."""
+
+    def mean(value: Value, share: arb, size: arb, growth: arb) -> arb:
+        t = distance.ball()
+
+        def at(loss: acb, analytic: bool) -> acb:
+            return value(1 - share + share * loss.exp(), analytic)
+
+        def integrand(u: acb, analytic: bool) -> acb:
+            loss = t * (2 * u - 1)
+            return at(loss, analytic) * (-t * u).exp()
+
+        atoms = at(acb(t), False).real * (-t).exp() / 2 + at(acb(-t), False).real / 2
+        return atoms + t / 2 * integral(integrand, arb(0), arb(1)).real
+
+    return mean
+
+
+def logistic(distance: ExactReal) -> Base:
+    """Return the means over the loss l of logistic noise at a distance t, under Q."""
+
+    def mean(value: Value, share: arb, size: arb, growth: arb) -> arb:
+        t = distance.ball()
+
+        def integrand(u: acb, analytic: bool) -> acb:
+            away = t * (u - arb("0.5"))
+            return value(1 - share + share * (2 * away).exp(), analytic) * (-away).exp()
+
+        return t / (2 * (t / 2).sinh()) * integral(integrand, arb(0), arb(1)).real
+
+    return mean
+
+
+def discrete_gaussian(parameter: ExactReal, shift: int) -> Base:
+    """Return the means over the loss l(z) = (2zs − s²)/2v of discrete Gaussian noise, under Q."""
+
+    def mean(value: Value, share: arb, size: arb, growth: arb) -> arb:
+        v = parameter.ball()
+        far = math.sqrt(2 * math.log(2) * (ctx.prec + _SPARE) * float(v))
+        last = math.ceil(far + float(growth.upper()) * shift) + 2
+        if last > _MOST_TERMS:
+            raise NotApplicableError(
+                f"This divergence of a sample of discrete Gaussian noise is a sum of more than "
+                f"{_MOST_TERMS} terms. Ask for delta, epsilon or the trade-off function."
+            )
+        total = arb(0)
+        for z in range(-last, last + 1):
+            loss = arb(2 * z * shift - shift * shift) / (2 * v)
+            mass = (-arb(z * z) / (2 * v)).exp()
+            total += mass * value(acb(1 - share + share * loss.exp()), False).real
+        left_out = arb(0)
+        for side in (-1, 1):
+            for rate in (arb(0), growth):  # of e^{bl − z²/2v}, which falls by a factor from z on
+                z = side * (last + 1)
+                term = (
+                    rate * (2 * z * shift - shift * shift) / (2 * v) - arb(z * z) / (2 * v)
+                ).exp()
+                fall = ((side * 2 * rate * shift - arb(2 * last + 3)) / (2 * v)).exp()
+                left_out += term / (1 - fall)
+        bound = (size * left_out).upper()
+        return (total + (-bound).union(bound)) / theta(parameter)
+
+    return mean

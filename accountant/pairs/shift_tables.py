@@ -1,6 +1,6 @@
 """A density with several modes: a table of losses above all of its shifts, and some shifts below.
 
-Above: `dpassay.accountant.pairs.loss_tables`, of the largest profile of all shifts up to a distance
+Above: `dpassay.accountant.pairs.finite`, of the largest profile of all shifts up to a distance
 to both sides. These are a family that holds the reverse of each pair, so that its profile is the
 one of a pair that is its own reverse. Below: the shifts that are worst at some ε.
 """
@@ -17,8 +17,8 @@ from flint import arb
 
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.pairs.loss_tables import TablesAbove, profile_at, spread
-from dpassay.accountant.pairs.own_shifts import OwnShiftsPair
+from dpassay.accountant.pairs.finite import TablesAbove, profile_at, spread
+from dpassay.accountant.pairs.own_density import OwnShiftsPair
 from dpassay.accountant.pairs.subsampled import envelope
 
 _POINTS = 48

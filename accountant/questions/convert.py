@@ -15,7 +15,7 @@ from typing import TypeAlias, final
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected, forgiving
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.mechanisms.wrappers.composed import Guaranteed
 from dpassay.accountant.numbers.exact import Number, exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import guarantees, notions, profile, tradeoff

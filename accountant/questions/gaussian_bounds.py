@@ -28,7 +28,7 @@ from dpassay.accountant.numbers.exact import ExactReal, Number, in_short
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.pairs.gaussian_maxima import GaussianMaximaPair
+from dpassay.accountant.pairs.maxima import GaussianMaximaPair
 from dpassay.accountant.questions import guarantees, profile
 from dpassay.accountant.questions.least_mu import bounds, least_mu, needed, profile_of
 

@@ -59,22 +59,21 @@ from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.dominance import Profile
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.halving import halved
 from dpassay.accountant.numbers.interval import Interval, ball, enclose, nonnegative
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import halved
 from dpassay.accountant.numbers.theta import upper_tail
+from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.pairs.between import Between
-from dpassay.accountant.pairs.bounded_range import Selections
-from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from dpassay.accountant.pairs.discrete_gaussian_product import (
+from dpassay.accountant.pairs.discrete import (
+    DiscreteGaussianPair,
     DiscreteGaussianProductPair,
     log_spread,
 )
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
-from dpassay.accountant.pairs.gaussian_maxima import GaussianMaximaPair
-from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture
-from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
-from dpassay.accountant.pairs.subsampled import SubsampledPair
+from dpassay.accountant.pairs.maxima import GaussianMaximaPair
+from dpassay.accountant.pairs.selection import Selections
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair, Mixture, SubsampledPair
 
 _PRECISION = 128
 """Bits of a μ and of the profiles that are compared: it is answered to fewer."""
@@ -670,7 +669,7 @@ def _discrete_sum(parameter: ExactReal, shift: int, count: int, width: Fraction)
     """Enclose that of a sum of such variables, each moved, to a width; None where v is small.
 
     The law of a sum of n is that of one with the parameter nv but for factors in e^{±κ}
-    (`dpassay.accountant.pairs.discrete_gaussian_product`). On both tails these move a score by at
+    (`dpassay.accountant.pairs.discrete`). On both tails these move a score by at
     most κ/λ(−κ) ≤ 3κ/2 where κ ≤ 1/10, λ = φ/Φ̄, so that μ changes by at most 3κ.
     """
     spread = log_spread(parameter, count)

@@ -23,11 +23,10 @@ from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers import solve
-from dpassay.accountant.numbers.crossing import crossing
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose, sign
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.numbers.solve import crossing, fraction
 from dpassay.accountant.questions import profile, tradeoff
 
 _ONE = ExactReal.of_rational(1)

@@ -8,6 +8,7 @@ no narrower than its slope asks for; for the other pairs one rough enclosure abo
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,13 @@ from flint import arb
 
 from dpassay.accountant.composition import invert
 from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import solve
+from dpassay.accountant.numbers.dominance import proved_below
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import HALF
 
 FINEST = Fraction(1, 10**13)
 """Narrower roots are not found by floats."""
@@ -170,3 +174,189 @@ def to_zero(points: Sequence[tuple[float, float]]) -> float:
                 weight *= other / (other - value)
         total += weight * at
     return total
+
+
+"""Where the profile of a family of mechanisms passes below a limit on a range: found, then proved.
+
+A family has an argument x > 0 in which δ(ε) never increases, such as a standard deviation, and the
+limit is non-increasing and convex in e^ε, as profiles are. At the threshold the two touch, at some
+ε in [0, stop], where `stop` is the largest loss unless it is given: it is where estimates of
+ln δ − ln limit are largest, on a grid and by interpolation between its points, and x is where they
+are 0 there. The middle of a ball is the estimate where `stop` is not given. One enclosure at that ε
+proves that a slightly smaller x does not do; that a slightly larger one does is proved on all of
+[0, stop], by chords (`dpassay.accountant.numbers.dominance`).
+"""
+
+Limit = Callable[[ExactReal], arb]
+_GRID = 48
+"""Points at which the worst ε is looked for: fewer miss a narrow one, and the proof then fails."""
+_MOST_MOVES = 30
+"""Steps to the worst ε: parabolas settle in a few."""
+_CLOSE = 1e-8
+"""Share of the range to which the worst ε is sought: the excess is flat there."""
+_SHARE = 8
+"""How much finer than the room that is left δ is asked for."""
+_NOTHING = -1e6
+"""Stands for the logarithm of a δ of 0."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Touching:
+    """Where a profile touches its limit."""
+
+    least: Interval
+    """At its lower end the limit is exceeded, at its upper end it is kept."""
+    at: ExactReal
+    """The ε where they touch."""
+
+
+def touching(
+    family: Family,
+    limit: Limit,
+    stop: Fraction | None,
+    first: Fraction,
+    *,
+    relative_width: Fraction,
+) -> Touching | None:
+    """Enclose the argument at which δ(ε) ≤ limit(ε) for all ε in [0, stop]; None where that fails.
+
+    Parameters
+    ----------
+    family
+        Returns the worst pairs at an argument.
+    limit
+        Returns a ball for the limit at an exact ε, > 0 on [0, stop].
+    stop
+        The end of the range, > 0; None where losses are bounded: their largest.
+    first
+        Where the search begins, > 0.
+    """
+    if relative_width < FINEST:
+        return None
+    search = Search(limit, stop)
+    if not search.run(family, float(first)):
+        return None
+    near = Fraction(search.root)
+    slack = near * relative_width * HALF
+    margin = Fraction(search.slope) * relative_width * HALF
+    if not search.exceeds(family(ExactReal.of_rational(near - slack)), margin):
+        return None
+    if not search.keeps(family(ExactReal.of_rational(near + slack)), margin):
+        return None
+    found = Interval.of_exact(near - slack).hull(Interval.of_exact(near + slack))
+    return Touching(found, search.at)
+
+
+@final
+class Search:
+    """How a profile stands to a limit on [0, stop]: by estimates, and proved."""
+
+    def __init__(self, limit: Limit, stop: Fraction | None) -> None:
+        self._limit, self._given = limit, stop
+        self._known: dict[float, float] = {}
+        self.root = self.slope = self.touch = 0.0
+
+    @property
+    def at(self) -> ExactReal:
+        """The ε where `largest` was last found."""
+        touch = Fraction(self.touch)
+        return ExactReal.of_rational(touch if self._given is None else min(touch, self._given))
+
+    def exceeds(self, pairs: Sequence[Pair], margin: Fraction) -> bool:
+        """Whether δ > limit is proved at `at`, by an enclosure of relative width `margin`."""
+        asked = invert.to_width(pairs, margin)
+        with ctx.workprec(START_PRECISION):
+            return bool(invert.hockey_stick(asked, self.at) > self._limit(self.at))
+
+    def keeps(self, pairs: Sequence[Pair], margin: Fraction) -> bool:
+        """Whether δ ≤ limit is proved on [0, stop], with room of about `margin` at the least."""
+        if self._given is None:
+            with ctx.workprec(START_PRECISION):
+                return self._below(lambda at: invert.hockey_stick(pairs, at), self._end(pairs))
+
+        def value(at: ExactReal) -> arb:
+            room = -self.excess(pairs, float(at))
+            width = Fraction(max(room / _SHARE, float(margin) / _SHARE))
+            return invert.hockey_stick(invert.to_width(pairs, width), at)
+
+        with ctx.workprec(START_PRECISION):
+            return self._below(value, self._given)
+
+    def _below(self, value: Limit, end: Fraction) -> bool:
+        try:
+            return proved_below(value, self._limit, end)
+        except (MissingError, UndecidedError):
+            return False
+
+    def _end(self, pairs: Sequence[Pair]) -> Fraction:
+        """Return the end of the range that matters for some pairs."""
+        if self._given is not None:
+            return self._given
+        with ctx.workprec(_ROUGH):
+            largest = invert.most([pair.max_loss() for pair in pairs])
+        return Fraction(Interval.of_ball(largest, 30).upper)
+
+    def run(self, family: Family, first: float) -> bool:
+        """Find the root, −d ln δ/d ln x, and where they touch; False where estimates do not."""
+
+        def excess(x: float) -> float:
+            return self.largest(family(ExactReal.of_rational(Fraction(x))))
+
+        with contextlib.suppress(MissingError):
+            if (found := falling_root(excess, first)) is not None:
+                self.root, self.slope = found
+                return True
+        return False
+
+    def excess(self, pairs: Sequence[Pair], epsilon: float) -> float:
+        """Return an estimate of ln δ − ln limit."""
+        found = [self._estimate(pair, epsilon) for pair in pairs]
+        known = [value for value in found if value is not None]
+        if len(known) < len(found):
+            raise MissingError
+        if epsilon not in self._known:
+            with ctx.workprec(_ROUGH):
+                limit = self._limit(ExactReal.of_rational(Fraction(epsilon)))
+                self._known[epsilon] = float(limit.log().mid())
+        return max(known) - self._known[epsilon]
+
+    def _estimate(self, pair: Pair, epsilon: float) -> float | None:
+        if self._given is not None:
+            return pair.estimate_log_delta(epsilon)
+        with ctx.workprec(_ROUGH):
+            value = pair.hockey_stick(ExactReal.of_rational(Fraction(epsilon)))
+            return float(value.log().mid()) if value > 0 else _NOTHING
+
+    def largest(self, pairs: Sequence[Pair]) -> float:
+        """Return the largest excess over ε in [0, stop]; `touch` is where it is."""
+        stop = float(self._end(pairs))
+        grid = [stop * i / _GRID for i in range(_GRID + 1)]
+        values = [self.excess(pairs, at) for at in grid]
+        best = max(range(len(grid)), key=lambda i: values[i])
+        if best in (0, _GRID):
+            self.touch = grid[best]
+            return values[best]
+        left, middle, right = grid[best - 1 : best + 2]
+        low, top, high = values[best - 1 : best + 2]
+        for _ in range(_MOST_MOVES):
+            rise, fall = (top - low) / (middle - left), (high - top) / (right - middle)
+            bend = (fall - rise) / (right - left)
+            wanted = 0.5 * (left + middle) - 0.5 * rise / bend if bend < 0 else middle
+            if abs(wanted - middle) <= _CLOSE * stop or not left < wanted < right:
+                break
+            new = self.excess(pairs, wanted)
+            if new < top:
+                left, low, right, high = (
+                    (wanted, new, right, high) if wanted < middle else (left, low, wanted, new)
+                )
+            elif wanted < middle:
+                middle, top, right, high = wanted, new, middle, top
+            else:
+                left, low, middle, top = middle, top, wanted, new
+        self.touch = middle
+        return top
+
+
+class MissingError(Exception):
+    """No estimate is known."""

@@ -9,7 +9,7 @@ from flint import arb
 from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.release import lazy_reals
+from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import input_error
 
 _ROUNDING = 2.0**-50
@@ -35,7 +35,7 @@ def places_of_largest(
     about = np.array([float(u.mid()) for u in scores()])
     shape = times, len(about)
     two_sided = "laplace" if law == "exponential" else law
-    drawn = getattr(lazy_reals, two_sided)(times * len(about), rng=rng)
+    drawn = getattr(sampling, two_sided)(times * len(about), rng=rng)
     if law == "exponential":
         drawn.sign = np.ones_like(drawn.sign)
     noise = drawn.floats().reshape(shape)
@@ -55,7 +55,7 @@ def places_of_largest(
 
 def _largest(
     scores: Callable[[], Sequence[arb]],
-    drawn: lazy_reals.LazyReals,
+    drawn: sampling.LazyReals,
     start: int,
     rivals: list[int],
     rng: Randomness,
@@ -95,7 +95,7 @@ def stream(
     rng
         Draws the noise.
     """
-    draw = lazy_reals.laplace
+    draw = sampling.laplace
     threshold, found, above = draw(1, rng=rng), [], 0
     for answer in answers:
         if count is not None and above >= count:

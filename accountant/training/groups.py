@@ -41,16 +41,16 @@ from flint import arb
 
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.random_allocation import RandomAllocation
-from dpassay.accountant.mechanisms.wrappers.sampled_without_replacement import (
+from dpassay.accountant.mechanisms.wrappers.sampling import (
+    MixtureOfGaussians,
+    RandomAllocation,
     SampledWithoutReplacement,
 )
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.halving import first, halved
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import first, halved
 from dpassay.accountant.pairs.gaussian import gaussian_tails
 
 _TRIES = 8

@@ -14,7 +14,7 @@ from typing import Any, final
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.accountant.budget.target import EpsilonDelta
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import (
@@ -202,7 +202,7 @@ def dpsgd(
     neighbours
         "add-remove", "replace-one" or "zero-out" (the gradient is 0 in one of them), for every
         sampling; None for those that the sampling comes with. Where nothing exact is known there
-        are two ends (`dpassay.accountant.training.relations`).
+        are two ends (`dpassay.accountant.training.schemes`).
 
     Raises
     ------

@@ -130,7 +130,7 @@ def exact_epsilon(noise_multiplier: str, steps: int) -> float:
     """Return the ε of so many steps of DP-SGD at δ = 1e-5, adding or removing a record."""
     from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
     from dpassay.accountant.mechanisms.wrappers.composed import Composed
-    from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+    from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
     from dpassay.accountant.questions import profile
 
     step = PoissonSubsampled(Gaussian(standard_deviation=noise_multiplier), SAMPLING)
@@ -170,7 +170,7 @@ def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
     With the record in the sample with probability q, max over S of
     qP(S) + (1 − q)Q(S) − e^ε Q(S) = q·δ(ε'), e^{ε'} = 1 + (e^ε − 1)/q.
     """
-    from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+    from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
     from dpassay.accountant.questions import profile
 
     inner = math.log1p(math.expm1(float(epsilon)) / float(SAMPLING))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.errors import UndecidedError
-from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style

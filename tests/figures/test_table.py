@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import dpassay
-from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import Gaussian
 from dpassay.accountant.numbers.interval import Interval

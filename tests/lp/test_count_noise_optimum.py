@@ -12,8 +12,8 @@ import pytest
 from flint import fmpq
 from scipy.optimize import linprog
 
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.accountant.errors import UndecidedError
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
 from dpassay.lp import solve
 from dpassay.lp.certificate import Ratio, dual_bound
 from dpassay.lp.count_noise import optimal_count_noise

@@ -11,7 +11,7 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.lp.count_noise import optimal_count_noise
 from dpassay.lp.example import two_point_law
 from dpassay.lp.laws import Law, mixture_weights

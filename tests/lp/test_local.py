@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import SubsetSelection
-from dpassay.accountant.questions import utility
+from dpassay.accountant.questions import accuracy
 from dpassay.lp.local import optimal_local
 from dpassay.verifier.cli import main
 
@@ -83,7 +83,7 @@ def test_no_other_size_has_less(k: int, epsilon: Fraction, share: str | None) ->
         p, q = (float(chance) for chance in noise.chances())
         value = float(s) * p * (1 - p) + float(1 - s) * q * (1 - q)
         assert value / (p - q) ** 2 >= float(found.value.lower) * (1 - 1e-9)
-    assert found.other == utility.variance(found.mechanism)[0]
+    assert found.other == accuracy.variance(found.mechanism)[0]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.geometry.covariances import Matrix
+from dpassay.accountant.geometry.ellipse import Matrix
 from dpassay.accountant.geometry.spaces import (
     Box,
     DisjointGroups,
@@ -20,12 +20,11 @@ from dpassay.accountant.geometry.spaces import (
     Space,
     SparseBox,
 )
-from dpassay.accountant.mechanisms.shapes.ellipses import OptimalEllipse
-from dpassay.accountant.mechanisms.shapes.elliptical import EllipticalGaussian
+from dpassay.accountant.mechanisms.shapes.ellipses import EllipticalGaussian, OptimalEllipse
 from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.questions import utility
+from dpassay.accountant.questions import accuracy
 from dpassay.lp.shape_problem import GaussianShapeProblem, vertices
 from dpassay.lp.shapes import GaussianShape, optimal_gaussian_shape, shape_bound
 from dpassay.verifier.cli import main
@@ -51,7 +50,7 @@ def _is_narrow(found: GaussianShape, width: str) -> bool:
 )
 def test_sparse_counts_reproduce_the_optimal_ellipse(dimension: int, sparsity: int) -> None:
     found = _solve(SparseBox(dimension, sparsity))
-    query = utility.variance(OptimalEllipse(dimension, sparsity, 1))[0]
+    query = accuracy.variance(OptimalEllipse(dimension, sparsity, 1))[0]
     low, high = Fraction(query.lower) * dimension, Fraction(query.upper) * dimension
     assert Fraction(found.value.lower) <= high
     assert low <= Fraction(found.value.upper)
@@ -87,7 +86,7 @@ def test_worst_coordinate() -> None:
     found = _solve(Box([1, 2, 3]), "worst")
     assert Decimal(14) in found.value
     assert _is_narrow(found, "1e-6")
-    query = utility.variance(OptimalEllipse(5, 5, 1))[0]
+    query = accuracy.variance(OptimalEllipse(5, 5, 1))[0]
     assert _solve(SparseBox(5, 5), "worst").value.overlaps(query)
 
 

@@ -29,8 +29,8 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
-from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, mixture
-from dpassay.accountant.questions import profile, tradeoff, utility
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture
+from dpassay.accountant.questions import accuracy, profile, tradeoff
 from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from dpassay.verifier.foreign import events
 from tests.accountant.composition.mpmath_route import by_mpmath
@@ -288,7 +288,7 @@ def _target_refused(row: Row) -> str | None:
 
 def _deviation(row: Row) -> str | None:
     masses = truncated_masses(Fraction(row["law"]["noise"]), row["law"]["truncation"])
-    variance = utility.variance(IntegerNoise(masses, -row["law"]["truncation"]))[0]
+    variance = accuracy.variance(IntegerNoise(masses, -row["law"]["truncation"]))[0]
     return near(row, enclose(lambda: variance.ball().sqrt(), relative_width=WIDTH), row["expected"])
 
 

@@ -17,11 +17,12 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
-from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
-from dpassay.accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.counting.count_noise import BoundedCountNoise, CountNoise
+from dpassay.accountant.mechanisms.additive.integers import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    IntegerNoise,
+)
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.release import sampling
 

@@ -129,7 +129,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit and print."""
-    from dpassay.accountant.core.drawing import Drawable
+    from dpassay.accountant.core.asking import Drawable
     from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier.ask import apart, read_claim
     from dpassay.verifier.sentence import read_sentence

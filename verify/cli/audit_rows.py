@@ -116,7 +116,7 @@ def configure_one_run(parser: argparse.ArgumentParser) -> None:
 
 def run_samples(options: argparse.Namespace) -> int:
     """Audit rows and print."""
-    from dpassay.accountant.core.drawing import Drawable
+    from dpassay.accountant.core.asking import Drawable
     from dpassay.verifier.audit import audit_samples
 
     path = checked_path(options.plot, Drawable.drawer)
@@ -135,7 +135,7 @@ def run_samples(options: argparse.Namespace) -> int:
 
 def run_scores(options: argparse.Namespace) -> int:
     """Audit scores and print."""
-    from dpassay.accountant.core.drawing import Drawable
+    from dpassay.accountant.core.asking import Drawable
     from dpassay.verifier.audit import audit_scores
 
     path = checked_path(options.plot, Drawable.drawer)

@@ -101,7 +101,7 @@ QUESTIONS = (
         "guarantees.loss_cdf",
     ),
     Question(
-        "mse", None, "mean squared error, averaged over the outputs", "utility.mean_squared_error"
+        "mse", None, "mean squared error, averaged over the outputs", "accuracy.mean_squared_error"
     ),
     Question(
         "mean-absolute-error",
@@ -113,7 +113,7 @@ QUESTIONS = (
         "quantile",
         "P",
         "quantile of the noise at this probability",
-        "utility.quantile",
+        "accuracy.quantile",
     ),
     Question(
         "absolute-quantile",
@@ -121,7 +121,7 @@ QUESTIONS = (
         "least error that is not exceeded with this probability",
         "accuracy.absolute_quantile",
     ),
-    Question("variance", None, "variance of each released coordinate", "utility.variance"),
+    Question("variance", None, "variance of each released coordinate", "accuracy.variance"),
 )
 _DEFAULT = {
     "epsilon": ("0", "0.1", "0.5", "1", "2", "4", "8"),

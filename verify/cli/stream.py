@@ -218,7 +218,7 @@ def _counter(
 
 def _promise(counter: StreamCounter, options: argparse.Namespace) -> str:
     """Say which privacy the whole output has, first in the words of a budget that was given."""
-    from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+    from dpassay.accountant.counting.counters import LinearCounter
     from dpassay.accountant.numbers.exact import exact, in_short
 
     mechanism = counter.mechanism

@@ -11,7 +11,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import Integer, Probability, Relation
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.numbers.exact import Number
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims.guarantee import guarantee

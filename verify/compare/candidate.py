@@ -12,7 +12,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.geometry.workload import Workload
-from dpassay.accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
+from dpassay.accountant.mechanisms.shapes.correlated import DisjointGroupsGaussian
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.compare.budget import Budget

@@ -12,6 +12,7 @@ from flint import arb
 
 from dpassay.accountant.budget.target import Mu, ProfileBelow
 from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.workload import (
     BoundedSum,
@@ -28,12 +29,11 @@ from dpassay.accountant.geometry.workload import (
     Workload,
 )
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.additive.staircase import optimal_gamma
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
-from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.mechanisms.additive.laplace import optimal_gamma
+from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.pairs.rank_one.theorem_5 import theorem_5_sigma_star
+from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
 from dpassay.verifier.compare import keys, selections
 from dpassay.verifier.compare.budget import Budget
 from dpassay.verifier.compare.candidate import Candidate, Layout, LeftOut, calibrated, fixed
@@ -416,7 +416,7 @@ def _published(value: object) -> str:
 
 def _best_arity(steps: int, *, subtraction: bool) -> int:
     """Return the k of least mean squared error at ε = 1: the error scales with 1/ε²."""
-    from dpassay.accountant.mechanisms.counting.kary_tree import KaryTree
+    from dpassay.accountant.counting.counters import KaryTree
 
     arities = range(2, min(_ARITIES, max(2, steps)) + 1)
     errors = {

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, final
 
 from dpassay.accountant.budget.target import Mu
 from dpassay.accountant.composition.invert import most
-from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import (
     InvalidInputError,
@@ -166,7 +166,7 @@ class Comparison(Drawable):
 
     def to_pandas(self) -> Any:
         """Return the rows of `to_records` as a pandas DataFrame."""
-        from dpassay.accountant.core.notebook import frame
+        from dpassay.accountant.core.asking import frame
 
         return frame(self.to_records())
 
@@ -203,7 +203,7 @@ class Comparison(Drawable):
         """Return the advice and the table, what is not private struck out, for notebooks."""
         from html import escape
 
-        from dpassay.accountant.core import notebook
+        from dpassay.accountant.core import asking
         from dpassay.verifier.compare.output import best_lines, collapsed, headline, table
 
         struck = [not row.is_private for row, _ in collapsed(self)]
@@ -211,7 +211,7 @@ class Comparison(Drawable):
         return (
             f"<p><strong>{escape(headline(self))}</strong></p>"
             f"<p>{escape(str(self.budget))}: <code>{escape(repr(self.workload))}</code></p>"
-            f"{notebook.table(table(self), struck)}<p>{best}</p>"
+            f"{asking.table(table(self), struck)}<p>{best}</p>"
         )
 
     def _repr_markdown_(self) -> str:

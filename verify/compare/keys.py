@@ -15,8 +15,11 @@ from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.geometry.workload import KeyedCounts, Workload
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
-from dpassay.accountant.mechanisms.selection.partition_selection import PartitionSelection
-from dpassay.accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
+from dpassay.accountant.mechanisms.selection.tests import (
+    GaussianThreshold,
+    LaplaceThreshold,
+    PartitionSelection,
+)
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.questions import profile

@@ -12,7 +12,7 @@ from flint import arb
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, suggestion
 from dpassay.accountant.geometry.workload import KeyedCounts, Quantile, Selection, Workload
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
+from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.questions import accuracy
 from dpassay.verifier.compare.candidate import Calibrated, Layout

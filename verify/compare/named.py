@@ -8,6 +8,9 @@ from typing import TypeVar
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.counting.count_noise import BoundedCountNoise
+from dpassay.accountant.counting.counters import DiscreteKaryTree, KaryTree, LinearCounter
+from dpassay.accountant.counting.matrix import MatrixMechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.workload import (
     BoundedSum,
@@ -22,24 +25,32 @@ from dpassay.accountant.geometry.workload import (
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
 from dpassay.accountant.mechanisms.additive.laplace_vector import LaplaceVector
-from dpassay.accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from dpassay.accountant.mechanisms.counting.kary_tree import DiscreteKaryTree, KaryTree
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
-from dpassay.accountant.mechanisms.counting.matrix_mechanism import MatrixMechanism
-from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
-from dpassay.accountant.mechanisms.selection.partition_selection import PartitionSelection
-from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from dpassay.accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
-from dpassay.accountant.mechanisms.selection.threshold import GaussianThreshold, LaplaceThreshold
-from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian
-from dpassay.accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
-from dpassay.accountant.mechanisms.shapes.ellipses import CountEllipse, OptimalEllipse
-from dpassay.accountant.mechanisms.shapes.elliptical import EllipticalGaussian
-from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from dpassay.accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
-from dpassay.accountant.mechanisms.shapes.one_sided import OneSidedGaussian
-from dpassay.accountant.mechanisms.shapes.optimal_groups import OptimalGroups
-from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.mechanisms.selection.candidates import (
+    ExponentialMechanism,
+    PermuteAndFlip,
+    ReportNoisyMax,
+)
+from dpassay.accountant.mechanisms.selection.tests import (
+    GaussianThreshold,
+    LaplaceThreshold,
+    PartitionSelection,
+)
+from dpassay.accountant.mechanisms.shapes.correlated import (
+    CorrelatedGaussian,
+    DisjointGroupsGaussian,
+    OneSidedGaussian,
+)
+from dpassay.accountant.mechanisms.shapes.ellipses import (
+    CountEllipse,
+    EllipticalGaussian,
+    OptimalEllipse,
+    OptimalGroups,
+)
+from dpassay.accountant.mechanisms.shapes.general_gaussian import (
+    GeneralGaussian,
+    MatrixVariateGaussian,
+    RankOneGaussian,
+)
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.verifier.compare.budget import Budget
 from dpassay.verifier.compare.candidate import Candidate, Layout, fixed

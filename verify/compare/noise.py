@@ -6,9 +6,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.errors import NotApplicableError
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
+from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.verifier.compare.candidate import Calibrated

@@ -8,9 +8,8 @@ from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
+from dpassay.accountant.counting.counters import KaryTree, LinearCounter
 from dpassay.accountant.geometry.workload import Training
-from dpassay.accountant.mechanisms.counting.kary_tree import KaryTree
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.compare.candidate import Layout
 from dpassay.verifier.compare.metrics import Metric

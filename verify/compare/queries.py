@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpassay.accountant.errors import NotApplicableError
-from dpassay.accountant.geometry.covariances import Isotropic, Matrix
+from dpassay.accountant.geometry.ellipse import Isotropic, Matrix
 from dpassay.accountant.geometry.spaces import FiniteSet
 from dpassay.accountant.geometry.workload import LinearQueries
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian

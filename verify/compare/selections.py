@@ -12,11 +12,12 @@ from flint import arb
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.geometry.workload import Selection, Workload
-from dpassay.accountant.mechanisms.additive.laplace import Laplace
-from dpassay.accountant.mechanisms.additive.logistic import Logistic
-from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
-from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from dpassay.accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
+from dpassay.accountant.mechanisms.additive.laplace import Laplace, Logistic
+from dpassay.accountant.mechanisms.selection.candidates import (
+    ExponentialMechanism,
+    PermuteAndFlip,
+    ReportNoisyMax,
+)
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.solve import bracket, root

@@ -9,9 +9,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.accountant.counting.counters import KaryTree, LinearCounter
 from dpassay.accountant.geometry.workload import Workload
-from dpassay.accountant.mechanisms.counting.kary_tree import KaryTree
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.compare.candidate import Calibrated, Layout
 

@@ -22,22 +22,19 @@ from dpassay.accountant.errors import (
     NotApplicableError,
     expected,
 )
-from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
-from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.integers import DiscreteGaussian, DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
-from dpassay.accountant.mechanisms.additive.mixture_of_gaussians import MixtureOfGaussians
-from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
-from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
-from dpassay.accountant.mechanisms.wrappers.sampled_without_replacement import (
+from dpassay.accountant.mechanisms.selection.candidates import ExponentialMechanism, PermuteAndFlip
+from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
+from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
+from dpassay.accountant.mechanisms.wrappers.sampling import (
+    MixtureOfGaussians,
+    PoissonSubsampled,
     SampledWithoutReplacement,
 )
-from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
-from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.training.truncated_batches import TruncatedBatches
+from dpassay.accountant.training.batches import TruncatedBatches
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims.guarantee import guarantee
 from dpassay.verifier.foreign.numbers import attribute, count, number

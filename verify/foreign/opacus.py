@@ -13,7 +13,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims.guarantee import guarantee
 from dpassay.verifier.foreign.events import NOTHING, reported

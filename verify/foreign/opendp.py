@@ -14,19 +14,17 @@ from typing import Any
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
-from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
-from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.integers import DiscreteGaussian, DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
-from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism
-from dpassay.accountant.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from dpassay.accountant.mechanisms.selection.threshold import (
+from dpassay.accountant.mechanisms.selection.candidates import ExponentialMechanism, PermuteAndFlip
+from dpassay.accountant.mechanisms.selection.tests import (
     DiscreteLaplaceThreshold,
     GaussianThreshold,
     LaplaceThreshold,
 )
+from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import Pending

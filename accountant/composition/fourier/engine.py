@@ -19,14 +19,6 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.composition.fourier.certified import (
-    Kernel,
-    Sum,
-    accuracy,
-    falls_soon,
-    integral,
-    plan_contour,
-)
 from dpassay.accountant.composition.fourier.estimates import (
     ABOVE_P,
     ABOVE_Q,
@@ -37,15 +29,21 @@ from dpassay.accountant.composition.fourier.estimates import (
 )
 from dpassay.accountant.composition.fourier.measure import (
     LOSS,
+    Kernel,
     Loss,
+    Sum,
+    accuracy,
     chosen,
     coarse,
     estimator,
+    falls_soon,
+    integral,
     is_narrow,
     lost,
-    near,
+    plan_contour,
     takes_apart,
 )
+from dpassay.accountant.composition.fourier.measure import measure_near as near
 from dpassay.accountant.composition.fourier.saddle import Strip, saddle
 from dpassay.accountant.composition.losses.transform import (
     GaussianTransform,
@@ -57,11 +55,10 @@ from dpassay.accountant.core.pair import Pair, Tails
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers import ledger
-from dpassay.accountant.numbers.chernoff import log_peak
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
-from dpassay.accountant.numbers.solve import shortened
-from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
+from dpassay.accountant.numbers.solve import log_peak, shortened
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
@@ -108,7 +105,7 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
         return ((laplace.SampledLaplaceTransform(*found), 1),)
     if (declared := pair.loss_transform()) is not None:
         return ((declared, 1),)
-    from dpassay.accountant.composition.losses import lists
+    from dpassay.accountant.composition.losses import laplace as lists
 
     if isinstance(pair, DiscreteGaussianPair):
         return ((lists.DiscreteGaussianTransform(pair), 1),)
@@ -250,7 +247,7 @@ class Fourier(Contour):
     """Contour integrals of the moment generating function of the loss, with all their errors.
 
     For products that `applies` to: Gaussian, subsampled, and with atoms
-    (`dpassay.accountant.composition.fourier.certified`).
+    (`dpassay.accountant.composition.fourier.measure`).
     """
 
     def loss(self, product: Product) -> Loss:
@@ -406,7 +403,7 @@ def _neighbours(loss: Loss, kernel: Kernel, strip: Strip, bits: int) -> _Neighbo
 
 def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
     """Return the integral where rare large losses are taken apart."""
-    from dpassay.accountant.composition.fourier.jumps_integral import jump_integral
+    from dpassay.accountant.composition.fourier.jumps import jump_integral
 
     return jump_integral(loss, kernel, strip, epsilon, bits)
 

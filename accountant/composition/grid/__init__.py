@@ -11,7 +11,7 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition.grid.samples import samples_sums
+from dpassay.accountant.composition.grid.plan import samples_sums
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval
@@ -38,29 +38,29 @@ class Grid(Engine):
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around the two bounds."""
-        from dpassay.accountant.composition.grid import bracket
+        from dpassay.accountant.composition.grid import plan
 
-        return bracket.profile(product, epsilon, self.most)
+        return plan.profile(product, epsilon, self.most)
 
     def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by the points at which the two bounds pass δ."""
-        from dpassay.accountant.composition.grid import bracket
+        from dpassay.accountant.composition.grid import plan
 
-        return bracket.inverse(product, delta, relative_width, self.most)
+        return plan.bracket_inverse(product, delta, relative_width, self.most)
 
     def inverse_near(
         self, product: Product, delta: ExactReal, relative_width: Fraction, start: float | None
     ) -> Interval:
         """Enclose ε(δ), searched from an estimate of it, if there is one."""
-        from dpassay.accountant.composition.grid import bracket
+        from dpassay.accountant.composition.grid import plan
 
-        return bracket.inverse(product, delta, relative_width, self.most, start)
+        return plan.bracket_inverse(product, delta, relative_width, self.most, start)
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the upper bound on the coarsest grid."""
-        from dpassay.accountant.composition.grid import bracket
+        from dpassay.accountant.composition.grid import plan
 
-        return bracket.coarsest(product, epsilon)
+        return plan.coarsest(product, epsilon)
 
 
 GRID = Grid()

@@ -41,7 +41,7 @@ from typing import final
 
 import numpy as np
 
-from dpassay.accountant.composition.grid.survival import UNIT, Array, Survival
+from dpassay.accountant.composition.grid.factors import UNIT, Array, Survival
 
 _LONG = float(np.finfo(np.longdouble).eps)
 _HARDLY_ANY = 4e-15

@@ -23,48 +23,761 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias, final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from flint import arb
 
-from dpassay.accountant.composition.grid import survival as tails
-from dpassay.accountant.composition.grid.ball_tails import (
-    MOST_DIMENSIONS,
-    MOST_DISTANCE,
-    ball_noise,
-)
-from dpassay.accountant.composition.grid.sums import sums
-from dpassay.accountant.composition.grid.survival import UNIT, Array, NormalMixtures, Survival, Tail
 from dpassay.accountant.composition.product import Factor, Product, apart
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.ranges import Range, Ranges, number_ends, total
 from dpassay.accountant.density.tree import derivative
-from dpassay.accountant.errors import NotApplicableError
-from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
-from dpassay.accountant.mechanisms.additive.logistic import LogisticPair
-from dpassay.accountant.mechanisms.additive.truncated_laplace import TruncatedLaplacePair
-from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.geometry.ball_loss import shape
+from dpassay.accountant.mechanisms.additive.laplace import (
+    LaplacePair,
+    LogisticPair,
+    TruncatedLaplacePair,
+)
+from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.ball_noise import BallNoisePair
-from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from dpassay.accountant.pairs.enclosed_tables import hull, masses
-from dpassay.accountant.pairs.finite import FinitePair, tables
-from dpassay.accountant.pairs.finite_losses import finite
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
+from dpassay.accountant.pairs.falling_noise import BallNoisePair
+from dpassay.accountant.pairs.finite import FinitePair, finite, hull, masses, tables
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair
-from dpassay.accountant.pairs.own_density import OwnDensityPair
-from dpassay.accountant.pairs.own_mass import OwnMassPair
-from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, SubsampledPair, two_directions
+from dpassay.accountant.pairs.own_density import OwnDensityPair, OwnMassPair
+from dpassay.accountant.pairs.subsampled import (
+    EnvelopePair,
+    Family,
+    GaussianMixturePair,
+    SubsampledPair,
+    two_directions,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+"""Probabilities P(A) and Q(A) of the sets A = {L > l}, at many losses l at once, in floats.
+
+For every l there is a set A, {L > l} or nearly so, of which a `Tail` states
+
+    |above_p − P(A)| ≤ error_p,  |above_q − e^l Q(A)| ≤ error_q,  H(l) ≤ P(A) − e^l Q(A) + error_p.
+
+For any set P(A) − zQ(A) ≤ H(ln z), so that A need not be the best one: where A = {X > x} with
+the loss l' = L(x) near l instead of l, between A and the best set e^{l−L} lies within |l' − l| of
+1, and H(l) exceeds P(A) − e^l Q(A) by at most |l' − l| times the mass between. Of mixtures of
+normal laws with means within r, |L''| ≤ r²/2, so that x is off by at most d = 2|l' − l|/L'(x) where
+L'(x)² ≥ 2r²|l' − l|; and where (|x| + r + 1)d ≤ 0.3 the mass at most doubles, since a normal law
+has at t the density (t⁺ + 1) times its tail at most. Elsewhere it is at most 1.
+"""
+
+Array: TypeAlias = "NDArray[Any]"
+
+UNIT = 2.0**-53
+"""Relative error of one operation with floats."""
+NORMAL_ERROR = 16.0
+"""|ndtr(t)/Φ(t) − 1| ≤ NORMAL_ERROR (1 + min(t, 0)²) UNIT; tests with balls meet at most 4."""
+_HALF_ROOT = math.sqrt(0.5)
+_FEW = 1 << 14
+"""Values up to which `math.erfc` is asked one by one: 1.5 ms, and SciPy takes 300 to load."""
+_TINY = 1e-290
+"""Where scipy's normal probabilities near underflow, the number is its own error."""
+_EDGE = 40.0
+"""Standard deviations beyond which normal laws have a mass below 1e-340."""
+_TABLE = 1 << 13
+"""Points of the table that the inverse of a loss is read from, before Newton's steps."""
+_MOST_INTEGERS = 1 << 17
+"""Integers on each side of 0 of a table: a second of work, and standard deviations to 3,200."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """What is known of sets A near {L > l}, for an array of losses l."""
+
+    above_p: Array
+    above_q: Array
+    """e^l Q(A)."""
+    error_p: Array
+    error_q: Array
+
+
+Survival: TypeAlias = Callable[[Array], Tail]
+
+
+@final
+class NormalMixtures:
+    """P = Σ w_i N(a_i, 1), Q = Σ v_j N(b_j, 1), every a_i ≥ every b_j: L increases with x."""
+
+    def __init__(
+        self,
+        p: list[tuple[float, float]],
+        q: list[tuple[float, float]],
+        place: Callable[[Array], tuple[Array, Array, Array]] | None = None,
+    ) -> None:
+        self._p, self._q = p, q
+        self._place = place or self._tabled
+        means = [mean for _, mean in p + q]
+        self._ends = min(means) - _EDGE, max(means) + _EDGE
+        self._range = max(means) - min(means) + 2 * max(map(abs, means)) * UNIT
+        self._size = max(map(abs, means))
+        self._table: tuple[Array, Array] | None = None
+
+    def __call__(self, l: Array) -> Tail:  # noqa: E741 (the loss)
+        """Return the probabilities of {X > x} with L(x) = l, nearly."""
+        x, off, slope = self._place(l)
+        x = np.clip(x, *self._ends)
+        known = {mean: normal_above(mean, x) for mean in {mean for _, mean in self._p + self._q}}
+        above_p, error_p = _mixed(self._p, known)
+        above, error_q = _mixed(self._q, known)
+        growth = np.exp(l)
+        error_q = growth * (error_q + 4 * UNIT * (1 + np.abs(l)) * above)
+        step = 2 * off / np.maximum(slope, _TINY)
+        near = slope * slope >= 2 * self._range**2 * off
+        near &= (np.abs(x) + self._size + self._range + 1) * step <= 0.3
+        error_p += off * np.where(near, 2 * above_p, 1.0)
+        error_p += np.where(above < _TINY, 2 * above_p + _TINY, 0.0)
+        return Tail(above_p, growth * above, error_p, error_q)
+
+    def _tabled(self, l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
+        """Invert L by a table and Newton's steps; return x, what L(x) may be off by, and L'(x)."""
+        if self._table is None:
+            x = np.linspace(*self._ends, _TABLE)
+            self._table = x, np.maximum.accumulate(self._loss(x)[0])
+        places, losses = self._table
+        x = np.interp(l, losses, places)
+        at = np.clip(np.searchsorted(losses, l), 1, _TABLE - 1)
+        for _ in range(3):
+            loss, slope = self._loss(x)
+            x = np.clip(x - (loss - l) / np.maximum(slope, _TINY), places[at - 1], places[at])
+        loss, slope = self._loss(x)
+        off = np.abs(loss - l) + 64 * UNIT * (1 + (np.abs(x) + self._size) * self._size)
+        beyond = (l <= losses[0]) | (l >= losses[-1])  # the ends leave nothing that floats hold
+        return x, np.where(beyond, 0.0, off), 0.9 * slope
+
+    def _loss(self, x: Array) -> tuple[Array, Array]:
+        parts, slopes = [], []
+        for side in (self._p, self._q):
+            weights, means = (np.array(each)[:, None] for each in zip(*side, strict=True))
+            logs = np.log(weights) + means * (x - means / 2)
+            whole = np.logaddexp.reduce(logs, axis=0)
+            parts.append(whole)
+            slopes.append((means * np.exp(logs - whole)).sum(axis=0))
+        return parts[0] - parts[1], slopes[0] - slopes[1]
+
+
+def normal_below(t: Array) -> Array:
+    """Return Φ(t), to NORMAL_ERROR; from the standard library where that is faster than SciPy."""
+    if len(t) <= _FEW:
+        return np.fromiter(map(math.erfc, (t * -_HALF_ROOT).tolist()), float, len(t)) / 2
+    from scipy.special import ndtr  # loading it takes as long as 3 million values without it
+
+    return np.asarray(ndtr(t))
+
+
+def normal_above(mean: float, x: Array) -> tuple[Array, Array]:
+    """Return Φ(a − x) and a bound of its relative error, for a mean a within UNIT of its value."""
+    t = mean - x
+    left = np.minimum(t, 0.0)
+    moved = 2 * UNIT * (abs(mean) + np.abs(t))  # the error of t
+    grows = (1 - left) * 1.1 * (t < _EDGE)  # a bound of the density over Φ(t)
+    return normal_below(t), (NORMAL_ERROR * (1 + left * left) + 6) * UNIT + grows * moved
+
+
+def _mixed(
+    parts: list[tuple[float, float]], known: dict[float, tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """Return Σ w Φ(a − x) and its error; weights are within UNIT of their values."""
+    total: Array = np.zeros(1)
+    error: Array = np.zeros(1)
+    for weight, mean in parts:
+        share, relative = known[mean]
+        own = weight * share
+        total, error = total + own, error + own * relative
+    return total, error + len(parts) * 2 * UNIT * total
+
+
+def gaussian(mu: float) -> NormalMixtures:
+    """Return the laws N(μ, 1), N(0, 1)."""
+
+    def place(l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
+        x = l / mu + mu / 2
+        return x, 8 * UNIT * (np.abs(l) + mu * mu + mu * np.abs(x)), np.full_like(l, 0.9 * mu)
+
+    return NormalMixtures([(1.0, mu)], [(1.0, 0.0)], place)
+
+
+def sampled_gaussian(mu: float, q: float, rest: float, *, mixed_first: bool) -> NormalMixtures:
+    """Return (1 − q)N(0, 1) + qN(μ, 1) and N(0, 1), or N(μ, 1) and the mixture; rest = 1 − q.
+
+    With c = μx − μ²/2 the loss is ln(1 − q + qe^c), or −ln(1 − q + qe^{−c}).
+    """
+    sign = 1.0 if mixed_first else -1.0
+
+    def place(l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
+        rise = np.expm1(sign * l)
+        inside = rise + q > 0
+        c = sign * np.log1p(np.where(inside, rise / q, 0.0).clip(-1 + 1e-16))
+        x = np.where(inside, c / mu + mu / 2, -sign * np.inf)
+        c = np.where(inside, mu * x - mu * mu / 2, 0.0)
+        weight = q * np.exp(np.minimum(sign * c, 700.0))
+        loss = sign * np.log1p(q * np.expm1(np.minimum(sign * c, 700.0)))
+        share = weight / (rest + weight)
+        off = np.abs(loss - l) + 8 * UNIT * (
+            np.abs(l) + share * (mu * mu + mu * np.abs(x)) + np.abs(np.expm1(-sign * loss))
+        )
+        return x, np.where(inside, off, 0.0), 0.9 * mu * share
+
+    mixture = [(rest, 0.0), (q, mu)] if mixed_first else [(rest, mu), (q, 0.0)]
+    if mixed_first:
+        return NormalMixtures(mixture, [(1.0, 0.0)], place)
+    return NormalMixtures([(1.0, mu)], mixture, place)
+
+
+def laplace(distance: float) -> Survival:
+    """Return Lap(t, 1) and Lap(0, 1): P(L > l) = 1 − a, e^l Q(L > l) = a, a = e^{(l−t)/2}/2."""
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        a = np.exp((l - distance) / 2) / 2
+        inside, before = (l >= -distance) & (l < distance), l < -distance
+        everything = np.exp(np.minimum(l, 700.0))
+        f = np.where(before, 1.0, np.where(inside, 1 - a, 0.0))
+        zg = np.where(before, everything, np.where(inside, a, 0.0))
+        error_q = 4 * UNIT * (1 + np.abs(l) + distance) * zg
+        # an atom may be taken to be on the wrong side of l, or the loss be off, by a rounding
+        near = np.abs(l) <= distance * (1 + 8 * UNIT)
+        error_p = np.where(near, 8 * UNIT * distance, 0.0)
+        return Tail(f, zg, error_p + 4 * UNIT * f, error_q)
+
+    return survival
+
+
+def truncated_laplace(distance: float, end: float) -> Survival:
+    """Return Laplace laws on [−a, a] and on [d − a, d + a], d ≤ a: with t = (d − l)/2, |l| ≤ d,
+
+    P(L > l) = (1 − e^{−a} + 1 − e^{−t})/N and e^l Q(L > l) = (e^{−t} − e^{l−a})/N,
+    N = 2(1 − e^{−a}); L = ∞ has the mass e^{−a}(e^d − 1)/N. As 2t ≥ 0 and l ≤ a both exponentials
+    are at most 1, and an exponent that is wrong by δ moves them by as much.
+    """
+    half = -math.expm1(-end)
+    infinity = math.exp(distance - end) * -math.expm1(-distance) / (2 * half)
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        t = np.maximum((distance - l) / 2, 0.0)
+        before, beyond = l < -distance, l >= distance
+        f = (half - np.expm1(-t)) / (2 * half)
+        zg = (np.exp(-t) - np.exp(np.minimum(l - end, 0.0))) / (2 * half)
+        growth = np.exp(np.minimum(l, 700.0))
+        f = np.where(before, 1.0, np.where(beyond, infinity, f))
+        zg = np.where(before, growth * (1 - infinity), np.where(beyond, 0.0, zg))
+        # an atom may be taken to be on the wrong side of l, or the loss be off, by a rounding
+        near = np.abs(l) <= distance * (1 + 8 * UNIT)
+        far = min(end, 800.0)  # beyond, e^{−a} is 0
+        moved = 8 * UNIT * (1 + np.abs(l) + distance)
+        inside = near * (moved + 8 * UNIT * far * np.exp(np.minimum(l - end, 0.0))) / half
+        error_p = inside + 4 * UNIT * (4 + far) * infinity + 4 * UNIT * f
+        return Tail(f, zg, error_p, inside + 2 * moved * zg + before * growth * error_p)
+
+    return survival
+
+
+def logistic(distance: float) -> Survival:
+    """Return logistic laws at t and 0: P(L > l) = (1 − r)/N and e^l Q(L > l) = r(1 − r)/N.
+
+    r = e^{(l−t)/2}, N = 1 − e^{−t}, |l| ≤ t. A rounding δ of (l − t)/2 moves r by rδ, and t by so
+    much moves P(L > l) beyond it by as much.
+    """
+    whole = -math.expm1(-distance)
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        half = np.minimum((l - distance) / 2, 0.0)
+        before, beyond = l < -distance, l > distance * (1 + 8 * UNIT)
+        r, f = np.exp(half), -np.expm1(half) / whole
+        moved = 4 * UNIT * (np.abs(l) + distance)
+        error_p = r * moved / whole + 8 * UNIT * f
+        f = np.where(before, 1.0, f)
+        zg = np.where(before, np.exp(np.minimum(l, 700.0)), r * f)
+        error_q = r * error_p + 2 * (moved + 4 * UNIT) * zg
+        return Tail(f, zg, np.where(beyond, 0.0, error_p), np.where(beyond, 0.0, error_q))
+
+    return survival
+
+
+def discrete_gaussian(parameter: float, shift: int) -> Survival | None:
+    """Return the laws of Z + s and Z, P(Z = z) ∝ e^{−z²/2v}; None where a table would be long.
+
+    L(z) = (2zs − s²)/2v, so that {L > l} = {z ≥ m} with the least integer m > x = lv/s + s/2.
+    Sums of masses over |z| ≤ K = ⌈_EDGE √v⌉ + s + 1 are kept with the sums of their errors: each
+    exponent z²/2v is off by at most three roundings of floats. What lies beyond K has less than
+    e^{−_EDGE²/2} < _TINY of the mass. Where x is so near an integer that m may be the next one, the
+    set is that of a loss l' at a distance `off` from l.
+    """
+    last = math.ceil(_EDGE * math.sqrt(parameter)) + shift + 1
+    if last > _MOST_INTEGERS:
+        return None
+    z = np.arange(-last, last + 1, dtype=np.longdouble)
+    exponents = z * z / (2 * parameter)
+    masses = np.exp(-exponents)
+    sums, errors = (
+        np.concatenate([np.cumsum(each[::-1])[::-1], [np.longdouble(0)]])
+        for each in (masses, masses * (3 * exponents + 1) * UNIT)
+    )
+    ratio = errors[0] / sums[0] + 2 * len(z) * np.finfo(np.longdouble).eps  # of the whole, and sums
+    tails = (sums / sums[0]).astype(float)
+    margins = ((errors + 2 * ratio * sums) / sums[0]).astype(float) + 2 * UNIT * tails + _TINY
+
+    def at_least(m: Array) -> tuple[Array, Array]:
+        index = np.clip(m + last, 0, len(tails) - 1).astype(np.int64)
+        return tails[index], margins[index]
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        m = np.floor(l * parameter / shift + shift / 2) + 1
+        growth = np.exp(l)
+        above_p, error_p = at_least(m - shift)
+        above, error_q = at_least(m)
+        off = 8 * UNIT * (np.abs(l) + shift * shift / parameter)
+        error_p += 2 * off * at_least(m - 1 - shift)[0]
+        error_q = growth * (error_q + 4 * UNIT * (1 + np.abs(l)) * above)
+        return Tail(above_p, growth * above, error_p, error_q)
+
+    return survival
+
+
+def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Survival:
+    """Return the laws ((1 − q)Q + qP, Q), or (P, (1 − q)P + qQ), of a pair; rest = 1 − q."""
+    sign = 1.0 if mixed_first else -1.0
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        rise = np.expm1(sign * l)
+        weight = rise + q
+        inside = weight > 4 * UNIT * q
+        c = sign * np.log1p(np.where(inside, rise / q, 0.0))
+        own = inner(c)
+        growth, shrink = np.exp(l), np.exp(-c)
+        g, error_g = own.above_q * shrink, own.error_q * shrink
+        error_g += 8 * UNIT * (1 + np.abs(c)) * g
+        # the loss at c is off by what the rounding of c makes, and where an atom may be in between
+        # the mass is that a little to the left
+        off = np.abs(np.expm1(-sign * l)) + np.abs(l) + q * (1 + growth)
+        off *= 16 * UNIT * (1 + np.abs(c))
+        wide = inner(c - 64 * UNIT * (1 + np.abs(c))).above_p
+        if mixed_first:
+            f, zg = rest * g + q * own.above_p, growth * g
+            error_p, error_q = rest * error_g + q * own.error_p, growth * error_g
+            f, zg = np.where(inside, f, 1.0), np.where(inside, zg, growth)
+        else:
+            f, zg = own.above_p, growth * (rest * own.above_p + q * g)
+            error_p, error_q = own.error_p, growth * (rest * own.error_p + q * error_g)
+            f, zg = np.where(inside, f, 0.0), np.where(inside, zg, 0.0)
+        # elsewhere the set is that of all outcomes, or of none
+        error_p, error_q = np.where(inside, error_p, 0.0), np.where(inside, error_q, 0.0)
+        error_q = error_q + 8 * UNIT * (1 + np.abs(l)) * zg
+        near = np.where(inside, 2 * off * np.maximum(wide, f), 0.0)
+        near += np.where(np.abs(weight) < 16 * UNIT * q, off, 0.0)
+        return Tail(f, zg, error_p + 8 * UNIT * f + near, error_q)
+
+    return survival
+
+
+def switched(positive: Survival, negative: Survival) -> Survival:
+    """Return the tails of a pair whose losses above 0 are those of one, below 0 of another.
+
+    Its profile is that of the first at l ≥ 0, of the second at l ≤ 0, and never below either: so
+    P(A) − zQ(A) ≤ H for the sets of both. A set {L > l'} of the first with l' < 0 ≤ l, or of the
+    second with l ≤ 0 ≤ l', |l' − l| a rounding, stands for one that parts the atom at 0.
+    """
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        columns = np.empty((4, len(l)))
+        for known, chosen in ((positive, l >= 0), (negative, l < 0)):
+            if chosen.any():
+                tail = known(l[chosen])
+                columns[:, chosen] = tail.above_p, tail.above_q, tail.error_p, tail.error_q
+        return Tail(*columns)
+
+    return survival
+
+
+@final
+@dataclass(frozen=True)
+class Largest:
+    """Tails of the pair whose profile is the largest at l, nearly, out of several pairs.
+
+    Its profile is that of all of them within the largest of their errors. Near a crossing the tails
+    are not those of the envelope: events are those of a pair, and nothing is cut off by them.
+    """
+
+    parts: tuple[Survival, ...]
+
+    def __call__(self, l: Array) -> Tail:  # noqa: E741
+        """Return the tails, each with the largest error."""
+        found = [part(l) for part in self.parts]
+        best = np.argmax([tail.above_p - tail.above_q for tail in found], axis=0)
+        return Tail(
+            np.choose(best, [tail.above_p for tail in found]),
+            np.choose(best, [tail.above_q for tail in found]),
+            np.max([tail.error_p for tail in found], axis=0),
+            np.max([tail.error_q for tail in found], axis=0),
+        )
+
+
+def listed(pair: FinitePair | OwnMassPair) -> Survival:
+    """Return the sums over the outcomes of a finite pair, or over those that are listed."""
+    rest = [0.0, 0.0]
+    with ctx.workprec(_PRECISION):
+        if isinstance(pair, OwnMassPair):
+            masses = pair.rows()
+            for i in (0, 1):
+                outside = sum((tail[i] for tail in pair.tails_beyond()), start=arb(0))
+                rest[i] = float(outside.upper()) * (1 + 4 * UNIT)
+        else:
+            masses = list(zip(*_masses(pair), strict=True))
+        rows = [
+            (float((p / q).log().mid()), float(p.mid()), float(q.mid()))
+            for p, q in masses
+            if not (p.is_zero() or q.is_zero())
+        ]
+        infinity = float(pair.infinity_mass().mid())
+    rows.sort(reverse=True)
+    losses = np.array([row[0] for row in rows])[::-1]
+    sums = [
+        np.concatenate([[0.0], np.cumsum([row[i] for row in rows], dtype=np.longdouble)])[::-1]
+        for i in (1, 2)
+    ]
+    above_p, above_q = ((each + start).astype(float) for each, start in
+                        zip(sums, (infinity, 0.0), strict=True))  # fmt: skip
+    rounding = UNIT * (8 + len(rows) * float(np.finfo(np.longdouble).eps) / UNIT)
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        growth = np.exp(l)
+        off = 16 * UNIT * np.abs(l) + _TINY
+        at = np.searchsorted(losses, l, side="right")
+        f, zg = above_p[at], growth * above_q[at]
+        reach = above_p[np.searchsorted(losses, l - 2 * off, side="left")]
+        error_p = rounding * f + 2 * off * reach + rest[0]
+        return Tail(f, zg, error_p, (rounding + off + 4 * UNIT) * zg + growth * rest[1])
+
+    return survival
+
+
+def _masses(pair: FinitePair) -> tuple[list[arb], list[arb]]:
+    p, q = pair.source.masses(pair.index)
+    return (q, p) if pair.flipped else (p, q)
+
+
+def in_balls(pair: Pair) -> Survival:
+    """Return the tails of any pair, asked one by one in balls."""
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        columns = np.empty((4, len(l)))
+        with ctx.workprec(_PRECISION):
+            for i, loss in enumerate(l.tolist()):
+                at = ExactReal.of_rational(Fraction(loss))
+                tails = pair.tails(at)
+                for j, value in enumerate((tails.p_above, tails.q_above * at.ball().exp())):
+                    if not value.is_finite():
+                        raise UndecidedError(
+                            "The tails of the loss of one release are not known here."
+                        )
+                    middle = float(value.mid())
+                    columns[j, i] = middle
+                    columns[2 + j, i] = float(value.rad()) * 1.01 + 4 * UNIT * abs(middle)
+        return Tail(*columns)
+
+    return survival
+
+
+def finite_or_none(value: arb) -> float | None:
+    """Return a finite ball as a float."""
+    return float(value.mid()) if value.is_finite() and math.isfinite(float(value.mid())) else None
+
+
+"""Tails of the loss of noise e^{−‖x‖₂} in a few dimensions, in floats: sums of Gauss–Legendre.
+
+With ψ from the end, L = t cos ψ, P has the density f(ψ) = (sin^d ψ + c sin^{d−2} ψ) e^{z cos ψ}/W
+on [0, π] and Q that of −z (`dpassay.accountant.geometry.ball_loss`). Masses from 0 on are sums over
+equal panels and one part of a panel. On a panel of half-width h the ellipse of ρ = 1/h has an
+imaginary part below 1/2, where |sin| and |cos| are at most b = cosh(1/2), so that n nodes are off
+by at most
+
+    E = h (64/15) M h^{2n}/(1 − h²),  M = (b^d + c b^{d−2}) e^{bz}
+
+(Trefethen, Approximation Theory and Approximation Practice, theorem 19.3). What lies before the
+first end has at least c e^{−z} (4h/π)^{d−1}/(d − 1), and E falls faster than that with h < 1/2.
+
+*Rounding.* |ψ f′/f| ≤ d + 2z up to π/2, so that a relative rounding of ψ is one of f. Beyond, sin ψ
+is off by a few units at most, and f by (1 + c) d times that for P, e^z times as much for Q, against
+the mass before π/2.
+"""
+
+MOST_DIMENSIONS, MOST_DISTANCE = 8, ExactReal.of_rational(16)
+"""What the bounds at the head allow: 2n + 1 exceeds d − 1 by far, and e^z is small."""
+_PANELS, _NODES = 1 << 12, 6
+"""E is below 1e-30 of what it is added to; a panel's end is looked up, its nodes are computed."""
+_SIZE = 1.13
+"""Above cosh(1/2)."""
+_OPERATIONS = 64
+"""Roundings of one value of f, and of a sum over nodes, at most."""
+_ROOM = 8
+"""The same of an argument."""
+
+
+def ball_noise(pair: BallNoisePair) -> Survival:
+    """Return the tails; the distance and the dimension are at most those above."""
+    d, t = pair.dimension, float(pair.distance.ball().mid())
+    c, whole = (float(each.mid()) for each in shape(pair.distance, d))
+    z, h = t / 2, math.pi / (2 * _PANELS)
+    roots = [arb.legendre_p_root(_NODES, k, weight=True) for k in range(_NODES)]
+    nodes = np.array([float(((1 + x) / 2).mid()) for x, _ in roots])
+    weights = np.array([float((w / 2).mid()) for _, w in roots])
+
+    def between(a: Array, width: Array) -> tuple[Array, Array]:
+        """Return ∫ f and ∫ f of −z over [a, a + width]."""
+        p, q = np.zeros(len(a)), np.zeros(len(a))
+        for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True):
+            psi = a + width * node
+            sine, growth = np.sin(psi), np.exp(z * np.cos(psi))
+            size = weight * sine ** (d - 2) * (sine * sine + c)
+            p += size * growth
+            q += size / growth
+        return p * width / whole, q * width / whole
+
+    edges = np.arange(_PANELS + 1) * (math.pi / _PANELS)
+    sums = [
+        np.append(0.0, np.cumsum(each, dtype=np.longdouble)).astype(float)
+        for each in between(edges[:-1], np.diff(edges))
+    ]
+    off_panel = h ** (2 * _NODES + 1) * 5 * (_SIZE**d + c * _SIZE ** (d - 2)) * math.exp(_SIZE * z)
+    least = c * math.exp(-z) * (4 * h / math.pi) ** (d - 1) / (d - 1)
+    beyond = _ROOM * UNIT * (1 + c) * d * math.pi / whole
+    relative = UNIT * (_OPERATIONS + _ROOM * (d + 2 * z)) + (_PANELS + 1) * off_panel / least
+    errors = [
+        relative + beyond * most / float(each[_PANELS // 2])
+        for each, most in zip(sums, (1.0, math.exp(z)), strict=True)
+    ]
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        share = np.clip((t - l) / (2 * t), 0.0, 1.0)
+        psi = 2 * np.arcsin(np.sqrt(share))
+        at = np.minimum((psi * (_PANELS / math.pi)).astype(int), _PANELS)
+        start = np.minimum(edges[at], psi)
+        p, q = between(start, psi - start)
+        growth = np.exp(np.minimum(l, t))  # nothing is above t
+        before = l <= -t * (1 + _ROOM * UNIT)
+        above_p = np.where(before, 1.0, np.minimum(sums[0][at] + p, 1.0))
+        above_q = growth * np.where(before, 1.0, np.minimum(sums[1][at] + q, 1.0))
+        # {L > l'} stands for {L > l}: ψ is off by at most 3√(|l' − l|/t), f at most (1 + c)e^z
+        off = 2 * _ROOM * UNIT * t
+        between_both = 3 * math.sqrt(off / t) * (1 + c) * math.exp(z) / whole
+        error_p = errors[0] * above_p + off * between_both * (np.abs(l) < t * (1 + _ROOM * UNIT))
+        error_q = (errors[1] + 4 * UNIT * (1 + np.abs(l))) * above_q
+        return Tail(above_p, above_q, error_p, error_q)
+
+    return survival
+
+
+"""Tails of the loss of Gaussian noise with bounded losses beside it, in floats, from one table.
+
+The loss L_i of each factor lies in a cell (nw, (n + 1)w] of a lattice of step w, within s_i, or is
+infinite, or is left out. Events are told by the cells alone: A_k consists of the outcomes with an
+infinite loss, and of those with all losses in cells whose numbers add up to k at least. Its
+probabilities are sums of those of cells, which are convolved. With m factors, L = Σ L_i lies within
+
+    R = mw/2 + Σ s_i  of  w(N + m/2),  N the sum of the numbers.
+
+Let k be the least one with w(k + m/2) > l. Outcomes with p/q above e^l outside A_k, or not above it
+inside, are left out, or N is k + j or k − 1 − j with a j ≥ 0, and |L − l| ≤ R − jw. There
+|p − e^l q| ≤ p(e^{R − jw} − 1), so that
+
+    H(l) ≤ P(A_k) − e^l Q(A_k) + G(l),
+    G(l) = Σ (e^{R − jw} − 1) P(N = k + j or N = k − 1 − j) + P(left out) over 0 ≤ j < R/w,
+
+and G is about w² times the density of the loss. Of a sample of share s the events are the same.
+Its H(l) is v H(c) of the product, v = s, or s − (1 − s)(e^l − 1) where Q is mixed, and exceeds what
+A_k shows by v G(c) at most.
+"""
 
 _PRECISION = 128
-"""Bits of the balls that become floats: fewer widen the errors of tails, more are lost."""
+"""Bits of the balls that become floats."""
+_REACH = 12
+"""Standard deviations of Gaussian noise that are put into cells: 4e-33 is left out."""
+_CELLS, _OTHERS = 1 << 16, 1 << 13
+"""Cells of the Gaussian loss, and of all others together: each of these takes tails in balls."""
+_COARSEST = 1 / 64
+"""Most that the factors' cells may take together, in standard deviations of the Gaussian loss."""
+_FARTHEST = 600.0
+"""Largest loss: e^l is a float."""
+_SLACK = 1e-6
+"""What roundings may move a loss by, in cells."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Masses of consecutive cells from a number on under P and Q, and bounds of their errors."""
+
+    first: int
+    masses: tuple[Array, Array]
+    errors: tuple[Array, Array]
+    left_out: float
+    """At least P(L finite, in none of the cells)."""
+
+    def plus(self, other: _Cells) -> _Cells:
+        """Return the masses of the sums of the numbers."""
+        masses, errors = [], []
+        for i in (0, 1):
+            a, b = self.masses[i], other.masses[i]
+            whole = np.convolve(a, b)
+            error = np.convolve(self.errors[i], b + other.errors[i])
+            error += np.convolve(a, other.errors[i])
+            roundings = (min(len(a), len(b)) + 4) * UNIT
+            masses.append(whole)
+            errors.append((error + roundings * whole) * (1 + 2 * roundings))
+        lost = (self.left_out + other.left_out) * (1 + 2 * UNIT)
+        return _Cells(
+            self.first + other.first, (masses[0], masses[1]), (errors[0], errors[1]), lost
+        )
+
+
+def sums(product: Product, sample: tuple[float, float, bool] | None = None) -> Survival | None:
+    """Return the tails of a product, or of a sample: its share, the rest, whether P is mixed.
+
+    None without Gaussian noise, or where cells would be too wide.
+    """
+    square, others = arb(0), list[tuple[Pair, int]]()
+    with ctx.workprec(_PRECISION):
+        for pair, count in product.factors:
+            if isinstance(pair, GaussianPair):
+                square += count * pair.mu() ** 2
+            else:
+                others.append((pair, count))
+        mu = float(square.sqrt().mid())
+        ends = [_ends(pair) for pair, _ in others]
+        if not product.is_product or not mu or any(end is None for end in ends):
+            return None
+        known = [end for end in ends if end is not None]
+        wide = sum(n * (high - low) for (low, high), (_, n) in zip(known, others, strict=True))
+        step = 2.0 ** math.ceil(math.log2(max(2 * _REACH * mu / _CELLS, wide / _OTHERS)))
+        m = 1 + sum(n for _, n in others)
+        far = mu * (mu / 2 + _REACH) + sum(
+            n * max(-low, high) for (low, high), (_, n) in zip(known, others, strict=True)
+        )
+        if far > _FARTHEST or m * step > _COARSEST * mu or 64 * UNIT * far > _SLACK * step:
+            return None
+        whole: _Cells | None = None
+        for (pair, count), (low, high) in zip(others, known, strict=True):
+            own = _listed(pair, low, high, step)
+            for _ in range(count):
+                whole = own if whole is None else whole.plus(own)
+        normal = _gaussian(mu, step)
+        whole = normal if whole is None else normal.plus(whole)
+        infinity = float(product.infinity_mass().mid())
+    return _tails(whole, step, m, infinity, sample)
+
+
+def _ends(pair: Pair) -> tuple[float, float] | None:
+    """Return bounds of the finite losses; None where they are unbounded or not known."""
+    try:
+        low, high = -pair.reverse().max_finite_loss(), pair.max_finite_loss()
+    except NotApplicableError:
+        return None
+    if not (low.is_finite() and high.is_finite()):
+        return None
+    return (
+        math.nextafter(float(low.lower()), -math.inf),
+        math.nextafter(float(high.upper()), math.inf),
+    )
+
+
+def _listed(pair: Pair, low: float, high: float, step: float) -> _Cells:
+    """Return the cells of a bounded loss, from its tails at their ends in balls."""
+    first, last = math.ceil(low / step) - 1, math.floor(high / step) + 1
+    at = [ExactReal.of_rational(n * Fraction(step)) for n in range(first, last + 1)]
+    tails = [pair.tails(edge) for edge in at]
+    columns = []
+    for above in ([t.p_above for t in tails], [t.q_above for t in tails]):
+        differences = [a - b for a, b in pairwise(above)]
+        masses = np.array([max(float(x.mid()), 0.0) for x in differences])
+        errors = np.array([float(abs(x.mid()) * arb(2) ** -50 + 2 * x.rad()) for x in differences])
+        columns.append((masses, errors))
+    rest = (tails[0].p_below + tails[-1].p_above - pair.infinity_mass()).upper().max(arb(0))
+    (p, error_p), (q, error_q) = columns
+    return _Cells(first, (p, q), (error_p, error_q), float(rest) * (1 + 4 * UNIT))
+
+
+def _gaussian(mu: float, step: float) -> _Cells:
+    """Return the cells of N(μ, 1) and N(0, 1), whose ends are x = l/μ + μ/2 in floats."""
+    middle = mu * mu / 2
+    first = math.floor((middle - _REACH * mu) / step)
+    last = math.ceil((middle + _REACH * mu) / step)
+    x = np.arange(first, last + 1) * step / mu + mu / 2
+    columns = []
+    for mean in (mu, 0.0):
+        above, relative = normal_above(mean, x)
+        errors = above * relative
+        columns.append((np.maximum(above[:-1] - above[1:], 0.0), 1.01 * (errors[:-1] + errors[1:])))
+    outside = 1.01 * float(np.sum(normal_below(np.array([x[0] - mu, mu - x[-1]]))))
+    (p, error_p), (q, error_q) = columns
+    return _Cells(first, (p, q), (error_p, error_q), outside)
+
+
+def _tails(
+    cells: _Cells, step: float, m: int, infinity: float, sample: tuple[float, float, bool] | None
+) -> Survival:
+    """Return the tails, from the sums of the masses from each cell on."""
+    room = len(cells.masses[0]) * float(np.finfo(np.longdouble).eps) + 4 * UNIT
+    above_p, above_q = (_from(each) for each in cells.masses)
+    error_p, error_q = (
+        _from(error) * (1 + room) + room * above
+        for error, above in zip(cells.errors, (above_p, above_q), strict=True)
+    )
+    start, reach = (cells.first + m / 2) * step, (m / 2 + 2 * _SLACK) * step
+    last, beside = len(above_p) - 1, math.ceil(reach / step)
+    side = np.expm1(reach - step * np.arange(beside))
+    most = cells.masses[0] + cells.errors[0]
+    near = np.convolve(most, np.concatenate([side[::-1], side]))[beside - 1 : beside + last]
+    gap = cells.left_out + 1.01 * near
+
+    def number(l: Array) -> Array:  # noqa: E741
+        found: Array = np.clip(np.floor((l - start) / step) + 1, 0, last).astype(np.int64)
+        return found
+
+    def of_events(l: Array) -> Tail:  # noqa: E741
+        k, growth = number(l), np.exp(l)
+        p, q = above_p[k] + infinity, growth * above_q[k]
+        error = growth * error_q[k] + 8 * UNIT * (1 + np.abs(l)) * q
+        return Tail(p, q, error_p[k] + 4 * UNIT * infinity, error)
+
+    share, rest, mixed_first = sample or (1.0, 0.0, True)
+    shown = (
+        of_events if sample is None else sampled(of_events, share, rest, mixed_first=mixed_first)
+    )
+    sign = 1.0 if mixed_first else -1.0
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        tail, rise = shown(l), np.expm1(sign * l)
+        inside = share + rise > 0
+        weight = share if mixed_first else (share + rise) * np.exp(l)
+        c = sign * np.log1p(np.maximum(rise / share, -1 + UNIT))
+        missing = np.where(inside, 1.01 * weight * gap[number(c)], 0.0)
+        return Tail(tail.above_p, tail.above_q, tail.error_p + missing, tail.error_q)
+
+    return survival
+
+
+def _from(values: Array) -> Array:
+    """Return the sums from each place on."""
+    return np.append(np.cumsum(values[::-1], dtype=np.longdouble)[::-1], 0).astype(float)
+
+
 _IN_FLOATS = (LaplacePair, TruncatedLaplacePair, LogisticPair, DiscreteGaussianPair, BallNoisePair)
 """Pairs whose samples have tails in floats, besides Gaussian ones."""
 _PLAIN_ATOM = 1e-9
@@ -106,9 +819,7 @@ def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
                 found.append((whole(pair), count))
         if square > 0:
             mu = float(square.sqrt().mid())
-            normal = Release(
-                ("gaussian", mu), tails.gaussian(mu), 0.0, None, None, smooth=True, mu=mu
-            )
+            normal = Release(("gaussian", mu), gaussian(mu), 0.0, None, None, smooth=True, mu=mu)
             found.append((normal, 1))
     return tuple(found)
 
@@ -121,11 +832,11 @@ def whole(pair: Pair) -> Release:
         mass = float(pair.infinity_mass().lower().max(arb(0)))
         infinity = math.nextafter(mass, 0.0) if mass else 0.0
         bottom = _end(pair.reverse(), -1)
-        bounded = not isinstance(known, tails.Largest)
+        bounded = not isinstance(known, Largest)
         bounded = bounded and bottom is not None and pair.reverse().infinity_mass().is_zero()
         return Release(
             pair,
-            known or tails.in_balls(pair),
+            known or in_balls(pair),
             infinity,
             _end(pair, 1),
             bottom,
@@ -137,7 +848,7 @@ def whole(pair: Pair) -> Release:
 
 def _end(pair: Pair, sign: int) -> float | None:
     try:
-        found = tails.finite_or_none(pair.max_finite_loss())
+        found = finite_or_none(pair.max_finite_loss())
     except NotApplicableError:
         return None
     return None if found is None else sign * found
@@ -147,13 +858,13 @@ def _survival(pair: Pair) -> Survival | None:
     """Return the tails of a pair in floats, None where only balls are known."""
     match pair:
         case LaplacePair(distance):
-            return tails.laplace(float(distance.ball().mid()))
+            return laplace(float(distance.ball().mid()))
         case TruncatedLaplacePair(distance, end):
-            return tails.truncated_laplace(*(float(each.ball().mid()) for each in (distance, end)))
+            return truncated_laplace(*(float(each.ball().mid()) for each in (distance, end)))
         case LogisticPair(distance):
-            return tails.logistic(float(distance.ball().mid()))
+            return logistic(float(distance.ball().mid()))
         case DiscreteGaussianPair(parameter, shift):
-            return tails.discrete_gaussian(float(parameter.ball().mid()), shift)
+            return discrete_gaussian(float(parameter.ball().mid()), shift)
         case SubsampledPair(inner, q, mixed_first):
             return _sampled(inner, q, mixed_first=mixed_first)
         case EnvelopePair(family):
@@ -163,7 +874,7 @@ def _survival(pair: Pair) -> Survival | None:
         case OwnDensityPair():
             return own_density(pair)
         case OwnMassPair():
-            return tails.listed(pair)
+            return listed(pair)
         case Product():
             return sums(pair)
         case GaussianMixturePair(p, q):
@@ -172,14 +883,14 @@ def _survival(pair: Pair) -> Survival | None:
                 [(float(weight), float(mean.ball().mid())) for weight, mean in q],
             )
     small = finite(pair)
-    return None if small is None else tails.listed(small)
+    return None if small is None else listed(small)
 
 
 def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None:
     share, rest = float(q.ball().mid()), float((1 - q.ball()).mid())
     if isinstance(inner, GaussianPair):
         mu = float(inner.mu().mid())
-        return tails.sampled_gaussian(mu, share, rest, mixed_first=mixed_first)
+        return sampled_gaussian(mu, share, rest, mixed_first=mixed_first)
     if isinstance(inner, OwnDensityPair) and rest > _LEAST_REST:
         return own_density(inner, (share, rest, mixed_first))
     if isinstance(inner, Product):
@@ -187,14 +898,14 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
     if not isinstance(inner, _IN_FLOATS):
         return None
     known = _survival(inner)
-    return known and tails.sampled(known, share, rest, mixed_first=mixed_first)
+    return known and sampled(known, share, rest, mixed_first=mixed_first)
 
 
 def _envelope(family: Family) -> Survival | None:
     """Return the tails of the envelope of tables, of the two directions of a sample, or of all."""
-    listed = tables(family)
-    if listed is not None:
-        return tails.listed(envelope_of(listed))
+    known_tables = tables(family)
+    if known_tables is not None:
+        return listed(envelope_of(known_tables))
     ordered = two_directions(family)
     parts = [known for known in map(_survival, ordered or family) if known is not None]
     if len(parts) < len(family):
@@ -203,8 +914,8 @@ def _envelope(family: Family) -> Survival | None:
         zero = ExactReal.of_rational(0)
         ahead, behind = (pair.tails(zero) for pair in ordered)
         if behind.q_above - ahead.q_above > _PLAIN_ATOM:
-            return tails.switched(*parts)
-    return tails.Largest(tuple(parts))
+            return switched(*parts)
+    return Largest(tuple(parts))
 
 
 def envelope_of(listed: Sequence[Table]) -> FinitePair:
@@ -220,11 +931,11 @@ def envelope_of(listed: Sequence[Table]) -> FinitePair:
     return FinitePair(Tabulated(*masses(hull(points))), 0)
 
 
-_FIRST_CELLS, _CELLS = 1 << 12, 1 << 17
+_FIRST_CELLS, _FACTORS_CELLS = 1 << 12, 1 << 17
 """Of the line: the error of H falls with their square, and the time rises with them: 0.5 s."""
 _LEFT_OUT = 2.0**-62
-"""Share of the mass beyond the cells, unless the tails are heavier at 2^`_FARTHEST`."""
-_FARTHEST = 16
+"""Share of the mass beyond the cells, unless the tails are heavier at 2^`_FACTORS_FARTHEST`."""
+_FACTORS_FARTHEST = 16
 """Power of two, of the unit of the density, from which on nothing is put into cells."""
 _OUT = (-np.inf, np.inf)
 _MOST = 700.0
@@ -273,7 +984,7 @@ def own_density(pair: OwnDensityPair, sample: tuple[float, float, bool] | None =
     shares = np.sqrt(tail.error_p / np.maximum(gain, _LEAST_GAIN))
     shares = shares / np.sum(shares) + np.diff(steps) / (last - first)
     sums = np.append(0.0, np.cumsum(shares))
-    return on(edges(np.interp(np.linspace(0, sums[-1], _CELLS), sums, steps)))[0]
+    return on(edges(np.interp(np.linspace(0, sums[-1], _FACTORS_CELLS), sums, steps)))[0]
 
 
 def _of_cells(
@@ -350,7 +1061,7 @@ def _reach(side: Law, shift: float, whole: arb) -> float:
     if end is not None:
         return max(number_ends(end)[1] + 2 * shift, 1.0)
     at = Fraction(8)
-    for n in range(3, _FARTHEST):
+    for n in range(3, _FACTORS_FARTHEST):
         at = Fraction(2) ** n
         rest = side.beyond(at - Fraction(shift) * 2)
         if rest is not None and rest.upper() <= whole.lower() * _LEFT_OUT:

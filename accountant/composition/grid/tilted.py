@@ -39,10 +39,10 @@ import numpy as np
 from flint import arb
 
 from dpassay.accountant.composition.grid.dominate import GridLaw
-from dpassay.accountant.composition.grid.survival import UNIT, Array
-from dpassay.accountant.numbers.chernoff import log_peak
+from dpassay.accountant.composition.grid.factors import UNIT, Array
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import log_peak
 
 FFT_ERROR = 10.0
 """Errors of one doubling of a transform, in units of 2^−53, with room above the proved 6.7."""

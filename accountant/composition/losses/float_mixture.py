@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from flint import arb
 
-from dpassay.accountant.composition.losses import kernels
-from dpassay.accountant.composition.losses.bounds import Mixture
-from dpassay.accountant.composition.losses.kernels import (
+from dpassay.accountant.composition.losses import bounds
+from dpassay.accountant.composition.losses.bounds import (
     BY_EXCESS,
     ROOT_2PI,
+    Mixture,
     distinct,
 )
 from dpassay.accountant.errors import UndecidedError
@@ -95,7 +95,7 @@ class Panels:
         self.log_mass = floats.bell(x) + np.log((half * weights).ravel() / ROOT_2PI)
         self.mass = np.exp(self.log_mass)
         law = floats.mu, floats.log_share, floats.log_rest
-        self.loss, self.gap = kernels.axis(*law, x)
+        self.loss, self.gap = bounds.axis(*law, x)
 
     def _ends(self) -> Floats:
         """Return the ends of the panels, in order."""
@@ -191,9 +191,9 @@ class FloatMixture:
             mass, away = self._tilted(s)
             self._last = s, mass, away
         if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
-            value = kernels.on_line(mass, away, float(t[1]), len(t))
+            value = bounds.on_line(mass, away, float(t[1]), len(t))
         else:
-            value = kernels.line(mass, away, t)
+            value = bounds.line(mass, away, t)
         log_size, angle = log_one_plus(value)
         return log_size, angle if self._mixed_first else -angle
 
@@ -216,7 +216,7 @@ class FloatMixture:
         kept = slice(*np.searchsorted(nodes.x, (low, high)))
         log_mass, loss = nodes.log_mass[kept], nodes.loss[kept]
         if math.isinf(self._floats.rise):
-            size, mean, variance = kernels.moments(
+            size, mean, variance = bounds.moments(
                 s, nodes.mass[kept], log_mass, loss, nodes.gap[kept]
             )
             if self._floats.is_cut and abs(size) < BY_EXCESS:  # loops rely on E[1] = E[w] = 1
@@ -242,7 +242,7 @@ class FloatMixture:
         if table is None or first < table.start or last >= table.start + len(table.bell):
             start, x = _points(first, last, step, (last - first) // 8)
             z = x + 1j * height
-            table = _Raised(start, -0.5 * z * z, kernels.raised(*self._law, x, height))
+            table = _Raised(start, -0.5 * z * z, bounds.raised(*self._law, x, height))
             self._raised[grade, height] = table
         kept = slice(first - table.start, last - table.start + 1)
         return _shares(s, table.loss[kept], table.bell[kept])

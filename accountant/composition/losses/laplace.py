@@ -33,7 +33,10 @@ derivative is at most ΛR/2, if y is measured from the middle.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -42,20 +45,310 @@ import numpy as np
 from flint import acb, arb
 
 from dpassay.accountant.composition.fourier.estimates import FloatTransform
-from dpassay.accountant.composition.losses.decay import Decay, up
-from dpassay.accountant.composition.losses.kernels import excess_of_exp
-from dpassay.accountant.composition.losses.lists import FloatList
+from dpassay.accountant.composition.losses import bounds
+from dpassay.accountant.composition.losses.bounds import Decay, excess_of_exp, up
+from dpassay.accountant.composition.losses.float_mixture import log_one_plus
 from dpassay.accountant.composition.losses.transform import MixedTransform, Quadrature, Transform
+from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.geometry.ball_loss import moment, shape, terms
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.theta import theta
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
+from dpassay.accountant.pairs.finite import FinitePair, finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
     Complexes: TypeAlias = NDArray[np.complexfloating[Any, Any]]
+
+
+"""Losses as lists of values with their masses, and their sums on a vertical line.
+
+With X and X' two independent losses of variance v, tilted by e^{cL}, |M(c + iu)/M(c)|² is
+E cos(u(X − X')):
+
+- u²v − u⁴ E(X − X')⁴/24 ≤ 1 − |M/M(c)|², a concave function of u², and 4u²v/π² as well as long
+  as no u|X − X'| exceeds π, by cos y ≤ 1 − y²/2 + y⁴/24 and cos y ≤ 1 − 2y²/π²;
+- Σ 2 w_x w_y (1 − cos u(l_x − l_y)) over neighbours alone, each of which increases with u and then
+  decreases between two multiples of 2π.
+
+Both hold for some of the values alone, as all terms are ≥ 0. The values may lie on a lattice: then
+M is periodic, and has the size M(c) at multiples of its period.
+"""
+
+MAX_VALUES = 1 << 12
+"""Most values of one loss that are listed."""
+_NEXT = 1.6
+"""Ratio of two frequencies between which the first bound, concave in u², is least at an end."""
+_WHOLE = 1e-12
+"""Error of a sum of masses up to which it is 1, and M − 1 is summed without cancellation."""
+_LISTS_NEAR, _LARGEST = 0.5, 700.0
+"""|ln M| from which on it needs no such sum, and the exponents that floats have in it."""
+_DEVIATIONS = 10
+"""Deviations at which a discrete Gaussian law ends for floats: e^−50 of its peak."""
+_FARTHEST = 2.0**50
+"""Outcomes beyond it are not all floats."""
+_SAME = 2.0**-60
+"""Distance of two losses that are taken for one."""
+_BELOW = 1 - 2.0**-50
+"""Room for rounding a limit down."""
+_MOST = 1 - arb(2) ** -20
+"""Largest fall that is used: its logarithm would be infinite at 1, and no more is needed."""
+
+
+def finite_list(pair: Pair) -> FinitePair | None:
+    """Return a pair on a short list with some finite loss, None for any other pair."""
+    small = finite(pair)
+    if small is None or len(small.source.outcomes(small.index)) > MAX_VALUES:
+        return None
+    p, q = small.source.masses(small.index)
+    both = (not (a.is_zero() or b.is_zero()) for a, b in zip(p, q, strict=True))
+    return small if any(both) else None
+
+
+@final
+@dataclass(frozen=True)
+class Tilted:
+    """The outcomes that count on a line Re z = c: their numbers, losses, and shares p e^{cl}."""
+
+    outcomes: Sequence[int]
+    rule: Quadrature
+
+
+class Listed(Transform):
+    """M(z) = Σ p e^{zl} over outcomes, all or those that count."""
+
+    is_closed = is_listed = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the masses have the sum 1, which is not looked up."""
+        return False
+
+    @abstractmethod
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return the terms of M(c), and a bound of what is left out."""
+
+    def value(self, c: Fraction) -> arb:
+        """Return the sum."""
+        return self.tilted(c).rule.total()
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the sums on the line."""
+        return self.tilted(c).rule.line(step, count)
+
+    def decay(self, c: Fraction) -> Decay:
+        """Return the bounds at the head of this file."""
+        with ctx.workprec(_PRECISION):
+            tilted = self.tilted(c).rule
+            whole = tilted.total()
+            return ListDecay(tilted.losses, [weight / whole for weight in tilted.weights])
+
+
+@final
+@dataclass(frozen=True)
+class ListTransform(Listed):
+    """Finite losses of a pair on a short list, numbered as they are listed."""
+
+    pair: FinitePair
+
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return all terms."""
+        losses, p = _values(self.pair, ctx.prec)
+        tilt = ball(c)
+        weights = tuple(mass * (tilt * loss).exp() for mass, loss in zip(p, losses, strict=True))
+        return Tilted(range(len(p)), Quadrature(losses, weights, arb(0)))
+
+    def estimate(self) -> FloatTransform:
+        """Return the sums in floats."""
+        with ctx.workprec(_PRECISION):
+            losses, p = _values(self.pair, ctx.prec)
+            return FloatList.of(*(np.array([float(x.mid()) for x in row]) for row in (losses, p)))
+
+
+@final
+@dataclass(frozen=True)
+class DiscreteGaussianTransform(Listed):
+    """The losses (2xs − s²)/2v of discrete Gaussian laws, x the outcome.
+
+    With m = s(1 + c) the terms of M(c) are e^{c(c + 1)s²/2v} e^{−(x − m)²/2v}/θ. Those with
+    |x − m| > R, in size, are together at most 2(1 + √(πv/2)) e^{−R²/2v} of the factor.
+    """
+
+    pair: DiscreteGaussianPair
+
+    def tilted(self, c: Fraction) -> Tilted:
+        """Return terms down to the current precision."""
+        v, s = self.pair.parameter.ball(), self.pair.shift
+        reach = math.isqrt(math.ceil(2 * float(v) * (ctx.prec + 16))) + 1  # ln 2 < 1
+        centre = s * (1 + c)
+        around = range(round(centre) - reach - 1, round(centre) + reach + 2)
+        scale = (ball(c * (c + 1) * s * s) / (2 * v)).exp() / theta(self.pair.parameter)
+        weights = tuple(scale * (-ball((x - centre) ** 2) / (2 * v)).exp() for x in around)
+        losses = tuple(ball(Fraction(2 * x * s - s * s, 2)) / v for x in around)
+        rest = 2 * (1 + (arb.pi() * v / 2).sqrt()) * (-(arb(reach) ** 2) / (2 * v)).exp()
+        return Tilted(around, Quadrature(losses, weights, (scale * rest).upper()))
+
+    def estimate(self) -> FloatTransform:
+        """Return the sums in floats."""
+        return FloatDiscreteGaussian(float(self.pair.parameter), self.pair.shift)
+
+
+@functools.lru_cache(maxsize=64)
+def _values(pair: FinitePair, precision: int) -> tuple[tuple[arb, ...], tuple[arb, ...]]:
+    """Return the finite losses and their masses under P."""
+    p, q = pair.source.masses(pair.index)
+    known = pair.source.exact_losses(pair.index)
+    if pair.flipped:
+        p, q, known = q, p, [None if loss is None else -loss for loss in known]
+    rows = [
+        ((a / b).log() if loss is None else loss.ball(), a)
+        for a, b, loss in zip(p, q, known, strict=True)
+        if not (a.is_zero() or b.is_zero())
+    ]
+    return tuple(loss for loss, _ in rows), tuple(mass for _, mass in rows)
+
+
+@final
+class ListDecay(Decay):
+    """A list of losses and their masses, tilted."""
+
+    def __init__(self, losses: tuple[arb, ...], weights: list[arb]) -> None:
+        rows = sorted(zip(losses, weights, strict=True), key=lambda row: float(row[0]))
+        mean = sum((w * x for x, w in rows), start=arb(0))
+        terms, moments = [w for _, w in rows], []
+        for _ in range(5):
+            moments.append(sum(terms, start=arb(0)))
+            terms = [term * (x - mean) for term, (x, _) in zip(terms, rows, strict=True)]
+        one, first, second, third, fourth = moments
+        # half of E(X − X')², and E(X − X')⁴, over the listed values
+        self._variance = one * second - first * first
+        self._fourth = 2 * one * fourth - 8 * first * third + 6 * second * second
+        pairs = itertools.pairwise(rows)
+        self._gaps = [(y - x, 2 * v * w) for (x, v), (y, w) in pairs if (y - x) > _SAME]
+        widest = (rows[-1][0] - rows[0][0], max((gap for gap, _ in self._gaps), default=arb(0)))
+        self.limits = tuple(
+            float((arb.pi() / gap).lower()) * _BELOW if gap > 0 else math.inf for gap in widest
+        )
+
+    def log_ratio(self, t: float) -> float:
+        """Return 0."""
+        return 0.0
+
+    def log_between(self, t: float, end: float) -> float:
+        """Return the better one of the two bounds."""
+        with ctx.workprec(_PRECISION):
+            fall = arb(0)
+            if end <= self.limits[0]:
+                u = min(_NEXT * t, end)
+                rough = 4 / arb.pi() ** 2 * self._variance
+                near = self._near(arb(t)).min(self._near(arb(u)))
+                fall = near.min(rough * arb(u) ** 2).max(rough * arb(t) ** 2)
+            fall = fall.max(self._turned(t, end))
+            return min(up(0.5 * float((-fall.min(_MOST)).log1p().upper())), 0.0)
+
+    def _turned(self, t: float, end: float) -> arb:
+        """Return Σ 2 w_x w_y (1 − cos u(l_x − l_y)), each term the least for t ≤ u ≤ end."""
+        total = arb(0)
+        for gap, share in self._gaps:
+            low, high = arb(t) * gap, arb(end) * gap
+            turns = (low / (2 * arb.pi())).floor(), (high / (2 * arb.pi())).floor()
+            if turns[0] == turns[1]:  # it rises, then falls
+                total += share * (1 - low.cos()).min(1 - high.cos())
+        return total
+
+    def _near(self, u: arb) -> arb:
+        return self._variance * u**2 - self._fourth * u**4 / 24
+
+    def split(self) -> tuple[arb, arb]:
+        """Return 1 and 0: there is no density."""
+        return arb(1), arb(0)
+
+
+class _FloatSums(ABC):
+    """ln M(z) = ln Σ p e^{zl}."""
+
+    @abstractmethod
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return losses, their shares of M(c), and ln M(c)."""
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c), the mean and the variance."""
+        losses, shares, size = self.tilted(c)
+        mean = math.fsum(shares * losses)
+        return size, mean, float(shares @ (losses - mean) ** 2)
+
+    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        """Return ln E[e^{it(L − m)}] under the tilted law of mean m."""
+        losses, shares, _ = self.tilted(c)
+        away = losses - math.fsum(shares * losses)
+        return log_one_plus(bounds.line(shares, away, t))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FloatList(_FloatSums):
+    """A list of losses, or the nodes of a rule."""
+
+    losses: Floats
+    logs: Floats
+    """ln p, where p may be too small for floats."""
+    p: Floats
+
+    @staticmethod
+    def of(losses: Floats, p: Floats) -> FloatList:
+        """Return the list of losses and their masses."""
+        return FloatList(losses, np.log(p), p)
+
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return the whole list."""
+        power = c * self.losses
+        logs = self.logs + power
+        top = float(logs.max())
+        shares = np.exp(logs - top)
+        size = top + math.log(float(shares.sum()))
+        if abs(size) < _LISTS_NEAR and float(power.max()) < _LARGEST and self._is_whole:
+            size = math.log1p(math.fsum(self.p * np.expm1(power)))  # nothing cancels
+        return self.losses, shares / shares.sum(), size
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        return abs(math.fsum(self.p) - 1) < _WHOLE
+
+
+@final
+@dataclass(frozen=True)
+class FloatDiscreteGaussian(_FloatSums):
+    """Values near the mean of the tilted law."""
+
+    parameter: float
+    shift: int
+
+    def tilted(self, c: float) -> tuple[Floats, Floats, float]:
+        """Return the terms at the outcomes that count.
+
+        Raises UndecidedError where floats do not tell neighbouring outcomes apart.
+        """
+        v, s = self.parameter, self.shift
+        if not abs(s * (1 + c)) < _FARTHEST:
+            raise UndecidedError(
+                f"Outcomes of integer noise tilted by {c:.6g} are beyond floats. Ask with "
+                "method='auto'."
+            )
+        reach = math.ceil(_DEVIATIONS * math.sqrt(v)) + 1
+
+        def weights(centre: float) -> tuple[Floats, Floats]:
+            x = np.arange(round(centre) - reach, round(centre) + reach + 1.0)
+            return x, np.exp(-((x - centre) ** 2) / (2 * v))
+
+        x, shares = weights(s * (1 + c))
+        ratio = math.log(float(shares.sum() / weights(0.0)[1].sum()))
+        return (x - s / 2) * s / v, shares / shares.sum(), s * s * c * (c + 1) / (2 * v) + ratio
+
 
 _PRECISION = 128
 """Bits of a bound of the decay, which becomes a float."""
@@ -412,3 +705,102 @@ class SampledLaplaceDecay(Decay):
     def split(self) -> tuple[arb, arb] | None:
         """Return A and C."""
         return self.atoms, self.scale
+
+
+"""The loss of noise e^{−‖x‖₂} on a vertical line: Bessel functions, and how far they fall.
+
+For d ≥ 3 the loss has on [−t, t] a density in proportion to (1 − u²)^{(d−3)/2} (1 − u² + k) e^{yu},
+u = l/t, y = (c + ½)t, where it is tilted by e^{cL}: log-concave, so that its variation is at most
+twice its maximum g, and |M(c + is)| ≤ 2g/s. Before, M is a sum of j_ν(x + iθ), ν ≥ n = d/2 − 1,
+θ = st, with weights > 0, each in proportion to the product of 1 + (x + iθ)²/a² over the zeros a of
+the Bessel function J_ν, which exceed ν. The size of a factor falls with θ while x² + θ² < a².
+"""
+
+_CELLS = 512
+"""In which the maximum of the density is bounded."""
+_NODES = 1024
+"""Of an estimate: some for each standard deviation of the angle."""
+_WIDE = 20.0
+"""Standard deviations of the angle, 1/√d, up to which there are nodes."""
+
+
+@final
+@dataclass(frozen=True)
+class BallNoiseTransform(Transform):
+    """M(z) of the pair."""
+
+    is_closed = True
+
+    distance: ExactReal
+    dimension: int
+
+    def _at(self, z: acb) -> acb:
+        return moment(self.distance, self.dimension, z + ball(_HALF))
+
+    def value(self, c: Fraction) -> arb:
+        """Return the closed form."""
+        return self._at(acb(ball(c))).real
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the closed form on the line."""
+        whole = self.value(c)
+        return [self._at(acb(ball(c), ball(j * step))) / whole for j in range(count)]
+
+    def decay(self, c: Fraction) -> Decay:
+        """Return the bound at the head of this file."""
+        return BallNoiseDecay(self, c)
+
+    def estimate(self) -> FloatTransform:
+        """Return sums over angles φ in floats, at which the loss is t sin φ."""
+        d, z = self.dimension, float(self.distance) / 2
+        second = float(shape(self.distance, d)[0])
+        reach = min(np.pi / 2, _WIDE / np.sqrt(d) + _WIDE * z / d)
+        phi = reach * (2 * np.arange(_NODES) + 1 - _NODES) / _NODES
+        cosine, losses = np.cos(phi), 2 * z * np.sin(phi)
+        logs = (d - 2) * np.log(cosine) + np.log(cosine**2 + second) + losses / 2
+        logs -= np.logaddexp.reduce(logs)
+        return FloatList(losses, logs, np.exp(logs))
+
+
+@final
+class BallNoiseDecay(Decay):
+    """r(s) = min(1, 2g/s), or what the sizes of both terms are before θ = √(n² − x²)."""
+
+    def __init__(self, transform: BallNoiseTransform, c: Fraction) -> None:
+        distance, dimension = transform.distance, transform.dimension
+        with ctx.workprec(_PRECISION):
+            second, whole = shape(distance, dimension)
+            self._t, self._tilt, most = distance.ball(), ball(c + _HALF), arb(0)
+            y, power = self._tilt * self._t, arb(dimension - 3) / 2
+            for j in range(-_CELLS, _CELLS):
+                near = arb(max(j, -j - 1)) / _CELLS
+                far = ((y * j).max(y * (j + 1)) / _CELLS).exp()
+                square = 1 - near * near
+                most = most.max(square**power * (square + second) * far)
+            self._shape, self._whole = (distance, dimension), transform.value(c)
+            scale = 2 * most / (whole * self._t * self._whole)
+            self._log_scale = up(float(scale.log().upper()))
+            room = (arb(dimension) / 2 - 1) ** 2 - y * y
+            self._end = float((room.sqrt() / self._t).lower()) if room > 0 else 0.0
+
+    def _far(self, t: float) -> float:
+        return min(up(self._log_scale - math.log(t)), 0.0) if t > 0 else 0.0
+
+    def _near(self, t: float) -> float:
+        """Return ln of the sum of both sizes at t, which is less at larger ones before the end."""
+        with ctx.workprec(_PRECISION):
+            sizes = (abs(term) for term in terms(*self._shape, acb(self._tilt, arb(t))))
+            value = sum(sizes, start=arb(0)) / self._whole
+            return min(up(float(value.log().upper())), 0.0)
+
+    def log_ratio(self, t: float) -> float:
+        """Return the bound for all larger |Im z|."""
+        return max(self._near(t), self._far(self._end)) if t < self._end else self._far(t)
+
+    def log_between(self, t: float, end: float) -> float:
+        """Return the bound from t to end alone."""
+        return self._near(t) if end < self._end else self.log_ratio(t)
+
+    def log_scale(self) -> float | None:
+        """Return ln 2g."""
+        return self._log_scale

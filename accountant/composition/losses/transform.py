@@ -21,21 +21,19 @@ import numpy as np
 from flint import acb, acb_mat, arb
 
 from dpassay.accountant.composition.fourier.estimates import FloatGaussian, FloatTransform
-from dpassay.accountant.composition.losses.bounds import Mixture
-from dpassay.accountant.composition.losses.decay import (
-    Decay,
-    GaussianDecay,
-    MixtureDecay,
-    up,
-)
-from dpassay.accountant.composition.losses.float_mixture import FloatMixture
-from dpassay.accountant.composition.losses.kernels import (
+from dpassay.accountant.composition.losses.bounds import (
     LARGEST_ANGLE,
     MOST_PHASES,
+    Decay,
+    GaussianDecay,
+    Mixture,
+    MixtureDecay,
     blocks,
     error_of_sums,
     phase_sums,
+    up,
 )
+from dpassay.accountant.composition.losses.float_mixture import FloatMixture
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal

@@ -22,14 +22,17 @@ from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.pieces import second_rise
 from dpassay.accountant.density.text import formula, with_parameters
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
-from dpassay.accountant.mechanisms.additive.added_integers import integer_quantile
+from dpassay.accountant.mechanisms.additive.integers import integer_quantile
 from dpassay.accountant.numbers.exact import ExactReal, Number
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import cached_property
 from dpassay.accountant.pairs.finite import FinitePair
-from dpassay.accountant.pairs.own_density import OwnDensityPair
-from dpassay.accountant.pairs.own_mass import MassTable, OwnMassPair
-from dpassay.accountant.pairs.own_shifts import OwnShiftsPair
+from dpassay.accountant.pairs.own_density import (
+    MassTable,
+    OwnDensityPair,
+    OwnMassPair,
+    OwnShiftsPair,
+)
 from dpassay.accountant.pairs.shift_tables import ShiftTables
 from dpassay.accountant.release.lattice import release_integers
 

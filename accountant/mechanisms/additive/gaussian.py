@@ -12,8 +12,7 @@ from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.validate import Positive
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.release.lattice import LatticeSampler
-from dpassay.accountant.release.lattice_noise import independent
+from dpassay.accountant.release.lattice import LatticeSampler, independent
 
 
 @declared

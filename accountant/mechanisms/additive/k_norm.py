@@ -31,14 +31,17 @@ from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal, Number
 from dpassay.accountant.numbers.interval import ball
-from dpassay.accountant.pairs.ball_noise import BallNoisePair
-from dpassay.accountant.pairs.falling_noise import FallingNoisePair, mean_power
-from dpassay.accountant.pairs.loss_tables import LossTables
+from dpassay.accountant.pairs.falling_noise import (
+    BallNoisePair,
+    FallingNoisePair,
+    LevelsPair,
+    RadialNoisePair,
+    RoundNoisePair,
+    mean_power,
+)
+from dpassay.accountant.pairs.finite import LossTables
 from dpassay.accountant.pairs.own_density import OwnDensityPair
-from dpassay.accountant.pairs.radial_noise import LevelsPair, RadialNoisePair
-from dpassay.accountant.pairs.round_noise import RoundNoisePair
-from dpassay.accountant.release.lattice import LatticeSampler
-from dpassay.accountant.release.lattice_noise import independent
+from dpassay.accountant.release.lattice import LatticeSampler, independent
 
 _SQUARE, _ROOT_HALF = 2, ExactReal.of_root(Fraction(1, 2))
 """The power of Gaussian noise, and its standard deviation at scale 1."""
@@ -73,10 +76,9 @@ class KNorm(SymmetricDensity):
 
     Notes
     -----
-    For a density see `dpassay.accountant.pairs.falling_noise`; that it falls is proved.
-    For p > 1 see `dpassay.accountant.pairs.radial_noise`, of ℓ2
-    `dpassay.accountant.pairs.round_noise`. Now let p be 1. At distance t = sensitivity/b, in units
-    of b, level sets are balls: for ε ≥ 0 and a shift v
+    For a density, and for p > 1, see `dpassay.accountant.pairs.falling_noise`; that a density falls
+    is proved. Now let p be 1. At distance t = sensitivity/b, in units of b,
+    level sets are balls: for ε ≥ 0 and a shift v
 
     H_v(ε) = ∫ e^{−r} |(rK + v) ∖ (r + ε)K| dr / (d! |K|).
 

@@ -1,11 +1,13 @@
-"""The Laplace mechanism."""
+"""Laplace noise, and noise like it: staircase, truncated, logistic."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, Literal, final
 
 from flint import arb
 
@@ -14,10 +16,15 @@ from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.inverse_noise import InverseNoise
 from dpassay.accountant.core.noise import SymmetricDensity
-from dpassay.accountant.core.pair import ReflectedPair, Tails, WorstCase
-from dpassay.accountant.core.validate import Positive
-from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.core.pair import MirroredPair, ReflectedPair, Tails, WorstCase
+from dpassay.accountant.core.validate import Positive, Probability
+from dpassay.accountant.errors import expected, suggestion
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.release.lattice import LatticeSampler, StaircaseNoise
+
+"""The Laplace mechanism."""
 
 
 @final
@@ -173,3 +180,469 @@ def _same_ball(y: arb) -> arb:
 
 def _survival(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.exp(-x) / 2
+
+
+"""Laplace noise that is cut off."""
+
+
+@final
+@dataclass(frozen=True)
+class TruncatedLaplacePair(MirroredPair):
+    """Densities e^{−|x|}/N on [−a, a], N = 2(1 − e^{−a}), of P at 0 and of Q at d, 0 < d ≤ a.
+
+    The loss is ∞ on [−a, d − a), where Q has no mass, d up to 0, d − 2x up to d, and −d up to a.
+    So {L > ε} is [−a, t), t = (d − ε)/2, for −d ≤ ε < d, and [−a, d − a) for ε ≥ d, of mass
+    m = e^{−a}(e^d − 1)/N.
+    Reflection x → d − x exchanges P and Q.
+    """
+
+    law_name = "truncated-laplace"
+
+    distance: ExactReal
+    end: ExactReal
+
+    def _constants(self) -> tuple[arb, arb, arb]:
+        """Return e^{−a}, N and m."""
+        end = (-self.end.ball()).exp()
+        whole = -2 * (-self.end.ball()).expm1()
+        return end, whole, end * self.distance.ball().expm1() / whole
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return (2(1 − e^{−t}) + e^{−a}(e^ε − 1))/N for |ε| ≤ d."""
+        end, whole, m = self._constants()
+        if epsilon >= self.distance:
+            return m
+        rise = epsilon.ball().expm1()
+        if epsilon < -self.distance:
+            return m * epsilon.ball().exp() - rise
+        t = (self.distance.ball() - epsilon.ball()) / 2
+        return (end * rise - 2 * (-t).expm1()) / whole
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses of both sides of t."""
+        end, whole, m = self._constants()
+        if epsilon >= self.distance:
+            return Tails(m, 1 - m, arb(0), arb(1))
+        if epsilon < -self.distance:
+            return Tails(arb(1), arb(0), 1 - m, m)
+        d, a = self.distance.ball(), self.end.ball()
+        t = (d - epsilon.ball()) / 2
+        half = -(-a).expm1()
+        return Tails(
+            (half - (-t).expm1()) / whole,
+            end * (a - t).expm1() / whole,
+            end * (a - d + t).expm1() / whole,
+            (half - (t - d).expm1()) / whole,
+        )
+
+    def renyi(self, order: arb) -> arb:
+        """Return ∞."""
+        return arb.pos_inf()
+
+    def kullback_leibler(self) -> arb:
+        """Return ∞."""
+        return arb.pos_inf()
+
+    def closed_rho(self) -> arb:
+        """Return ∞."""
+        return arb.pos_inf()
+
+    def infinity_mass(self) -> arb:
+        """Return m."""
+        return self._constants()[2]
+
+    def max_finite_loss(self) -> arb:
+        """Return d."""
+        return self.distance.ball()
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the half-line {L > ε}."""
+        return (
+            "outcomes below the point where the density under P exceeds "
+            f"e^{epsilon} times that under Q, which is {self.distance} scales higher"
+        )
+
+
+@declared
+class TruncatedLaplace(SymmetricDensity):
+    """Release the true scalar answer plus noise of density ∝ e^{−|x|/b} on [−A, A].
+
+    Geng, Ding, Guo and Kumar (2020). The error is never above A, and the price is a δ: with
+    b = Δ/ε it is exactly (ε, δ)-DP for A = b ln(1 + (e^ε − 1)/(2δ)).
+
+    Parameters
+    ----------
+    scale
+        b > 0.
+    bound
+        A ≥ sensitivity.
+    sensitivity
+        Δ, the largest distance between the true answers on two neighbours.
+
+    Notes
+    -----
+    The full shift is worst, as for every log-concave density: f(x − d)/f(x) increases with x where
+    it is defined, so the best event is a half-line, whose probability grows with the shift.
+    """
+
+    example = "TruncatedLaplace(scale=2, bound=20)"
+    noise_argument = None
+
+    scale: Positive = Positive()
+    bound: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+
+    def __post_init__(self) -> None:
+        if self.bound < self.sensitivity:
+            raise expected("bound", self.bound, f"≥ sensitivity={self.sensitivity}")
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return two laws at the full distance."""
+        return WorstCase.symmetric(
+            TruncatedLaplacePair(self.sensitivity / self.scale, self.bound / self.scale),
+            "The density is log-concave, so the best event is a half-line, whose probability "
+            "increases with the shift: the worst pair is at distance sensitivity.",
+        )
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of `size` releases."""
+        ends = -np.expm1(-float(self.bound / self.scale))
+        magnitude = -np.log1p(-ends * rng.random(size)) * float(self.scale)
+        drawn: Array = magnitude * rng.choice([-1.0, 1.0], size)
+        return drawn
+
+    def _rest(self) -> arb:
+        """Return 1/(e^a − 1), a = A/b."""
+        return 1 / (self.bound / self.scale).ball().expm1()
+
+    def variances(self) -> list[arb]:
+        """Return [2b² − (A² + 2Ab)/(e^a − 1)]."""
+        b, most = self.scale.ball(), self.bound.ball()
+        return [2 * b * b - (most * most + 2 * most * b) * self._rest()]
+
+    def mean_absolute_error(self) -> arb:
+        """Return b − A/(e^a − 1)."""
+        return self.scale.ball() - self.bound.ball() * self._rest()
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return ±b ln(1 − (1 − e^{−a})|2p − 1|), −A at 0 and A at 1."""
+        p = probability.rational
+        if p in (0, 1):
+            return self.bound.ball() if p else -self.bound.ball()
+        away = 2 * probability.ball() - 1 if p is None else ball(2 * p - 1)
+        lost = abs(away) * (-(self.bound / self.scale).ball()).expm1()
+        return -away.sgn() * self.scale.ball() * lost.log1p()
+
+
+"""The staircase mechanism."""
+
+Cost = Literal["absolute", "variance"]
+_HALF = ExactReal.of_rational(Fraction(1, 2))
+_ONE = ExactReal.of_rational(1)
+
+
+@declared
+class Staircase(SymmetricDensity, FiniteLaws):
+    """Release a real answer plus noise whose density is a geometric staircase.
+
+    With Δ the sensitivity and b = e^{−ε}, the density at x is a·b^{n(|x|/Δ)}/Δ where
+    n(y) = ⌊y⌋ + 1[y − ⌊y⌋ ≥ γ] counts steps of widths γ, 1 − γ, γ, … in turn, and
+    a = (1 − b)/(2(γ + b(1 − γ))) (Geng and Viswanath, "The Optimal Noise-Adding Mechanism in
+    Differential Privacy", 2016). It is ε-DP.
+
+    Parameters
+    ----------
+    epsilon
+        ε > 0, the largest privacy loss.
+    gamma
+        γ in [0, 1]; 0 and 1 are the same law. `optimal_gamma` gives the best.
+    sensitivity
+        Δ > 0, the largest distance between the true answers on two neighbours (for whichever
+        relation it was computed).
+    """
+
+    example = "Staircase(epsilon=1, gamma='0.4')"
+
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    epsilon: Positive = Positive()
+    gamma: Probability = Probability()
+    sensitivity: Positive = Positive(1)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair at the full distance, where the loss is −ε, 0 or ε."""
+        return WorstCase.symmetric(
+            FinitePair(self, 0),
+            "For a shift s in (0, Δ], n increases and n(y + 1) = n(y) + 1, so the loss is −ε, 0 or "
+            "ε. Reflection exchanges P and Q, so the profile follows from p = P(L = ε) alone, "
+            "H(x) = p(1 − e^{x−ε}) for 0 ≤ x ≤ ε and H(−x) = 1 − e^{−x} + e^{−x} H(x), and "
+            "increases with p. At x = 0 H is the total variation distance, which for a symmetric "
+            "unimodal density is P(|noise| ≤ s/2): it increases with s, so s = Δ is worst.",
+        )
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Name the sets of outcomes x with loss ε, 0 and −ε, for true answers Δ and 0."""
+        gamma, distance = self.gamma, self.sensitivity
+        cuts = [f"(1 - {gamma})*{distance}", f"{gamma}*{distance}"]
+        near, far = cuts if gamma >= _HALF else cuts[::-1]
+        return f"x >= {far}", f"{near} <= x < {far}", f"x < {near}"
+
+    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
+        """Return the masses of P and Q by loss; P(L = ε) = P(|noise| ≤ Δ/2)/(1 − b)."""
+        b, gamma = self._ratio(), self.gamma.ball()
+        half, fall = _HALF.ball(), self._fall()
+        step = gamma + b * (1 - gamma)
+        if self.gamma == _HALF:
+            high, middle = half / step, arb(0)
+        elif self.gamma > _HALF:
+            high, middle = half / step, (gamma - half) * fall / step
+        else:
+            high, middle = (gamma + b * (half - gamma)) / step, b * (half - gamma) * fall / step
+        return [high, middle, high * b], [high * b, middle, high]
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return ε, 0, −ε."""
+        return [self.epsilon, ExactReal.of_rational(0), -self.epsilon]
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of `size` releases: sign, whole steps, which part, and where in it."""
+        gamma, b = float(self.gamma), math.exp(-float(self.epsilon))
+        whole = rng.geometric(-math.expm1(-float(self.epsilon)), size) - 1
+        inner = rng.random(size) * (gamma + b * (1 - gamma)) < gamma
+        place = rng.random(size)
+        part = np.where(inner, gamma * place, gamma + (1 - gamma) * place)
+        sign = 1 - 2 * rng.integers(0, 2, size)
+        return sign * (whole + part) * float(self.sensitivity)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return staircase noise for every entry of an answer, on a lattice."""
+        noise = StaircaseNoise(self.epsilon.ball, self.gamma.ball, self.sensitivity.ball)
+        return LatticeSampler(noise, repeated=True)
+
+    def variances(self) -> list[arb]:
+        """Return [Δ² (b(1 + b)/(1 − b)² + (B/A) b/(1 − b) + C/A)].
+
+        A = γ + b(1 − γ), B = γ² + b(1 − γ²) and C = (γ³ + b(1 − γ³))/3 are the moments of the
+        first two steps.
+        """
+        b, fall = self._ratio(), self._fall()
+        first, second, third = (self._moment(power) for power in (1, 2, 3))
+        spread = b * (1 + b) / fall**2 + second / first * b / fall + third / (3 * first)
+        return [self.sensitivity.ball() ** 2 * spread]
+
+    def mean_absolute_error(self) -> arb:
+        """Return E|noise| = Δ (b/(1 − b) + B/(2A)), in the terms of `variances`."""
+        ratio = self._moment(2) / (2 * self._moment(1))
+        return self.sensitivity.ball() * (self._ratio() / self._fall() + ratio)
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the quantile, from P(noise > kΔ) = b^k/2 and the two slopes within a step."""
+        if probability < _HALF:
+            return -self._upper_quantile(probability.ball(), probability.sign == 0)
+        rest = _complement(probability)
+        return self._upper_quantile(rest, probability == _ONE)
+
+    def _upper_quantile(self, rest: arb, unbounded: bool) -> arb:
+        """Return the point that the noise exceeds with probability `rest` ≤ 1/2."""
+        if unbounded:
+            return arb.pos_inf()
+        epsilon, b, gamma = self.epsilon.ball(), self._ratio(), self.gamma.ball()
+        # One step too few does no harm: the next step has the slope on which this one ends.
+        whole = ((-(2 * rest).log() / epsilon).lower()).floor().max(arb(0))
+        height = self._fall() / (2 * self._moment(1))
+        inside = _HALF.ball() - rest * (whole * epsilon).exp()
+        part = (inside / height).max(gamma + (inside - height * gamma) / (height * b))
+        return self.sensitivity.ball() * (whole + part)
+
+    def _ratio(self) -> arb:
+        """Return b = e^{−ε}."""
+        return (-self.epsilon.ball()).exp()
+
+    def _fall(self) -> arb:
+        """Return 1 − b."""
+        return -(-self.epsilon.ball()).expm1()
+
+    def _moment(self, power: int) -> arb:
+        """Return γ^power + b(1 − γ^power)."""
+        b, value = self._ratio(), self.gamma.ball() ** power
+        return value + b * (1 - value)
+
+
+def _complement(probability: ExactReal) -> arb:
+    """Return 1 − p, narrow also where p is near 1."""
+    if probability.rational is not None:
+        return ExactReal.of_rational(1 - probability.rational).ball()
+    return 1 - probability.ball()
+
+
+def optimal_gamma(
+    epsilon: Number, cost: Cost, *, relative_width: Fraction = RELATIVE_WIDTH
+) -> Interval:
+    """Enclose the γ of least E|noise| ("absolute") or least variance ("variance").
+
+    With b = e^{−ε}, E|noise| depends on γ through B/A = (b + (1 − b)γ²)/(b + (1 − b)γ), whose
+    only stationary point is γ = 1/(1 + e^{ε/2}); the derivative of the variance vanishes where
+    ((1 − b)γ + b)³ = b(1 + b)/2 (Geng and Viswanath 2016, for the ℓ1 and ℓ2 cost). Any rounding
+    of it is as private, and costs only the square of its distance.
+
+    Raises
+    ------
+    InvalidInputError
+        If ε ≤ 0 or the cost is neither of the two.
+    """
+    eps = exact(epsilon, "epsilon")
+    if eps.sign <= 0:
+        raise expected("epsilon", epsilon, "> 0", "Give a positive number.")
+    if cost not in ("absolute", "variance"):
+        known = ("absolute", "variance")
+        raise expected("cost", cost, f"to be one of {list(known)}", suggestion(str(cost), known))
+
+    def best() -> arb:
+        if cost == "absolute":
+            return 1 / (1 + (eps.ball() / 2).exp())
+        b = (-eps.ball()).exp()
+        return ((b * (1 + b) / 2).root(3) - b) / -(-eps.ball()).expm1()
+
+    return enclose(best, relative_width=relative_width)
+
+
+"""The logistic mechanism."""
+
+
+@final
+@dataclass(frozen=True)
+class LogisticPair(ReflectedPair):
+    """Two logistic laws of scale 1, P at t > 0 and Q at 0, densities f(x − t) and f(x).
+
+    With u = 1/(1 + e^{−x}), the distribution function of Q, f(x) = u(1 − u), and the ratio of the
+    densities is e^t/V², V = u + e^t(1 − u). Under Q u is uniform on [0, 1], so V is uniform on
+    [1, e^t], and L = t − 2 ln V has on [−t, t] the density e^{−l/2}/(4 sinh(t/2)); under P it has
+    the density e^{l/2}/(4 sinh(t/2)). All that is asked follows by integration:
+    H(ε) = (1 − e^{(ε−t)/2})²/(1 − e^{−t}) for |ε| ≤ t.
+    Reflection x → t − x exchanges P and Q.
+    """
+
+    law_name = "logistic"
+
+    distance: ExactReal
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return (1 − e^{(ε−t)/2})²/(1 − e^{−t})."""
+        t = self.distance.ball()
+        return ((epsilon.ball() - t) / 2).expm1() ** 2 / -(-t).expm1()
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return (1 − r)/N, (1 − s)r/N, (1 − r)s/N and (1 − s)/N with N = 1 − e^{−t}.
+
+        r = e^{(ε−t)/2} and s = e^{−(ε+t)/2} are exchanged by reflection.
+        """
+        if epsilon >= self.distance:
+            return Tails(arb(0), arb(1), arb(0), arb(1))
+        if epsilon <= -self.distance:
+            return Tails(arb(1), arb(0), arb(1), arb(0))
+        t, eps = self.distance.ball(), epsilon.ball()
+        high, low, whole = (eps - t) / 2, -(eps + t) / 2, -(-t).expm1()
+        upper, lower = -high.expm1() / whole, -low.expm1() / whole
+        return Tails(upper, lower * high.exp(), upper * low.exp(), lower)
+
+    def renyi(self, order: arb) -> arb:
+        """Return ln M/(a − 1), M = E_Q[e^{aL}] = sinh((a − ½)t)/((2a − 1) sinh(t/2))."""
+        t, twice = self.distance.ball(), 2 * order - 1
+        shape = (-(-twice * t).expm1()).log() - twice.log() - (-(-t).expm1()).log()
+        return t + shape / (order - 1)
+
+    def kullback_leibler(self) -> arb:
+        """Return t coth(t/2) − 2, the derivative of ln M at a = 1."""
+        t = self.distance.ball()
+        return t * (t / 2).coth() - 2
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t."""
+        return self.distance
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the half-line {L > ε}."""
+        return (
+            "outcomes beyond the point where the density around the true answer under P, which is "
+            f"{self.distance} scales higher, exceeds e^{epsilon} times that under Q"
+        )
+
+
+@declared
+class Logistic(SymmetricDensity):
+    """Release the true scalar answer plus logistic noise, density e^{−x/s}/(s(1 + e^{−x/s})²).
+
+    Exactly sensitivity/s-DP. Its loss is bounded like that of Laplace noise but has no atoms, so δ
+    falls to 0 quadratically where ε nears the largest loss.
+
+    Parameters
+    ----------
+    scale
+        s > 0; the standard deviation is πs/√3.
+    sensitivity
+        The largest distance between the true answers on two neighbours (for whichever relation it
+        was computed).
+
+    Notes
+    -----
+    The full shift is worst. The density is log-concave, so f(x − d)/f(x) increases with x for every
+    d > 0, and the best event against the shift d is a half-line:
+    H_d(ε) = max over c of P(Z ≥ c − d) − e^ε P(Z ≥ c), where each term increases with d. A shift by
+    −d is the mirror image of a shift by d.
+    """
+
+    example = "Logistic(scale=2)"
+    noise_argument = "scale"
+
+    scale: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return two logistic laws at the full distance."""
+        return WorstCase.symmetric(
+            LogisticPair(self.sensitivity / self.scale),
+            "The density is log-concave, so the best event is a half-line, whose probability "
+            "increases with the shift: the worst pair is at distance sensitivity.",
+        )
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of `size` releases."""
+        return rng.logistic(0.0, float(self.scale), size)
+
+    def inverse_noise(self) -> InverseNoise:
+        """Return |noise| = s(E + ln(2 − e^{−E})), of slope at most 2: P(noise ≥ x) = 1/(1 + e^x).
+
+        ln(2e^y − 1) is the x with 1/(1 + e^x) = e^{−y}/2.
+        """
+        return InverseNoise(self.scale, _magnitude, _magnitude_ball, 2.0, _logistic_survival)
+
+    def variances(self) -> list[arb]:
+        """Return [π²s²/3]."""
+        return [(arb.pi() * self.scale.ball()) ** 2 / 3]
+
+    def mean_absolute_error(self) -> arb:
+        """Return 2s ln 2."""
+        return 2 * self.scale.ball() * arb(2).log()
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return s ln(p/(1 − p)), −∞ at 0 and +∞ at 1."""
+        p = probability.rational
+        if p in (0, 1):
+            return arb.pos_inf() if p else arb.neg_inf()
+        odds = probability.ball() / (1 - probability.ball()) if p is None else ball(p / (1 - p))
+        return self.scale.ball() * odds.log()
+
+
+def _magnitude(xp: Any, y: Any) -> Any:
+    return y + xp.log1p(-xp.expm1(-y))
+
+
+def _magnitude_ball(y: arb) -> arb:
+    return y + (-(-y).expm1()).log1p()
+
+
+def _logistic_survival(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    decay = np.exp(-x)
+    tail: NDArray[np.float64] = decay / (1 + decay)
+    return tail

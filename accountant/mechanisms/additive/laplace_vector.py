@@ -12,8 +12,7 @@ from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.validate import Positive, Reals
 from dpassay.accountant.mechanisms.additive.laplace import LaplaceNoise
-from dpassay.accountant.release.lattice import LatticeSampler
-from dpassay.accountant.release.lattice_noise import independent
+from dpassay.accountant.release.lattice import LatticeSampler, independent
 
 
 @declared

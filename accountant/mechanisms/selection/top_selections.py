@@ -15,13 +15,18 @@ from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch
 from dpassay.accountant.errors import expected
-from dpassay.accountant.mechanisms.selection.choice import WITHIN, Choice, read_scores
-from dpassay.accountant.mechanisms.selection.exponential import ExponentialMechanism, exponents
-from dpassay.accountant.mechanisms.selection.report_noisy_max import ReportNoisyMax
-from dpassay.accountant.mechanisms.wrappers.guaranteed import Guaranteed
+from dpassay.accountant.mechanisms.selection.candidates import (
+    WITHIN,
+    Choice,
+    ExponentialMechanism,
+    ReportNoisyMax,
+    exponents,
+    read_scores,
+)
+from dpassay.accountant.mechanisms.wrappers.composed import Guaranteed
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.pairs.bounded_range import MOST_RELEASES, BoundedRangeProduct
-from dpassay.accountant.pairs.two_candidates import STEPS, TwoCandidates
+from dpassay.accountant.pairs.maxima import STEPS, TwoCandidates
+from dpassay.accountant.pairs.selection import MOST_RELEASES, BoundedRangeProduct
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.comparisons import places_of_largest
 
@@ -55,7 +60,7 @@ class TopSelections(Choice):
     -----
     *Gumbel, above.* Given the first i, candidate i + 1 is that of an exponential mechanism among
     the others (Durfee and Rogers 2019, Lemma 4.2): so all are at most k adaptive exponential
-    mechanisms, which `dpassay.accountant.pairs.bounded_range` encloses.
+    mechanisms, which `dpassay.accountant.pairs.selection` encloses.
 
     *Laplace and exponential, above.* Let f be the density of the noise. The chance of an order is
     the integral of Π f(y_i − u_i) over y_1 > … > y_k > M, M the largest noisy score of the others.

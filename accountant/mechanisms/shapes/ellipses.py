@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,15 +11,18 @@ from typing import Any
 from flint import arb, fmpq
 
 from dpassay.accountant.core.adjacency import Adjacency, require
-from dpassay.accountant.core.arrays import np
+from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.noise import GaussianNoise
 from dpassay.accountant.core.pair import WorstCase
-from dpassay.accountant.core.validate import Integer, Positive
+from dpassay.accountant.core.validate import Integer, Positive, Reals, Relation
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.ellipse import Ellipse, count_ellipse, optimal_ellipse
-from dpassay.accountant.mechanisms.shapes.shared_noise import SharedNoise
-from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.surd import Surd
+from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
+from dpassay.accountant.mechanisms.shapes.correlated import SharedNoise
+from dpassay.accountant.numbers.exact import ExactReal, Surd
 from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler, LinearNoise, independent
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,9 +135,9 @@ class OptimalEllipse(EllipseMechanism):
     """Release k-sparse counts with the least query variance that any Gaussian can have.
 
     `dpassay.accountant.geometry.ellipse` has the covariance and
-    `dpassay.accountant.geometry.dual.defects` the exact proof that no covariance is better. For k ≤
-    d/2 this is `CountEllipse`; for k = d it is Algorithm 1 of Lebeda without the size exactly where
-    d is a perfect square, and strictly better elsewhere.
+    `dpassay.accountant.geometry.spaces.defects` the exact proof that no covariance is better. For
+    k ≤ d/2 this is `CountEllipse`; for k = d it is Algorithm 1 of Lebeda without the size exactly
+    where d is a perfect square, and strictly better elsewhere.
 
     Parameters
     ----------
@@ -151,3 +155,302 @@ class OptimalEllipse(EllipseMechanism):
     def ellipse(self) -> Ellipse:
         """The covariance for μ = 1, with its dual weights."""
         return optimal_ellipse(self.dimension, self.sparsity)
+
+
+"""Elliptical Gaussian noise: least total variance under given sensitivities."""
+
+
+@declared
+class EllipticalGaussian(GaussianNoise):
+    """Release d answers with independent noise N(0, σ_j²), σ_j² = Δ_j·ΣΔ_i/μ².
+
+    Among all covariances Σ that are μ-GDP for the box |v_j| ≤ Δ_j this has the least trace,
+    (ΣΔ_j)²/μ²: averaged over the signs of the corners, v'Σ⁻¹v is Σ Δ_j²(Σ⁻¹)_jj ≥ Σ Δ_j²/Σ_jj, so
+    (ΣΔ_j)² = (Σ (Δ_j/√Σ_jj)·√Σ_jj)² ≤ μ² tr Σ. Isotropic noise needs d·ΣΔ_j²/(ΣΔ_j)² times as
+    much (Poulsen; Pagh and Lebeda).
+
+    Parameters
+    ----------
+    sensitivities
+        Δ_j > 0: coordinate j of the true answers of two neighbours differs by at most Δ_j, for
+        whichever relation they were computed. For sums of vectors with |x_j| ≤ Δ_j/2 that is
+        replace-one; under add/remove the same data have the sensitivities Δ_j/2.
+    mu
+        μ > 0: exactly μ-GDP where the differences fill the box.
+    """
+
+    example = "EllipticalGaussian(sensitivities=[1, 2, 8], mu=1)"
+
+    noise_argument = "mu"
+    noise_grows = False
+
+    sensitivities: Reals = Reals(least=0, strict=True)
+    mu: Positive = Positive()
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return N(μ, 1) against N(0, 1)."""
+        return WorstCase.symmetric(
+            GaussianPair(self, None),
+            "ΣΔ_j²/σ_j² = μ² at the corners of the box of differences, and less inside.",
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Number of answers."""
+        return len(self.sensitivities)
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
+        """Return μ."""
+        return self.mu
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return independent noise, each coordinate on a lattice of its own step."""
+        return LatticeSampler(independent(lambda: [entry.sqrt() for entry in self.variances()]))
+
+    def worst_shift(self) -> Any:
+        """Return the sensitivities."""
+        return np.array([float(entry) for entry in self.sensitivities])
+
+    def variances(self) -> list[arb]:
+        """Return σ_j² = Δ_j·ΣΔ_i/μ²."""
+        factor = self._total() / self.mu.ball() ** 2
+        return [factor * entry.ball() for entry in self.sensitivities]
+
+    def mean_squared_error(self) -> arb:
+        """Return (ΣΔ_j)²/(dμ²)."""
+        return (self._total() / self.mu.ball()) ** 2 / self.dimension
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the quantile of one coordinate, where all sensitivities are equal."""
+        if len(set(self.sensitivities)) > 1:
+            raise NotApplicableError(
+                "EllipticalGaussian has no common quantile: its coordinates have different laws. "
+                "Ask for the variances, which are listed by coordinate."
+            )
+        return self.variances()[0].sqrt() * normal_quantile(probability)
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of `size` releases, one row each."""
+        deviations = [math.sqrt(float(entry)) for entry in self.variances()]
+        return rng.normal(0.0, deviations, (size, self.dimension))
+
+    def _total(self) -> arb:
+        return sum((entry.ball() for entry in self.sensitivities), start=arb(0))
+
+
+"""The Gaussian of least variance for counts in disjoint groups.
+
+A record is in one of m groups and has any vector of [0, 1]^d there. Averaging Σ over permutations
+of the groups, and of the attributes inside each, keeps privacy (v'Σ⁻¹v is jointly convex) and the
+trace. So some best Σ has eigenvalues α on (1, …, 1), β on vectors that are constant in each group
+and sum to 0, and γ on vectors that sum to 0 in each group; g = (1/α + (m−1)/β)/(md).
+
+*Add/remove.* The differences are one record, and changing all signs in a group changes none of
+their norms: averaging over that as well leaves blocks, so the best is `optimal_ellipse(d, d)` in
+each group, α = β.
+
+*Replace-one.* Entries 0 and 1 are worst, so that there are differences inside a group, with entries
+±1 of sum t, and between two groups, with j and −k ones. They have the norms
+
+    d/γ + t²(g − 1/(dγ)),      (j + k)/γ + (j² + k²)(g − 1/(dγ)) − 2jk(g − 1/(dβ)).
+
+With β = 2d, γ = d/(1 + h), g = (1 + h)/d² − h, and p = d − j, q = d − k these are
+
+    1 + h(1 − t²),      1 + h(p + q)/d − (1 + 2h)pq/d² − h(p − q)².
+
+For h = 0 nothing is above 1. For odd d, t² ≥ 1, and for 0 ≤ h ≤ 1/(2(d − 1)) the latter is at most
+1 too: for q = 0 since p ≤ p²d, for p, q ≥ 1 since 2hd ≤ 1 + 2h and p + q ≤ 2pq. Of these the least
+trace has h = 0, that is α = 2d/(m + 1) and the variance d + (m − 1)/(m + 1) of each count, if d is
+even or 1 or (m + 1)² ≤ 4(d + 1); else, by Cauchy's inequality, γ = α√(d + 1).
+
+*No Σ has less.* For a law on differences with the second moments M, tr Σ ≥ (tr M^{1/2})²
+(`dpassay.accountant.geometry.spaces`), with equality at Σ = tr M^{1/2}·M^{1/2}. For h = 0 and
+D = (m + 1)(d(m + 1) + m − 1) the law is: (1, …, 1) in one group and −1 in another with probability
+2(m + 2)(m − 1)/D, else ±1 in one group with E t² = 4d²/((d − 1)(m + 1)² + 4), which is between
+the least and the largest t². Where h > 0, it is t = ±1 with probability w and the former with
+1 − w, where (1 − w)/w = (m − 1)(4(1 + h)²(d + 1) − 1)/(2md²). What is released besides the counts
+changes nothing in the bound.
+"""
+
+_MOST_TERMS = 4_000_000
+"""Coefficients of the noise of an exact release: balls of a gigabyte."""
+
+
+@declared
+class OptimalGroups(GaussianNoise):
+    """Release d counts in each of m disjoint groups with the least variance of Gaussian noise.
+
+    A record is in one group, with any vector of {0,1}^d or [0,1]^d. The counts are released group
+    by group, without the sizes of the groups. Under replace-one the noise of different groups is
+    negatively correlated.
+
+    Parameters
+    ----------
+    groups, counts
+        m ≥ 1 groups, and d ≥ 1 counts in each.
+    mu
+        μ > 0: exactly μ-GDP under the relation that the noise is made for.
+    adjacency
+        That relation. Questions may name another one; without a name they are about this one.
+
+    Notes
+    -----
+    `dpassay.accountant.mechanisms.shapes.ellipses` proves that no Gaussian noise has less.
+    Under replace-one the variance is (d + (m − 1)/(m + 1))/μ², less for odd d and (m + 1)² > 4(d +
+    1); Lebeda's Algorithm 2, which releases the sizes, has d + 1 (`DisjointGroupsGaussian`).
+    """
+
+    example = "OptimalGroups(groups=4, counts=9, mu=1, adjacency='replace-one')"
+
+    noise_argument = "mu"
+    noise_grows = False
+
+    groups: Integer = Integer(least=1)
+    counts: Integer = Integer(least=1)
+    mu: Positive = Positive()
+    adjacency: Relation = Relation()
+
+    @property
+    def dimension(self) -> int:
+        """Number of counts in all groups."""
+        return self.groups * self.counts
+
+    @property
+    def axes(self) -> tuple[Surd, Surd, Surd]:
+        """α, β and γ for μ = 1."""
+        m, d = self.groups, self.counts
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            ellipse = optimal_ellipse(d, d)
+            return ellipse.axis_ones, ellipse.axis_ones, ellipse.axis_rest
+        if d % 2 == 0 or d == 1 or (m + 1) ** 2 <= 4 * (d + 1):
+            return Surd.of(fmpq(2 * d, m + 1)), Surd.of(2 * d), Surd.of(d)
+        apart = m * (d * d - 1)  # γ = d(apart + r)/whole with r = √(d + 1), and α = γ/r
+        whole = apart + fmpq(m + 1, 2)
+        along = Surd.of(d / whole, d * apart / (whole * (d + 1)), d + 1)
+        return along, Surd.of(2 * d), Surd.of(d * apart / whole, d / whole, d + 1)
+
+    def _entries(self) -> tuple[Surd, Surd, Surd]:
+        """Return, for μ = 1, the variance of a count, and its covariance in and out of its group.
+
+        Σ = γ·I + (β − γ)/d·(1 inside groups) + (α − β)/(md)·11'.
+        """
+        along, between, across = self.axes
+        m, d = self.groups, self.counts
+        out = (along - between).times(fmpq(1, m * d))
+        within = (between - across).times(fmpq(1, d)) + out
+        return across + within, within, out
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
+        relation = self.adjacency if adjacency is None else adjacency
+        why = (
+            "worst is one record with the worst number of ones in its group"
+            if relation is Adjacency.ADD_REMOVE
+            else "worst are two records that differ everywhere in a group, or of two groups"
+        )
+        return WorstCase.symmetric(
+            GaussianPair(self, relation),
+            f"The squared Mahalanobis norm is convex, so entries are 0 or 1, and {why}.",
+        )
+
+    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return the exact μ' under the named relation, or else the one that it is made for."""
+        return self.mu.ball() * self._square(adjacency).ball().sqrt()
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same where its square is rational."""
+        square = self._square(adjacency)
+        if square.coefficient != 0:
+            return None
+        rational = Fraction(int(square.rational.p), int(square.rational.q))
+        return self.mu * ExactReal.of_root(rational)
+
+    def _square(self, adjacency: Adjacency | None) -> Surd:
+        """Return (μ'/μ)², exactly; see the module for the norms."""
+        relation = self.adjacency if adjacency is None else adjacency
+        m, d = self.groups, self.counts
+        if relation is self.adjacency:
+            return Surd.of(1)
+        along, between, across = self.axes
+        if relation is Adjacency.REPLACE_ONE:  # a group for itself: d entries ±1, or two records
+            inside = optimal_ellipse(d, d).squared_norm(d, d % 2)
+            moved = Surd.of(min(2, m))
+            return inside if (inside - moved).sign() > 0 else moved
+        mean = along.reciprocal() + between.reciprocal().times(m - 1)
+        record = Ellipse(d, d, mean.times(fmpq(1, m)).reciprocal(), across, ())
+        bend = mean.times(fmpq(1, m * d)) - across.reciprocal().times(fmpq(1, d))  # −h
+        peak = d if bend.sign() >= 0 else int(-0.5 / float(across.ball() * bend.ball()))
+        best = record.squared_norm(d, d)  # concave in the number of ones: the peak is near
+        for ones in range(max(1, peak - 1), min(d, peak + 2) + 1):
+            norm = record.squared_norm(ones, ones)
+            best = norm if (norm - best).sign() > 0 else best
+        return best
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return own noise less its mean in the group, and a mean for each group."""
+        m, d = self.groups, self.counts
+        if m * d * (m + d) > _MOST_TERMS:
+            raise InvalidInputError(
+                f"Expected groups·counts·(groups + counts) = {m * d * (m + d)} to be at most "
+                f"{_MOST_TERMS} for an exact release. Release fewer groups at a time, or simulate "
+                "with sample."
+            )
+
+        def rows() -> list[list[tuple[int, arb]]]:
+            own, each, common = self._scales()
+            found = []
+            for group in range(m):
+                means = [(m * d + k, common + (each if k == group else 0)) for k in range(m)]
+                cells = range(group * d, (group + 1) * d)
+                found += [
+                    [(k, own * (int(k == cell) - arb(1) / d)) for k in cells] + means
+                    for cell in cells
+                ]
+            return found
+
+        return LatticeSampler(LinearNoise(rows, m * d + m))
+
+    def worst_shift(self) -> Any:
+        """Return a difference of norm μ, in the first group.
+
+        A record with the worst number of ones; or signs whose sum is 0 or 1.
+        """
+        d = self.counts
+        shift = np.zeros(self.dimension)
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            shift[: optimal_ellipse(d, d).weights[0][0]] = 1
+        else:
+            shift[:d] = 1 - 2 * (np.arange(d) % 2)
+        return shift
+
+    def _scales(self) -> tuple[arb, arb, arb]:
+        """Return √γ, √(β/d) and (√(α/d) − √(β/d))/m, over μ: what makes the noise of `sample`."""
+        along, between, across = (axis.ball().sqrt() / self.mu.ball() for axis in self.axes)
+        root = arb(self.counts).sqrt()
+        return across, between / root, (along - between) / (root * self.groups)
+
+    def variances(self) -> list[arb]:
+        """Return the variance of each count."""
+        return [self._entries()[0].ball() / self.mu.ball() ** 2]
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return a variance, a covariance inside groups and one between them."""
+        own, within, out = (entry.ball() / self.mu.ball() ** 2 for entry in self._entries())
+        d, size = self.counts, self.counts * self.groups
+        return [
+            [own if i == j else within if i // d == j // d else out for j in range(size)]
+            for i in range(size)
+        ]
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return the quantile of the noise of one count."""
+        return self.variances()[0].sqrt() * normal_quantile(probability)
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of `size` releases, one row each, group by group."""
+        own, each, common = (float(scale) for scale in self._scales())
+        cells = rng.normal(0.0, own, (size, self.groups, self.counts))
+        means = rng.normal(0.0, 1.0, (size, self.groups, 1))
+        shared = each * means + common * means.sum(axis=1, keepdims=True)
+        noise: Array = cells - cells.mean(axis=2, keepdims=True) + shared
+        return noise.reshape(size, -1)

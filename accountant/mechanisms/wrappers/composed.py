@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import re
+from abc import ABC
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias, final
 
 from flint import arb
 
@@ -14,12 +16,106 @@ from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
-from dpassay.accountant.core.validate import Integer
-from dpassay.accountant.errors import NotApplicableError, expected
-from dpassay.accountant.mechanisms.wrappers.parts import Mechanisms
-from dpassay.accountant.mechanisms.wrappers.tabulated import Tabulated
+from dpassay.accountant.core.validate import Field, Integer, NonNegative, Probability
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected, no_mechanism
+from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
+
+"""Fields that hold mechanisms, and what a mechanism on chosen records takes from its own."""
+
+Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
+_NUMBER = re.compile(r"[-+.e/]*[0-9][-+0-9.e/]*")
+_REMEDY = 'Write one such as Gaussian(standard_deviation="1.1").'
+
+
+@final
+class OneMechanism(Field[Mechanism, Mechanism]):
+    """A mechanism."""
+
+    def read(self, value: Mechanism) -> Mechanism:
+        """Require a mechanism."""
+        return _mechanism(self._name, value)
+
+
+@final
+class Mechanisms(Field[Parts, Mechanism | Sequence[Mechanism]]):
+    """A mechanism, or a non-empty list of them."""
+
+    def read(self, value: Mechanism | Sequence[Mechanism]) -> Parts:
+        """Require mechanisms, naming the entry that is none."""
+        if not isinstance(value, (list, tuple)):
+            return _mechanism(self._name, value, enclosed=True)
+        if not value:
+            raise InvalidInputError(f"Expected {self._name} to have at least one entry. Give one.")
+        return tuple(
+            _mechanism(f"{self._name}[{i}]", entry, enclosed=True) for i, entry in enumerate(value)
+        )
+
+
+def _mechanism(name: str, value: object, *, enclosed: bool = False) -> Mechanism:
+    """Require a mechanism that is known among others, or `enclosed` between two ends."""
+    if isinstance(value, str):
+        if _NUMBER.fullmatch(value):
+            remedy = "Write one such as Gaussian(3) or RandomizedResponse(2)."
+            raise InvalidInputError(f"Expected {name} to be a mechanism, not {value}. {remedy}")
+        remedy = f"Write it without quotation marks, or read it: dpassay.parse({value!r})."
+        raise expected(name, value, "to be a mechanism, not a text", remedy)
+    if not isinstance(value, Mechanism):
+        raise no_mechanism(name, value, _REMEDY)
+    if value.only_alone and not (enclosed and value.dominated_by is not None):
+        raise NotApplicableError(f"{name}={value!r}: {value.only_alone}")
+    return value
+
+
+def _asked(name: str) -> Any:
+    """Return a method that asks the inner mechanism."""
+
+    def ask(self: OnChosenRecords, *args: Any, **named: Any) -> Any:
+        return getattr(self.mechanism, name)(*args, **named)
+
+    return ask
+
+
+class OnChosenRecords(Mechanism, ABC):
+    """A mechanism that is run on records chosen at random: noise and error are those of its own."""
+
+    mechanism: OneMechanism
+
+    sample = _asked("sample")
+    variances = _asked("variances")
+    mean_squared_error = _asked("mean_squared_error")
+    mean_absolute_error = _asked("mean_absolute_error")
+    probability_exact = _asked("probability_exact")
+    covariance_matrix = _asked("covariance_matrix")
+    quantile = _asked("quantile")
+
+    @property
+    def dimension(self) -> int:
+        """That of the mechanism."""
+        return self.mechanism.dimension
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the noise of the mechanism is."""
+        return self.mechanism.is_symmetric
+
+    @property
+    def unchanged(self) -> Mechanism | None:
+        """What it is where every record takes part for sure, else None."""
+        return None
+
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return that of the mechanism where every record takes part."""
+        if self.unchanged is None:
+            return super().enclosed_gaussian_mu(adjacency)
+        return self.unchanged.gaussian_mu(adjacency)
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return that of the mechanism where every record takes part, else None."""
+        return None if self.unchanged is None else self.unchanged.exact_gaussian_mu(adjacency)
+
 
 MAX_COORDINATES = 1_000_000
 """Most coordinates whose noise or variances are listed."""
@@ -284,3 +380,69 @@ def _parts(composed: Composed) -> dict[Mechanism, int]:
         for part, count in inner.items():
             found[part] = found.get(part, 0) + composed.count * count
     return found
+
+
+"""Any mechanism of which only (ε, δ) is known."""
+
+
+@declared
+class Guaranteed(Mechanism, FiniteLaws):
+    """Whatever is (ε, δ)-DP: the worst of all mechanisms with this guarantee.
+
+    Parameters
+    ----------
+    epsilon, delta
+        ε ≥ 0, and δ in [0, 1].
+
+    Notes
+    -----
+    The pair with the masses P = (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), Q = P reversed,
+    dominates every (ε, δ)-DP mechanism, and is one (Kairouz, Oh and Viswanath 2015). So a
+    composition of such parts has the best statement that follows from the guarantees of the parts
+    alone, for any neighbouring relation that all of them are about. There is no noise to ask for.
+    """
+
+    example = "Guaranteed(epsilon='0.1', delta='1e-6')"
+    no_variance = (
+        "Guaranteed stands for any mechanism with its guarantee, so its variance is not known. "
+        "Ask the mechanism itself."
+    )
+
+    epsilon: NonNegative = NonNegative()
+    delta: Probability = Probability(0)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the four masses and their reverse."""
+        reason = "It dominates every mechanism with this guarantee, and has the guarantee itself."
+        return WorstCase.symmetric(FinitePair(self, 0), reason)
+
+    def outcomes(self, index: int) -> Sequence[str]:
+        """Name the losses."""
+        return ("infinity", str(self.epsilon), str(-self.epsilon), "-infinity")
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return the four masses and their reverse."""
+        delta = self.delta.ball()
+        odds = (-self.epsilon.ball()).exp()
+        likely, rare = (1 - delta) / (1 + odds), (1 - delta) * odds / (1 + odds)
+        p = [delta, likely, rare, arb(0)]
+        return p, p[::-1]
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return ±ε."""
+        return [None, self.epsilon, -self.epsilon, None]
+
+    def exact_infinity_masses(self, index: int) -> tuple[ExactReal, ExactReal]:
+        """Return δ, for both laws."""
+        return self.delta, self.delta
+
+    def is_mirrored(self, index: int) -> bool:
+        """Return True: Q is P reversed."""
+        return True
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Raise NotApplicableError: no law of the noise is given."""
+        raise NotApplicableError(
+            "Guaranteed stands for any mechanism with its guarantee, so it has no noise to draw. "
+            "Sample the mechanism itself."
+        )

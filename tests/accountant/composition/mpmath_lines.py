@@ -15,8 +15,7 @@ from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.finite import FinitePair
-from dpassay.accountant.pairs.finite_losses import finite
+from dpassay.accountant.pairs.finite import FinitePair, finite
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 from tests.accountant.mpmath_reference import Reference, ball_to_mpf

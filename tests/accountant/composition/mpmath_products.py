@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
 from dpassay.accountant.pairs.finite import FinitePair
 from tests.accountant.mpmath_reference import Discrete, Reference
 from tests.accountant.pairs.mpmath_single import single

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dpassay.accountant.composition.choose import Ladder
-from dpassay.accountant.composition.conditional import Conditional
+from dpassay.accountant.composition.choose import Conditional, Ladder
 from dpassay.accountant.composition.exact.convolution import SUMS, Sums, of_finite
 from dpassay.accountant.composition.exact.laplace_product import LaplaceSums
 from dpassay.accountant.composition.fourier.engine import Fourier
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 from tests.accountant.composition.mpmath_laplace import LaplaceProductReference
 from tests.accountant.composition.mpmath_lines import SmoothReference

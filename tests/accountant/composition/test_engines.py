@@ -20,7 +20,7 @@ from dpassay.accountant.mechanisms import (
     PoissonSubsampled,
 )
 from dpassay.accountant.notation import parse
-from dpassay.accountant.questions.methods import applicable, pairs_of
+from dpassay.accountant.questions.profile import applicable, pairs_of
 from dpassay.accountant.questions.tradeoff import beta, power
 from tests.near import narrow
 from tests.quick import quick

@@ -12,10 +12,9 @@ from scipy.signal import fftconvolve
 from scipy.stats import norm
 
 from dpassay.accountant.composition.adaptive import Adaptive, sequences
-from dpassay.accountant.composition.grid.bracket import bounds
 from dpassay.accountant.composition.grid.dominate import Place, above
-from dpassay.accountant.composition.grid.factors import releases
-from dpassay.accountant.composition.grid.survival import in_balls
+from dpassay.accountant.composition.grid.factors import in_balls, releases
+from dpassay.accountant.composition.grid.plan import bracket_bounds as bounds
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism

@@ -10,8 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpassay.accountant.composition.losses.bounds import Mixture
-from dpassay.accountant.composition.losses.kernels import log_tilted
+from dpassay.accountant.composition.losses.bounds import Mixture, log_tilted
 from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from dpassay.accountant.questions import guarantees, profile

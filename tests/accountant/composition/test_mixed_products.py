@@ -8,8 +8,7 @@ from fractions import Fraction
 import pytest
 from flint import ctx
 
-from dpassay.accountant.composition.choose import product
-from dpassay.accountant.composition.conditional import CONDITIONAL
+from dpassay.accountant.composition.choose import CONDITIONAL, product
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.mechanisms import (

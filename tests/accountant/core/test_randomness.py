@@ -15,7 +15,8 @@ from scipy import stats
 from dpassay.accountant.core.randomness import SECURE
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import DiscreteLaplace, Gaussian, KaryTree, RandomizedResponse
-from dpassay.accountant.release import lazy_reals, sampling
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release import sampling as lazy_reals
 
 
 @pytest.mark.parametrize("bound", [2, 3, 7, 16, 17, 200, 2**24, 2**24 + 1, 2**52, 3 * 2**52])

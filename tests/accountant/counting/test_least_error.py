@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
-from dpassay.accountant.counting.best_counter import best_counter
-from dpassay.accountant.counting.least_error import least_units
+from dpassay.accountant.counting.best_counter import best_counter, least_units
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.exact import Number
 

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from dpassay.accountant.counting.least_error import least_units
-from dpassay.accountant.counting.normalized import LEVELS, row_units, weights
+from dpassay.accountant.counting.best_counter import least_units
+from dpassay.accountant.counting.square_root import LEVELS, row_units, weights
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     LaplaceVector,
@@ -19,8 +19,8 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.numbers.landau import coefficients
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.numbers.theta import coefficients
+from dpassay.accountant.questions import accuracy, guarantees, profile
 from dpassay.verifier.claims import ApproximateDP
 from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.prover import decided as certify
@@ -50,8 +50,8 @@ def test_the_rows_are_enclosed_narrowly(steps: int) -> None:
     ("steps", "gain", "above"), [(10, 0.09, 0.03), (1000, 0.071, 0.03), (20_000, 0.055, 0.029)]
 )
 def test_it_is_between_the_bound_and_the_square_root(steps: int, gain: float, above: float) -> None:
-    error = utility.mean_squared_error(NormalizedSquareRoot(steps, mu=1))
-    plain = utility.mean_squared_error(SquareRootFactorization(steps, mu=1))
+    error = accuracy.mean_squared_error(NormalizedSquareRoot(steps, mu=1))
+    plain = accuracy.mean_squared_error(SquareRootFactorization(steps, mu=1))
     assert float(error.upper / plain.lower) < 1 - gain
     assert 1 < float(error.lower) / float(least_units(steps)) < 1 + above
 

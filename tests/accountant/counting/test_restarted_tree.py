@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpassay
-from dpassay.accountant.counting.strategies import restarted_tree
+from dpassay.accountant.counting.matrix import restarted_tree
 from dpassay.accountant.mechanisms import BinaryTree, Composed, MatrixMechanism
 
 

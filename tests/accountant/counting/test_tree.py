@@ -14,10 +14,15 @@ from hypothesis import strategies as st
 import dpassay
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from dpassay.accountant.counting.best_counter import best_arities, best_counter, named_counter
-from dpassay.accountant.counting.bridge import Grids
-from dpassay.accountant.counting.delannoy import best_levels
-from dpassay.accountant.counting.tree import Digits, Tree, honaker_mean_squared_error
-from dpassay.accountant.counting.tree_walk import factorisation, parent
+from dpassay.accountant.counting.grids import (
+    Digits,
+    Grids,
+    Tree,
+    best_levels,
+    factorisation,
+    honaker_mean_squared_error,
+    parent,
+)
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import BridgedTree, Gaussian
 from dpassay.accountant.numbers.exact import ExactReal, Number

@@ -8,9 +8,9 @@ import pytest
 from flint import ctx, fmpq
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.geometry.dual import defects, dual_bound
 from dpassay.accountant.geometry.ellipse import count_ellipse, optimal_ellipse
-from dpassay.accountant.numbers.surd import Surd
+from dpassay.accountant.geometry.spaces import defects, dual_bound
+from dpassay.accountant.numbers.exact import Surd
 
 
 def test_every_sparsity_is_proved_in_dimension_1000() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.geometry.covariances import (
+from dpassay.accountant.geometry.ellipse import (
     Covariance,
     Diagonal,
     Exchangeable,
@@ -21,8 +21,7 @@ from dpassay.accountant.geometry.covariances import (
 from dpassay.accountant.geometry.spaces import Box, DisjointGroups, FiniteSet, L2Ball, SparseBox
 from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
 from dpassay.accountant.notation import parse
-from dpassay.accountant.numbers.exact import ExactReal, exact
-from dpassay.accountant.numbers.quadratic import inverse
+from dpassay.accountant.numbers.exact import ExactReal, exact, inverse
 
 ENTRIES = st.fractions(min_value=-3, max_value=3, max_denominator=3)
 BOUNDS = st.fractions(min_value=0, max_value=3, max_denominator=3)

@@ -15,6 +15,7 @@ import pytest
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.ellipse import optimal_ellipse
 from dpassay.accountant.mechanisms import (
@@ -32,11 +33,10 @@ from dpassay.accountant.mechanisms import (
     RandomizedResponse,
     Tabulated,
 )
-from dpassay.accountant.mechanisms.additive.staircase import optimal_gamma
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.mechanisms.additive.laplace import optimal_gamma
 from dpassay.accountant.notation import parse, parse_description
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.questions import profile, utility
+from dpassay.accountant.questions import accuracy, profile
 from tests.tables import rows
 
 NORMAL = "Gaussian(standard_deviation=1)"
@@ -160,4 +160,4 @@ def test_what_is_not_defined_is_refused() -> None:
     with pytest.raises(NotApplicableError, match="variance is not known"):
         Guaranteed(epsilon=1).variances()
     with pytest.raises(NotApplicableError, match="no variance"):
-        utility.variance(Tabulated(["0.5", "0.5"], ["0.25", "0.75"]))
+        accuracy.variance(Tabulated(["0.5", "0.5"], ["0.25", "0.75"]))

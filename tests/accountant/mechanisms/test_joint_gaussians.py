@@ -16,7 +16,7 @@ from dpassay.accountant.errors import AdjacencyError
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.notation import parse
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.questions import accuracy, guarantees, profile
 from tests.near import narrow
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -165,7 +165,7 @@ def test_variances_are_the_diagonal_of_the_covariance_matrix(text: str) -> None:
             assert all(matrix[i][j].overlaps(matrix[j][i]) for j in range(i))
         mean = sum(entries, start=arb(0)) / len(entries)
         assert mechanism.mean_squared_error().overlaps(mean)
-    assert utility.mean_squared_error(mechanism).relative_width is not None
+    assert accuracy.mean_squared_error(mechanism).relative_width is not None
 
 
 @pytest.mark.parametrize(

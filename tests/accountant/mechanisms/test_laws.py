@@ -29,8 +29,8 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
+from dpassay.accountant.questions import accuracy, guarantees, profile
 from tests.accountant.composition.mpmath_route import by_mpmath
 from tests.near import mpf, narrow
 from tests.quick import quick
@@ -209,7 +209,7 @@ def test_samples_have_the_quantiles(text: str) -> None:
     mechanism = parse(text)
     assert isinstance(mechanism, Mechanism)
     levels = np.linspace(0.01, 0.99, 99)
-    places = [float(utility.quantile(mechanism, float(level)).upper) for level in levels]
+    places = [float(accuracy.quantile(mechanism, float(level)).upper) for level in levels]
     rng = np.random.default_rng(4)
     both = [mechanism.sample(200_000, rng=rng)]
     if mechanism.adds_real_noise():

@@ -16,7 +16,8 @@ import dpassay
 from dpassay.accountant import notation
 from dpassay.accountant.budget.target import Mu
 from dpassay.accountant.counting.best_counter import best_counter
-from dpassay.accountant.counting.delannoy import Chains, best_levels, delannoy, prefixes
+from dpassay.accountant.counting.counters import LinearCounter
+from dpassay.accountant.counting.grids import Chains, best_levels, delannoy, prefixes
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import (
     BinaryTree,
@@ -31,9 +32,8 @@ from dpassay.accountant.mechanisms import (
     SmoothBinary,
     SquareRootFactorization,
 )
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.questions import accuracy, guarantees, profile
 
 COUNTERS: list[LinearCounter] = [
     *(DelannoyCounter(n, s, epsilon=1) for s in range(1, 6) for n in (s, s + 1, 13, 24, 40)),
@@ -136,7 +136,7 @@ def test_all_generations_pooled_are_least_squares() -> None:
         best = np.tril(np.ones((steps, steps))) @ np.linalg.pinv(right)
         np.testing.assert_allclose(left, best, rtol=0, atol=1e-12)
     errors = [
-        utility.mean_squared_error(BridgedTree(1000, [6, 14, 14], epsilon=1, pooled=r)).upper
+        accuracy.mean_squared_error(BridgedTree(1000, [6, 14, 14], epsilon=1, pooled=r)).upper
         for r in (0, 1, 2)
     ]
     assert [round(error, 2) for error in errors] == [
@@ -256,7 +256,7 @@ def test_a_calibrated_counter_has_less_noise_where_its_positions_are_known() -> 
     assert guarantees.mu(found.mechanism).upper <= 1
     assert guarantees.mu(found.mechanism).lower > Decimal("0.999999")
     naive = SquareRootFactorization(100, mu=1, contributions=4)
-    assert utility.mean_squared_error(naive).lower > found.error.upper * Decimal("1.1")
+    assert accuracy.mean_squared_error(naive).lower > found.error.upper * Decimal("1.1")
 
 
 def test_the_best_counter_has_as_little_noise_as_its_outputs_need() -> None:

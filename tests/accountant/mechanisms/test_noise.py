@@ -24,7 +24,8 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.questions import accuracy, utility
+from dpassay.accountant.questions import accuracy
+from dpassay.accountant.questions import accuracy as utility
 
 LEVELS = ("1e-300", "1e-3", "0.2", "1/2", "0.51", "sqrt(0.8)", "0.9999", 1 - Fraction(1, 10**100))
 INFINITY = Decimal("Infinity")

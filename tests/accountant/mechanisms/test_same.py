@@ -12,7 +12,8 @@ import pytest
 from dpassay.accountant.errors import DpassayError
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.questions import accuracy, guarantees, profile, tradeoff, utility
+from dpassay.accountant.questions import accuracy, guarantees, profile, tradeoff
+from dpassay.accountant.questions import accuracy as utility
 from tests.tables import rows
 
 LOGISTIC = "exp(-x)/(1+exp(-x))**2"

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import SquareRootFactorization
-from dpassay.accountant.numbers.chernoff import log_peak, rough_log_peak
 from dpassay.accountant.numbers.dominance import proved_below
-from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.landau import central, coefficients, landau
-from dpassay.accountant.numbers.surd import Surd, to_fmpq
-from dpassay.accountant.questions import utility
+from dpassay.accountant.numbers.exact import ExactReal, Surd, to_fmpq
+from dpassay.accountant.numbers.solve import log_peak, rough_log_peak
+from dpassay.accountant.numbers.theta import central, coefficients, landau
+from dpassay.accountant.questions import accuracy
 
 
 @pytest.mark.parametrize("c", ["1e-30", "1e-3", "0.5", "1", "40", "1e9"])
@@ -87,7 +86,7 @@ def test_two_routes_to_the_error(steps: int) -> None:
     ):
         exact = counter.exact_mean_squared_error().rational
         assert exact is not None
-        found = utility.mean_squared_error(counter)
+        found = accuracy.mean_squared_error(counter)
         assert exact in found
         width = found.relative_width
         assert width is not None

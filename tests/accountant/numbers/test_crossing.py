@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from dpassay.accountant.numbers.crossing import crossing
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import crossing
 
 
 @pytest.mark.parametrize("root", ["1/3", "1e-30", "-7/5", "1000001/1000", "0"])

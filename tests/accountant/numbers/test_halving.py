@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpassay.accountant.numbers.halving import first, halved
+from dpassay.accountant.numbers.solve import first, halved
 
 
 @given(st.fractions(0, 1), st.integers(1, 40))

@@ -19,9 +19,9 @@ from flint import acb, arb
 
 from dpassay.accountant.mechanisms import Composed, Gaussian, HonakerTree, Laplace
 from dpassay.accountant.numbers import interval
+from dpassay.accountant.numbers.integral import integral
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import cached_property, ctx
-from dpassay.accountant.pairs.rank_one.interruption import integral
 from dpassay.accountant.questions import profile
 
 WIDE, NARROW = Fraction(1, 10**6), Fraction(1, 10**200)

@@ -12,19 +12,19 @@ from mpmath import mp, mpf
 
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import NotApplicableError
-from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
-from dpassay.accountant.mechanisms.additive.logistic import LogisticPair
-from dpassay.accountant.mechanisms.additive.skellam import SkellamPair
-from dpassay.accountant.mechanisms.additive.staircase import Staircase
-from dpassay.accountant.mechanisms.additive.truncated_laplace import TruncatedLaplacePair
-from dpassay.accountant.mechanisms.selection.exponential import BoundedRangePair
-from dpassay.accountant.mechanisms.selection.permute_and_flip import NoisyMaximumPair
+from dpassay.accountant.mechanisms.additive.integers import SkellamPair
+from dpassay.accountant.mechanisms.additive.laplace import (
+    LaplacePair,
+    LogisticPair,
+    Staircase,
+    TruncatedLaplacePair,
+)
+from dpassay.accountant.mechanisms.selection.candidates import BoundedRangePair, NoisyMaximumPair
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from dpassay.accountant.pairs.discrete_laplace import DiscreteLaplacePair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair, Mixture
 from tests.accountant.mpmath_reference import Continuous, Discrete, Reference, ball_to_mpf
 
 

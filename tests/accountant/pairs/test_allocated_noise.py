@@ -26,7 +26,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.allocated_noise import AllocatedNoise
+from dpassay.accountant.pairs.allocation import AllocatedNoise
 from dpassay.accountant.questions import profile, tradeoff
 
 RELATION = Adjacency.ADD_REMOVE
@@ -115,7 +115,7 @@ def test_few_values_are_counted_exactly(scale: str, shift: int, *, mixed_first: 
 def brute_force(inner: Mechanism, steps: int, taken: int, epsilon: float) -> float:
     """H(ε) over all sequences of outcomes and all sets of steps."""
     listed = worst(RandomAllocation(inner, 1, 1) if steps == 1 else inner)
-    from dpassay.accountant.pairs.finite_losses import finite
+    from dpassay.accountant.pairs.finite import finite
 
     few = finite(listed)
     assert few is not None

@@ -13,7 +13,7 @@ import pytest
 
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.pairs.allocation import RandomAllocationPair
 
 SETTINGS = [
     ("1", 100, "0.1", True),  # 0.01788232478534

@@ -22,11 +22,13 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.allocation_event import AllocationEvent
-from dpassay.accountant.pairs.allocation_sum import AllocationSum
+from dpassay.accountant.pairs.allocation import (
+    AllocationEvent,
+    AllocationSum,
+    MeanLognormal,
+    RandomAllocationPair,
+)
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.pairs.mean_lognormal import MeanLognormal
-from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
 from tests.quick import quick
 
 PERIOD = Fraction(6)

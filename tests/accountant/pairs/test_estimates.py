@@ -11,8 +11,8 @@ from flint import arb
 import dpassay
 from dpassay.accountant.mechanisms import RankOneGaussian
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.density_moments import mixture_renyi
-from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair
+from dpassay.accountant.pairs.own_density import mixture_renyi
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair
 
 
 @pytest.mark.parametrize("target", [1e-3, 1e-12])

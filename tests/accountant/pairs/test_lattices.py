@@ -20,8 +20,8 @@ from dpassay.accountant.numbers import theta as sums
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.theta import theta
-from dpassay.accountant.pairs import discrete_gaussian_product as module
-from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
+from dpassay.accountant.pairs import discrete
+from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.questions import profile
 
@@ -99,7 +99,7 @@ ONE = ExactReal.of_rational(1)
 
 
 def by_convolution(pair: DiscreteGaussianProductPair, epsilon: str) -> Interval:
-    with mock.patch.object(module, "_smooth", return_value=None):
+    with mock.patch.object(discrete, "_smooth", return_value=None):
         return enclose(lambda: pair.hockey_stick(exact(epsilon)))
 
 
@@ -121,10 +121,10 @@ def test_the_factor_encloses_every_mass_of_the_sum(parameter: int) -> None:
     count, v = 4, Fraction(parameter)
     pair = DiscreteGaussianProductPair(v, count, 1, 1, 0)
     with ctx.workprec(200):
-        law = module._law(pair, 200)
+        law = discrete._law(pair, 200)
         total = theta(ExactReal.of_rational(count * v))
     with ctx.workprec(8):
-        factor = module._smooth(v, count)
+        factor = discrete._smooth(v, count)
     assert factor is not None
     with ctx.workprec(200):
         for s in range(-20, 21):
@@ -134,9 +134,9 @@ def test_the_factor_encloses_every_mass_of_the_sum(parameter: int) -> None:
 
 def test_the_shortcut_is_refused_where_it_would_show() -> None:
     with ctx.workprec(128):
-        assert module._smooth(Fraction(1), 4) is None
-        assert module._smooth(Fraction(1, 50), 4) is None
-        assert module._smooth(Fraction(12), 4) is not None
+        assert discrete._smooth(Fraction(1), 4) is None
+        assert discrete._smooth(Fraction(1, 50), 4) is None
+        assert discrete._smooth(Fraction(12), 4) is not None
 
 
 def test_a_million_releases() -> None:

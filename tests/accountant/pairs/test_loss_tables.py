@@ -15,10 +15,8 @@ from dpassay.accountant.core.pair import MirroredPair
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import Composed, Gaussian, KNorm, PoissonSubsampled
 from dpassay.accountant.numbers.exact import ExactReal, exact
-from dpassay.accountant.pairs.falling_noise import FallingNoisePair
-from dpassay.accountant.pairs.loss_tables import LossTables
-from dpassay.accountant.pairs.radial_noise import RadialNoisePair
-from dpassay.accountant.pairs.round_noise import RoundNoisePair
+from dpassay.accountant.pairs.falling_noise import FallingNoisePair, RadialNoisePair, RoundNoisePair
+from dpassay.accountant.pairs.finite import LossTables
 from dpassay.accountant.questions import guarantees, profile
 
 HALF = exact("1/2")

@@ -7,7 +7,7 @@ from fractions import Fraction
 from flint import arb
 
 from dpassay.accountant.numbers.exact import ExactReal, exact
-from dpassay.accountant.pairs.two_ends import passes
+from dpassay.accountant.pairs.between import passes
 
 
 def test_a_bound_that_is_0_but_for_its_error_is_below() -> None:

@@ -20,8 +20,7 @@ from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSu
 from dpassay.accountant.numbers.dominance import proved_below
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.profile_threshold import Limit
-from dpassay.accountant.questions.threshold import FINEST, threshold, to_zero
+from dpassay.accountant.questions.threshold import FINEST, Limit, threshold, to_zero
 from tests.near import narrow
 from tests.quick import quick
 

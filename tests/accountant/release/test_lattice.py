@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
-from dpassay.accountant.geometry.covariances import Exchangeable, Matrix
+from dpassay.accountant.geometry.ellipse import Exchangeable, Matrix
 from dpassay.accountant.geometry.spaces import L2Ball
 from dpassay.accountant.mechanisms import (
     CorrelatedGaussian,
@@ -41,10 +42,8 @@ from dpassay.accountant.mechanisms import (
     Staircase,
     Tabulated,
 )
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.release.lattice import LatticeSampler
-from dpassay.accountant.release.lattice_noise import StaircaseNoise, independent
+from dpassay.accountant.release.lattice import LatticeSampler, StaircaseNoise, independent
 
 FALSE_ALARM = 1e-6
 

@@ -12,8 +12,8 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpassay.accountant.release import lazy_reals
-from dpassay.accountant.release.lazy_reals import WORD, LazyReals, normal
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.sampling import WORD, LazyReals, normal
 from tests.quick import quick
 
 FALSE_ALARM = 1e-6
@@ -28,7 +28,7 @@ def distance(values: NDArray[np.float64], cdf: Callable[[Any], Any]) -> float:
     return float(stats.kstest(values, cdf).statistic)
 
 
-LAWS = [(lazy_reals.normal, stats.norm.cdf), (lazy_reals.laplace, stats.laplace.cdf)]
+LAWS = [(sampling.normal, stats.norm.cdf), (sampling.laplace, stats.laplace.cdf)]
 
 
 @pytest.mark.parametrize(("draw", "cdf"), LAWS)
@@ -66,7 +66,7 @@ def test_ties_keep_the_law(
 )
 def test_tail(law: str, start: int, mass: Callable[[int], float]) -> None:
     rng, size = np.random.default_rng(3), 4000
-    drawn = np.array([lazy_reals.tail(law, start, rng=rng) for _ in range(size)])
+    drawn = np.array([sampling.tail(law, start, rng=rng) for _ in range(size)])
     total = sum(mass(j) for j in range(100))
     for j in range(3):
         below = sum(mass(i) for i in range(j + 1)) / total
@@ -75,7 +75,7 @@ def test_tail(law: str, start: int, mass: Callable[[int], float]) -> None:
 
 def test_balls_hold_the_doubles_and_shrink() -> None:
     rng = np.random.default_rng(4)
-    reals = lazy_reals.normal(50, rng=rng)
+    reals = sampling.normal(50, rng=rng)
     with ctx.workprec(300):
         for index, value in enumerate(reals.floats()):
             first = reals.ball(index)
@@ -91,7 +91,7 @@ def test_kept_and_joined_numbers_keep_their_digits() -> None:
     reals = normal(4, rng=rng)
     reals.refine(2, rng=rng)
     kept = reals.keep(np.array([False, True, True, False]))
-    both = lazy_reals.join([normal(3, rng=rng), kept])
+    both = sampling.join([normal(3, rng=rng), kept])
     with ctx.workprec(200):
         assert both.ball(4).mid() == reals.ball(2).mid()
         assert both.ball(3).mid() == reals.ball(1).mid()

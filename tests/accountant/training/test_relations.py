@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 import dpassay
-from dpassay.accountant.training.relations import RELATIONS
-from dpassay.accountant.training.schemes import SCHEMES, TRUNCATED
+from dpassay.accountant.training.schemes import RELATIONS, SCHEMES, TRUNCATED
 
 Data: TypeAlias = tuple[int, ...]
 Law: TypeAlias = dict[tuple[int, ...], float]

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 import dpassay
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.pairs.shuffled_batches import ShuffledBatches
+from dpassay.accountant.pairs.shuffling import ShuffledBatches
 from dpassay.accountant.training.schemes import SCHEMES, TRUNCATED
 from tests.near import narrow
 

@@ -10,9 +10,9 @@ from scipy.integrate import quad
 from scipy.special import erfi
 from scipy.stats import norm
 
-from dpassay.accountant.geometry.covariances import Matrix
+from dpassay.accountant.geometry.ellipse import Matrix
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import MatrixVariateGaussian
 from dpassay.accountant.questions import profile
 from dpassay.figures.baselines import spectra
 

@@ -111,7 +111,7 @@ def test_the_exact_epsilon_lies_below_the_printed_one() -> None:
 def test_the_least_delta_of_a_step_is_the_subsampled_one() -> None:
     from fractions import Fraction
 
-    from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+    from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
     from dpassay.accountant.questions import profile
 
     found = learning.least_delta_of_a_step(26010, 2.83, "1.795")

@@ -88,8 +88,8 @@ from scipy import special, stats
 
 from dpassay.accountant.errors import InvalidInputError, NeitherTrueNorFalse, expected
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.numbers.halving import halved
 from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.solve import halved
 from dpassay.verifier.audit.kinds.result import COMPARE
 from dpassay.verifier.audit.kinds.samples import real_numbers
 from dpassay.verifier.audit.outcome import Outcome

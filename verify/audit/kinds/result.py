@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.accountant import ask
-from dpassay.accountant.core import notebook
+from dpassay.accountant.core import asking
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.drawing import Drawable
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse
 from dpassay.accountant.numbers.exact import floats_in_short
@@ -448,13 +448,13 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     def _repr_html_(self) -> str:
         """Return the verdicts with their bounds, and without a claim the table of the estimate."""
         head = f"{self.guarantee.description} of {self.target}" if self.claimed else self.target
-        title = notebook.badge(self.verdict or "ESTIMATE") + f" {notebook.escape(head)}"
+        title = asking.badge(self.verdict or "ESTIMATE") + f" {asking.escape(head)}"
         entries = [line.strip().split("  ", 1) for line in [*self._channels(), *self._where()]]
-        facts = [(name, notebook.escape(text.strip())) for name, text in entries]
+        facts = [(name, asking.escape(text.strip())) for name, text in entries]
         bound = f"epsilon({few(self.point.delta)}) ≥ {self.epsilon:.6g}"
-        facts += [("bound", notebook.escape(bound)), ("worth", notebook.escape(self.advice))]
-        table = "" if self.claimed else notebook.table(self.table())
-        return f"<div>{title}{notebook.rows(facts)}{table}</div>"
+        facts += [("bound", asking.escape(bound)), ("worth", asking.escape(self.advice))]
+        table = "" if self.claimed else asking.table(self.table())
+        return f"<div>{title}{asking.rows(facts)}{table}</div>"
 
 
 _FLOATS = ("lower", "estimate", "upper")

@@ -43,7 +43,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.noise import GaussianNoise
 from dpassay.accountant.errors import DpassayError, InvalidInputError, shortened
 from dpassay.accountant.mechanisms.additive.laplace import LaplaceNoise
-from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
 
 
 class Role(Enum):

@@ -67,7 +67,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from dpassay.accountant.errors import expected
-from dpassay.accountant.numbers.halving import halved
+from dpassay.accountant.numbers.solve import halved
 
 Array: TypeAlias = NDArray[Any]
 

@@ -11,8 +11,7 @@ import mpmath
 import pytest
 from flint import arb, ctx
 
-from dpassay.accountant.composition.exact.circle import CIRCLE, applies
-from dpassay.accountant.composition.exact.convolution import SUMS
+from dpassay.accountant.composition.exact.convolution import CIRCLE, SUMS, applies
 from dpassay.accountant.composition.product import Factor, Product, UnsuitedError
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
@@ -27,9 +26,8 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from dpassay.accountant.pairs.finite import FinitePair
-from dpassay.accountant.pairs.finite_losses import finite
+from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.finite import FinitePair, finite
 from dpassay.accountant.questions import profile
 from tests.near import narrow
 from tests.quick import quick

@@ -11,12 +11,12 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpassay.accountant.composition.exact.laplace_product import of_distances
-from dpassay.accountant.composition.exact.laplace_product_sums import (
+from dpassay.accountant.composition.exact.laplace_product import (
     Kernel,
     Plan,
     _Integral,
     choose,
+    of_distances,
 )
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.pair import Tails

@@ -15,18 +15,18 @@ from mpmath import mp, mpf
 
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier import estimates as saddle
-from dpassay.accountant.composition.fourier.certified import Kernel, integral
 from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.fourier.jumps import Jumps
-from dpassay.accountant.composition.fourier.jumps_integral import (
+from dpassay.accountant.composition.fourier.jumps import (
+    Jumps,
+    beyond,
     cut_for_jumps,
     jump_integral,
     log_level,
+    slack,
     window,
 )
-from dpassay.accountant.composition.fourier.measure import Loss, cut_off
+from dpassay.accountant.composition.fourier.measure import Kernel, Loss, cut_off, integral
 from dpassay.accountant.composition.fourier.saddle import saddle as find_saddle
-from dpassay.accountant.composition.fourier.sure import beyond, slack
 from dpassay.accountant.composition.losses.bounds import Mixture
 from dpassay.accountant.composition.losses.transform import MixtureTransform
 from dpassay.accountant.core.adjacency import Adjacency, Direction

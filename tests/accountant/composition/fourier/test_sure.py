@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from dpassay.accountant.composition.fourier import estimates as saddle
-from dpassay.accountant.composition.fourier.certified import Kernel, integral
 from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.fourier.jumps_integral import jump_integral
-from dpassay.accountant.composition.fourier.measure import Loss, cut_off, lost
+from dpassay.accountant.composition.fourier.jumps import (
+    beyond,
+    decided_cut,
+    jump_integral,
+    sure_cut,
+)
+from dpassay.accountant.composition.fourier.measure import Kernel, Loss, cut_off, integral, lost
 from dpassay.accountant.composition.fourier.saddle import Strip
-from dpassay.accountant.composition.fourier.sure import beyond, decided_cut, sure_cut
 from dpassay.accountant.composition.losses.bounds import Mixture
 from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform
 from dpassay.accountant.composition.product import Product

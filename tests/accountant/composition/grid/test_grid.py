@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpassay
-from dpassay.accountant.composition.grid import GRID, survival
-from dpassay.accountant.composition.grid.bracket import POINTS, bounds
+from dpassay.accountant.composition.grid import GRID
+from dpassay.accountant.composition.grid import factors as survival
 from dpassay.accountant.composition.grid.dominate import Place, below
+from dpassay.accountant.composition.grid.plan import POINTS, bounds
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -36,8 +37,9 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from dpassay.accountant.questions import methods, profile
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
+from dpassay.accountant.questions import profile
+from dpassay.accountant.questions import profile as methods
 from tests.quick import quick
 
 STAIRCASE = Staircase(epsilon=1, gamma="1/3")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from flint import acb, arb, ctx
 
-from dpassay.accountant.composition.losses.bounds import Mixture
-from dpassay.accountant.composition.losses.kernels import (
+from dpassay.accountant.composition.losses.bounds import (
     LOSS_ERROR,
     MOST_PHASES,
     SLACK,
+    Mixture,
     blocks,
     error_of_sums,
     log_half_erfc,

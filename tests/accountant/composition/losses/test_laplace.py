@@ -9,11 +9,10 @@ import mpmath
 import pytest
 from flint import acb, arb, ctx
 
-from dpassay.accountant.composition.exact.laplace_product_sums import Kernel as Part
-from dpassay.accountant.composition.exact.laplace_product_sums import above
-from dpassay.accountant.composition.fourier.certified import Kernel, Line, _truncation
+from dpassay.accountant.composition.exact.laplace_product import Kernel as Part
+from dpassay.accountant.composition.exact.laplace_product import above
 from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.fourier.measure import Loss
+from dpassay.accountant.composition.fourier.measure import Kernel, Line, Loss, _truncation
 from dpassay.accountant.composition.losses.laplace import LaplaceTransform
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.mechanism import Mechanism

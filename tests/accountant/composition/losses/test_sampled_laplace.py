@@ -12,7 +12,7 @@ from mpmath import mp, mpc, mpf
 from dpassay.accountant.composition.losses.laplace import SampledLaplaceTransform
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.subsampled import PoissonSubsampled
+from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions import profile

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpassay.accountant.counting.streams import continued, exact_noise
+from dpassay.accountant.counting import noise
+from dpassay.accountant.counting.streams import continued
 
 STEPS = 2**44
 """The variable that is 1, in whole steps of a lattice: weights are seen to 44 digits."""
@@ -45,7 +46,7 @@ class _Sampler:
 
 def exact_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let exact counters draw from a `OneHot`."""
-    monkeypatch.setattr(exact_noise, "whole_steps", lambda *_: _Sampler())
+    monkeypatch.setattr(noise, "whole_steps", lambda *_: _Sampler())
 
 
 def generator(hot: int) -> tuple[OneHot, np.random.Generator]:

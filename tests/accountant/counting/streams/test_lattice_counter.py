@@ -11,18 +11,14 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy import stats
 
-from dpassay.accountant.counting.streams import (
-    StreamCounter,
-    continued,
-    counter_of,
-    square_root_noise,
-)
-from dpassay.accountant.counting.streams.exact_noise import Rounding
-from dpassay.accountant.counting.streams.square_root_noise import rounded_product
+from dpassay.accountant.counting import square_root
+from dpassay.accountant.counting.counters import LinearCounter
+from dpassay.accountant.counting.noise import Rounding
+from dpassay.accountant.counting.square_root import rounded_product
+from dpassay.accountant.counting.streams import StreamCounter, continued, counter_of
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import BinaryTree, NormalizedSquareRoot, SquareRootFactorization
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
-from dpassay.accountant.release.lazy_reals import WORD, LazyReals, laplace, normal
+from dpassay.accountant.release.sampling import WORD, LazyReals, laplace, normal
 from tests.accountant.counting.streams.test_stream_counter import MECHANISMS
 
 LARGER = [m for m in MECHANISMS if m.steps > 1]
@@ -125,6 +121,6 @@ def test_the_square_root_is_rounded_exactly(
 def test_the_noise_of_the_square_root_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     counter = StreamCounter(SquareRootFactorization(40, mu=1))
     assert len(counter.record()["noise"]["ahead"]) == 40  # also before the first output
-    monkeypatch.setattr(square_root_noise, "MOST_STREAMED", 39)
+    monkeypatch.setattr(square_root, "MOST_STREAMED", 39)
     with pytest.raises(InvalidInputError, match="at most 39 to stream the square root"):
         StreamCounter(SquareRootFactorization(40, mu=1))

@@ -68,7 +68,7 @@ def test_every_changed_byte_is_noticed(path: Path) -> None:
 
 def rewritten(path: Path, change: dict[str, Any]) -> None:
     """Change the body and make the checksum fit."""
-    from dpassay.accountant.counting.streams.state_file import _checksum
+    from dpassay.accountant.counting.streams import _checksum
 
     data = json.loads(path.read_text())
     data["body"].update(change)

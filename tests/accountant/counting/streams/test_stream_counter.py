@@ -12,13 +12,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpassay.accountant.counting.streams import (
-    StreamCounter,
-    continued,
-    counter_of,
-    exact_noise,
-    noise,
-)
+from dpassay.accountant.counting import noise
+from dpassay.accountant.counting import noise as exact_noise
+from dpassay.accountant.counting.counters import LinearCounter
+from dpassay.accountant.counting.streams import StreamCounter, continued, counter_of
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     BinaryTree,
@@ -31,7 +28,6 @@ from dpassay.accountant.mechanisms import (
     SmoothBinary,
     SquareRootFactorization,
 )
-from dpassay.accountant.mechanisms.counting.linear_counter import LinearCounter
 from tests.accountant.counting.streams.one_hot import (
     STEPS,
     Feed,

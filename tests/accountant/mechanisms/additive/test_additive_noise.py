@@ -33,7 +33,8 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.pairs.own_density import OwnDensityPair
-from dpassay.accountant.questions import accuracy, profile, utility
+from dpassay.accountant.questions import accuracy, profile
+from dpassay.accountant.questions import accuracy as utility
 from dpassay.verifier.claims import ApproximateDP
 from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.prover import decided as certify

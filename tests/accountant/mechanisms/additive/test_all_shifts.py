@@ -12,7 +12,7 @@ from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms import AdditiveNoise, Composed, PoissonSubsampled, Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.pairs import own_shifts
+from dpassay.accountant.pairs import own_density
 from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.pairs.shift_tables import ShiftTables
 from dpassay.accountant.questions import profile
@@ -121,8 +121,8 @@ def test_what_is_reached_of_one_shift_is_no_answer(monkeypatch: pytest.MonkeyPat
     def refuse(*_: object) -> None:
         raise UndecidedError("no", interval=Interval.of_ball(arb(0.5)))
 
-    monkeypatch.setattr(own_shifts, "passes", refuse)
-    pair = own_shifts.OwnShiftsPair(BUMPS, Fraction(1), mirrored=False)
+    monkeypatch.setattr(own_density, "passes", refuse)
+    pair = own_density.OwnShiftsPair(BUMPS, Fraction(1), mirrored=False)
     with pytest.raises(UndecidedError) as refusal:
         pair.inverse(ExactReal.of_rational(Fraction(1, 100)), Fraction(1, 10))
     assert refusal.value.interval is None

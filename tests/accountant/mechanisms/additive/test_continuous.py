@@ -25,11 +25,11 @@ from dpassay.accountant.mechanisms import (
     PoissonSubsampled,
     TruncatedLaplace,
 )
-from dpassay.accountant.mechanisms.additive.staircase import Staircase, optimal_gamma
+from dpassay.accountant.mechanisms.additive.laplace import Staircase, optimal_gamma
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.accountant.questions import guarantees, profile, utility
-from dpassay.accountant.release.lattice_noise import InvertedNoise
+from dpassay.accountant.questions import accuracy, guarantees, profile
+from dpassay.accountant.release.lattice import InvertedNoise
 from tests.near import mpf, narrow
 
 
@@ -239,7 +239,7 @@ def test_two_cases_are_a_sampled_release_whose_record_is_replaced() -> None:
 
 
 def test_refusals_and_utility() -> None:
-    assert str(utility.variance(BOTH)[0]) == "2.25"
+    assert str(accuracy.variance(BOTH)[0]) == "2.25"
     assert THREE.sample(3, rng=np.random.default_rng(1)).shape == (3,)
     with pytest.raises(AdjacencyError, match="add-remove"):
         profile.delta(THREE, 1)

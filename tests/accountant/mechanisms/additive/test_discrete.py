@@ -12,11 +12,13 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpassay.accountant.mechanisms.additive.discrete_gaussian import DiscreteGaussian
-from dpassay.accountant.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.additive.integer_noise import IntegerNoise
-from dpassay.accountant.mechanisms.additive.truncated_geometric import TruncatedGeometric
+from dpassay.accountant.mechanisms.additive.integers import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    IntegerNoise,
+    TruncatedGeometric,
+)
 from dpassay.accountant.numbers import theta
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import Interval, ball

@@ -15,7 +15,7 @@ from dpassay.accountant.density.text import read
 from dpassay.accountant.density.tree import Node, derivative, replaced
 from dpassay.accountant.mechanisms import AdditiveNoise, Laplace
 from dpassay.accountant.numbers.interval import ball
-from dpassay.accountant.questions import profile, utility
+from dpassay.accountant.questions import accuracy, profile
 
 SAME = [
     ("1/(1+exp(-x))", "exp(-x)/(1+exp(-x))**2"),
@@ -41,7 +41,7 @@ def test_the_noise_is_that_of_the_derivative(cdf: str, density: str) -> None:
 
 def test_quantiles_invert_the_function() -> None:
     noise = AdditiveNoise(cdf="1/2+x/(2*sqrt(1+x**2))")
-    found = utility.quantile(noise, "9/10")
+    found = accuracy.quantile(noise, "9/10")
     with mpmath.workdps(20):
         x = mpmath.mpf(str(found.lower))
         assert abs(x / (2 * mpmath.sqrt(1 + x * x)) - mpmath.mpf(4) / 10) < 1e-14

@@ -18,7 +18,8 @@ from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import AdditiveNoise, Composed, Gaussian, KNorm
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.falling_noise import FallingNoisePair
-from dpassay.accountant.questions import accuracy, profile, utility
+from dpassay.accountant.questions import accuracy, profile
+from dpassay.accountant.questions import accuracy as utility
 
 FALSE_ALARM = 1e-6
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}

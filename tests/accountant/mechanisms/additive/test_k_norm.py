@@ -15,8 +15,8 @@ from dpassay.accountant.geometry.ball_loss import shape
 from dpassay.accountant.mechanisms import Composed, Gaussian, KNorm, Laplace
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.pairs.ball_noise import BallNoisePair
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.pairs.falling_noise import BallNoisePair
+from dpassay.accountant.questions import accuracy, guarantees, profile
 
 FALSE_ALARM = 1e-6
 CASES = [(2, "1"), (3, "1/2"), (5, "3"), (30, "2")]
@@ -95,7 +95,7 @@ def test_no_shift_up_to_the_sensitivity_is_worse(norm: str) -> None:
 def test_moments_are_those_of_samples(norm: str) -> None:
     noise = KNorm(2, 4, norm=norm)
     drawn = noise.sample(400_000, rng=np.random.default_rng(7))
-    (variance,) = utility.variance(noise)
+    (variance,) = accuracy.variance(noise)
     assert np.mean(drawn**2) == pytest.approx(float(variance.lower), rel=0.05)
     absolute = float(noise.mean_absolute_error())
     assert np.mean(np.abs(drawn)) == pytest.approx(absolute, rel=0.02)
@@ -152,7 +152,7 @@ def test_releases_of_independent_coordinates_have_the_variance(noise: KNorm) -> 
     size, answer = 2000, [1.5] * noise.dimension
     released = noise.release(answer, size, rng=np.random.default_rng(3))
     assert released.shape == (size, noise.dimension)
-    (variance,) = utility.variance(noise)
+    (variance,) = accuracy.variance(noise)
     squares = ((released - 1.5) ** 2).ravel()
     bound = 6 * np.std(squares) / np.sqrt(len(squares))  # six standard errors
     assert abs(np.mean(squares) - float(variance.lower)) < bound

@@ -14,8 +14,9 @@ import dpassay
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import AdditiveNoise, Gaussian, KNorm, PoissonSubsampled
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.pairs.radial_noise import RadialNoisePair
-from dpassay.accountant.questions import accuracy, profile, utility
+from dpassay.accountant.pairs.falling_noise import RadialNoisePair
+from dpassay.accountant.questions import accuracy, profile
+from dpassay.accountant.questions import accuracy as utility
 
 FALSE_ALARM = 1e-6
 

@@ -11,12 +11,11 @@ from flint import acb, arb
 
 import dpassay
 from dpassay.accountant.core.pair import Pair
-from dpassay.accountant.geometry.caps import cap, share
+from dpassay.accountant.geometry.spaces import cap, share
 from dpassay.accountant.mechanisms import KNorm
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.ball_noise import BallNoisePair
-from dpassay.accountant.pairs.round_noise import RoundNoisePair
+from dpassay.accountant.pairs.falling_noise import BallNoisePair, RoundNoisePair
 from dpassay.accountant.questions import profile
 
 FALSE_ALARM = 1e-6

@@ -5,8 +5,7 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from dpassay.accountant.mechanisms.counting.bounded_count_noise import BoundedCountNoise
-from dpassay.accountant.mechanisms.counting.count_noise_law import CountNoise
+from dpassay.accountant.counting.count_noise import BoundedCountNoise, CountNoise
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import ball, enclose
 from dpassay.accountant.questions import profile

@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 from dpassay.accountant import notation
+from dpassay.accountant.counting.grids import factorisation
 from dpassay.accountant.counting.streams import continued, counter_of
-from dpassay.accountant.counting.tree_walk import factorisation
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import DiscreteKaryTree, DiscreteLaplace, KaryTree, LaplaceVector
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.questions import profile, utility
+from dpassay.accountant.questions import accuracy, profile
 
 TREES = [
     KaryTree(13, 3, 1),
@@ -38,7 +38,7 @@ def test_errors_agree(mechanism: KaryTree) -> None:
     np.testing.assert_allclose(covariance, unit * shared, rtol=1e-14, atol=0)
     variances = [float(entry) for entry in mechanism.variances()]
     np.testing.assert_allclose(variances, unit * np.diag(shared), rtol=1e-14, atol=0)
-    mean = utility.mean_squared_error(mechanism)
+    mean = accuracy.mean_squared_error(mechanism)
     assert mechanism.exact_mean_squared_error().rational in mean
     assert float(mean.lower) == pytest.approx(np.mean(variances), rel=1e-13, abs=0)
 
@@ -75,12 +75,12 @@ TREE = DiscreteKaryTree(steps=100, arity=3, epsilon="1/2")
 
 def test_error_is_that_of_the_tree_times_the_variance_of_the_law() -> None:
     """Over the units of the tree; a little below that of Laplace noise."""
-    noise = utility.variance(DiscreteLaplace(scale=10))[0]
+    noise = accuracy.variance(DiscreteLaplace(scale=10))[0]
     units = TREE.continuous.tree.mean_squared_error() / (2 * 5**2)
-    found = utility.mean_squared_error(TREE)
+    found = accuracy.mean_squared_error(TREE)
     assert found.lower <= Fraction(noise.upper) * units
     assert Fraction(noise.lower) * units <= found.upper
-    assert found.upper < utility.mean_squared_error(TREE.continuous).lower
+    assert found.upper < accuracy.mean_squared_error(TREE.continuous).lower
 
 
 def test_streams_are_integers_with_the_stated_covariance() -> None:

@@ -24,7 +24,7 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.questions import accuracy, guarantees, profile
 from tests.near import narrow
 
 Matrix = list[list[Fraction]]
@@ -338,7 +338,7 @@ def test_errors_are_those_of_the_inverse(name: str) -> None:
         assert square in variance
         assert narrow(variance, Fraction(1, 10**25))
         total += square
-    assert total / N in utility.mean_squared_error(made)
+    assert total / N in accuracy.mean_squared_error(made)
 
 
 @pytest.mark.parametrize("name", ["identity", "banded square root", "two buffers", "dense rows"])

@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.geometry.covariances import Diagonal, Isotropic, Matrix
+from dpassay.accountant.geometry.ellipse import Diagonal, Isotropic, Matrix
 from dpassay.accountant.geometry.spaces import Box
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian
-from dpassay.accountant.mechanisms.shapes.elliptical import EllipticalGaussian
-from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
-from dpassay.accountant.mechanisms.shapes.matrix_variate import MatrixVariateGaussian
-from dpassay.accountant.mechanisms.shapes.one_sided import OneSidedGaussian
-from dpassay.accountant.questions import guarantees, utility
+from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian, OneSidedGaussian
+from dpassay.accountant.mechanisms.shapes.ellipses import EllipticalGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import (
+    GeneralGaussian,
+    MatrixVariateGaussian,
+)
+from dpassay.accountant.questions import accuracy, guarantees
 
 SENSITIVITIES = st.lists(
     st.fractions(min_value=Fraction(1, 20), max_value=9, max_denominator=20), min_size=1, max_size=5
@@ -103,7 +104,7 @@ def test_the_total_is_the_square_of_half_the_sum_of_norms(
         assert sum(entries[:-1], start=arb(0)).overlaps(total)
         diagonal = mechanism.covariance_matrix()
         assert all(v.overlaps(diagonal[j][j]) for j, v in enumerate(entries))
-        mean = utility.mean_squared_error(mechanism)
+        mean = accuracy.mean_squared_error(mechanism)
         assert mean.overlaps(type(mean).of_ball(sum(entries, start=arb(0)) / len(entries)))
         if len(bounds) > 1:
             elliptical = EllipticalGaussian(bounds, mu)

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import NotApplicableError
-from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian
-from dpassay.accountant.mechanisms.shapes.discrete_correlated import DiscreteCorrelatedGaussian
+from dpassay.accountant.mechanisms.shapes.correlated import (
+    CorrelatedGaussian,
+    DiscreteCorrelatedGaussian,
+)
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.pairs.discrete_gaussian import DiscreteGaussianPair
-from dpassay.accountant.pairs.discrete_gaussian_product import DiscreteGaussianProductPair
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, DiscreteGaussianProductPair
+from dpassay.accountant.questions import accuracy, guarantees, profile
 from tests.accountant.composition.mpmath_products import discrete_gaussians
 from tests.near import mpf
 
@@ -92,4 +93,4 @@ def test_samples_lie_on_their_lattice() -> None:
     assert (released == noise).all()  # a release has the noise of a sample
     for column in (noise[:, 2] * 3, 2 * noise[:, 0] - noise[:, 2]):
         assert np.allclose(column, np.round(column), rtol=0, atol=1e-9)
-    assert utility.variance(mechanism)[0].relative_width is not None
+    assert accuracy.variance(mechanism)[0].relative_width is not None

@@ -13,11 +13,10 @@ from flint import arb, arb_mat, ctx
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.geometry.spaces import FiniteSet
-from dpassay.accountant.mechanisms.shapes.disjoint_groups import DisjointGroupsGaussian
-from dpassay.accountant.mechanisms.shapes.ellipses import OptimalEllipse
-from dpassay.accountant.mechanisms.shapes.optimal_groups import OptimalGroups
+from dpassay.accountant.mechanisms.shapes.correlated import DisjointGroupsGaussian
+from dpassay.accountant.mechanisms.shapes.ellipses import OptimalEllipse, OptimalGroups
 from dpassay.accountant.numbers.interval import ball
-from dpassay.accountant.questions import utility
+from dpassay.accountant.questions import accuracy
 from dpassay.lp.shape_problem import GaussianShapeProblem
 from dpassay.lp.shapes import optimal_gaussian_shape
 
@@ -134,7 +133,7 @@ def least_weighted_trace(records: list[tuple[int, ...]], weights: list[float]) -
 def test_no_covariance_has_a_smaller_trace(dimension: int, sparsity: int) -> None:
     records = [v for v in itertools.product((0, 1), repeat=dimension) if 1 <= sum(v) <= sparsity]
     found = least_weighted_trace(records, [1.0] * dimension) / dimension
-    variance = float(utility.variance(OptimalEllipse(dimension, sparsity, 1))[0].lower)
+    variance = float(accuracy.variance(OptimalEllipse(dimension, sparsity, 1))[0].lower)
     assert abs(found - variance) <= TOLERANCE * variance
-    halved = utility.variance(OptimalEllipse(dimension, sparsity, "sqrt(2)"))[0]
+    halved = accuracy.variance(OptimalEllipse(dimension, sparsity, "sqrt(2)"))[0]
     assert abs(2 * float(halved.lower) - variance) <= 1e-15 * variance

@@ -13,13 +13,11 @@ from mpmath import mp, mpf
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import Composed, Laplace
-from dpassay.accountant.mechanisms.shapes.rank_one_gaussian import RankOneGaussian
+from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
 from dpassay.accountant.numbers.exact import Number, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.accountant.pairs.rank_one.curve import Curve, TouchingError
-from dpassay.accountant.pairs.rank_one.integrals import Boundary
-from dpassay.accountant.pairs.rank_one.pair import RankOnePair
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.pairs.rank_one import Boundary, Curve, RankOnePair, TouchingError
+from dpassay.accountant.questions import accuracy, guarantees, profile
 from tests.accountant.pairs.mpmath_rank_one import RankOneReference
 
 TEN_DIGITS = Fraction(1, 10**10)
@@ -229,9 +227,9 @@ def test_calibration_is_certified_from_above() -> None:
 
 def test_variances_and_covariance() -> None:
     mechanism = RankOneGaussian(4, 3)
-    assert [Fraction(entry.lower) for entry in utility.variance(mechanism)] == [Fraction(3, 4)]
-    assert utility.mean_squared_error(mechanism) == Interval.of_exact(Fraction(3, 4))
-    matrix = utility.covariance(mechanism)
+    assert [Fraction(entry.lower) for entry in accuracy.variance(mechanism)] == [Fraction(3, 4)]
+    assert accuracy.mean_squared_error(mechanism) == Interval.of_exact(Fraction(3, 4))
+    matrix = accuracy.covariance(mechanism)
     assert [[float(entry.lower) for entry in row] for row in matrix] == (0.75 * np.eye(4)).tolist()
     with pytest.raises(NotApplicableError, match="Ask for the variance"):
         RankOneGaussian(5760000, 1).covariance_matrix()

@@ -24,7 +24,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.questions import guarantees, profile, utility
+from dpassay.accountant.questions import accuracy, guarantees, profile
 from tests.accountant.composition.mpmath_route import by_mpmath
 
 EVEN = IntegerNoise(["1/6", "2/3", "1/6"], lowest=-1)
@@ -171,9 +171,9 @@ def test_noise_and_error() -> None:
     assert both.dimension == 6
     assert both.sample(5, rng=np.random.default_rng(7)).shape == (5, 6)
     assert [float(v) for v in both.variances()] == [4, 4, 2, 2, 2, 2]
-    assert Fraction(16, 6) in utility.mean_squared_error(both)
+    assert Fraction(16, 6) in accuracy.mean_squared_error(both)
     many = Composed(Gaussian(standard_deviation=2), 10**12)
-    assert Fraction(4) in utility.mean_squared_error(many)
+    assert Fraction(4) in accuracy.mean_squared_error(many)
     with pytest.raises(NotApplicableError, match="coordinates"):
         many.sample(1, rng=np.random.default_rng(7))
 

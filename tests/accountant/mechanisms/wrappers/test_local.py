@@ -21,8 +21,8 @@ from dpassay.accountant.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from dpassay.accountant.mechanisms.wrappers.local import LocalReport
-from dpassay.accountant.questions import profile, utility
+from dpassay.accountant.mechanisms.wrappers.channel import LocalReport
+from dpassay.accountant.questions import accuracy, profile
 
 Report = tuple[int, ...]
 CASES = [
@@ -121,9 +121,9 @@ def test_reports_are_drawn_and_estimated(mechanism: LocalReport) -> None:
     assert mechanism.estimate(drawn)[1] == pytest.approx((drawn[:, 1].sum() - 2e4 * q) / (p - q))
     k = mechanism.categories
     for value, expected in (
-        (utility.variance(mechanism)[0], q * (1 - q) / (p - q) ** 2),
+        (accuracy.variance(mechanism)[0], q * (1 - q) / (p - q) ** 2),
         (
-            utility.mean_squared_error(mechanism),
+            accuracy.mean_squared_error(mechanism),
             (p * (1 - p) + (k - 1) * q * (1 - q)) / (p - q) ** 2 / k,
         ),
     ):
@@ -132,7 +132,7 @@ def test_reports_are_drawn_and_estimated(mechanism: LocalReport) -> None:
 
 def test_defaults_minimise_the_variance_of_a_count_nearly() -> None:
     def variance(mechanism: LocalReport) -> Fraction:
-        return Fraction(utility.variance(mechanism)[0].lower)
+        return Fraction(accuracy.variance(mechanism)[0].lower)
 
     optimised = variance(UnaryEncoding(2, 50, optimised=True))
     assert variance(UnaryEncoding(2, 50)) > optimised

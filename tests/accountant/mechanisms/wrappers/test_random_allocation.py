@@ -22,7 +22,7 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.random_allocation import RandomAllocationPair
+from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.questions import profile, tradeoff
 from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.near import narrow

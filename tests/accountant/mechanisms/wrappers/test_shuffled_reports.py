@@ -16,7 +16,7 @@ from scipy.stats import binom
 import dpassay
 from dpassay.accountant.mechanisms import Guaranteed, RandomizedResponse, Shuffled
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.pairs.shuffled_reports import ShuffledReports
+from dpassay.accountant.pairs.shuffling import ShuffledReports
 from dpassay.accountant.questions import profile
 from tests.quick import quick
 

@@ -21,7 +21,7 @@ from dpassay.accountant.mechanisms import (
     RankOneGaussian,
 )
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.pairs.gaussian_mixture import GaussianMixturePair, Mixture, mixture
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair, Mixture, mixture
 from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from dpassay.accountant.questions.least_mu import bounds, least_mu
 from tests.accountant.questions.least_mu.scores import score

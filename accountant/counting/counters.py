@@ -1,0 +1,1038 @@
+"""Counters: prefix sums from noisy measured sums."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from flint import arb, fmpq, fmpq_mat
+
+from dpassay.accountant.composition.exact.laplace_product import of_distances
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import (
+    Integer,
+    Integers,
+    OneOf,
+    OptionalPositive,
+    Positive,
+    Rational,
+    Switch,
+)
+from dpassay.accountant.counting import grids as shown
+from dpassay.accountant.counting.grids import (
+    Chains,
+    Digits,
+    Grids,
+    Rows,
+    Tree,
+    delannoy_parent,
+    factorisation,
+    honaker_mean_squared_error,
+    level_units,
+    nodes,
+    own_weight,
+    parent,
+    written_out,
+)
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace
+from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
+from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.release.lattice import LatticeSampler, combined, integers, release_stream
+from dpassay.accountant.release.sampling import discrete_laplace
+
+"""What the mechanisms for continual counting share: A = L R, and noise between the two."""
+
+MOST_LISTED = 100_000
+"""Most outputs whose variances are listed one by one."""
+_MOST_ENTRIES = 4_000_000
+"""Entries of L: 32 MB as floats, and more as exact numbers."""
+
+
+class StreamNoise(SymmetricDensity, ABC):
+    """Noise on the n prefix sums of a stream."""
+
+    steps: Integer
+
+    @property
+    def dimension(self) -> int:
+        """The number of steps n."""
+        return self.steps
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
+        return release_stream(self.lattice_sampler(), value, times, rng=rng)
+
+
+class LinearCounter(StreamNoise, ABC):
+    """Release A x + L z: the n prefix sums of a stream x in [0, 1]ⁿ, with independent noise z.
+
+    A x are the prefix sums (A is the lower triangle of ones) and L R = A. The outputs are the
+    function L of the measured sums R x + z, and tell as much, or less (`PartlyShown`). Neighbouring
+    streams differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm
+    at most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
+    large (an upper bound for Δ₂ where columns have disjoint supports). Where `worst_positions` are
+    known, μ is exact, and so is the largest loss of Laplace noise, of which δ(ε) has two ends. Else
+    there is no exact profile, and the refusal names what bounds it.
+
+    * `epsilon`: z is Laplace noise of scale cΔ₁/ε, and the release is ε-DP.
+    * `mu`: z is Gaussian noise of standard deviation cΔ₂/μ, and the release is μ-GDP.
+
+    For ε-DP the inputs may be chosen after seeing earlier outputs, although L need not be lower
+    triangular: when the position i of the difference is fixed, the outputs before i are those of
+    z + R e_i on the other stream as well, since rows of L R = A before i are zero at i. So
+    z ↦ z + R e_i maps the noise of one to that of the other with the same outputs, and the density
+    changes by a factor of at most e^{Δ₁/b}.
+
+    Numbers of units are exact: the variance of an output is that of one noise variable times the
+    sum of the squares of its row of L.
+    """
+
+    noise_argument = "epsilon"
+    noise_grows = False
+    gaussian_noise_argument: ClassVar[str | None] = "mu"
+
+    steps: Integer
+    epsilon: OptionalPositive
+    mu: OptionalPositive
+    contributions: Integer
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.mu is None):
+            raise InvalidInputError(
+                f"Expected {type(self).__name__} to have epsilon (Laplace noise) or mu (Gaussian "
+                "noise), and not both. Give one; calibrate finds the mu of an (epsilon, delta)."
+            )
+
+    @property
+    @abstractmethod
+    def distances(self) -> tuple[ExactReal, ...]:
+        """The absolute values of the column of R that is worst, without zeros."""
+
+    @abstractmethod
+    def units(self) -> Fraction:
+        """Return the squared Frobenius norm of L, the units of all outputs together."""
+
+    @abstractmethod
+    def output_units(self) -> Sequence[Fraction]:
+        """Return the units of every output, for moderate n."""
+
+    @abstractmethod
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return (L, R) with L R = A exactly, for small n."""
+
+    @property
+    def l1_sensitivity(self) -> ExactReal:
+        """Δ₁ of one position: the largest ℓ1 norm of a column of R."""
+        total = Fraction(0)
+        for distance in self.distances:
+            assert distance.rational is not None  # every factorisation here is rational
+            total += distance.rational
+        return ExactReal.of_rational(total)
+
+    @property
+    def l2_sensitivity(self) -> ExactReal:
+        """Δ₂ of one position: the largest ℓ2 norm of a column of R."""
+        return ExactReal.of_root(sum((d.square for d in self.distances), start=Fraction(0)))
+
+    @property
+    def scale(self) -> ExactReal:
+        """The scale cΔ₁/ε of Laplace, or the standard deviation cΔ₂/μ of Gaussian noise."""
+        times = ExactReal.of_rational(self.contributions)
+        if self.epsilon is not None:
+            return times * self.l1_sensitivity / self.epsilon
+        assert self.mu is not None
+        return times * self.l2_sensitivity / self.mu
+
+    @property
+    def unit_variance(self) -> ExactReal:
+        """The variance of one noise variable: exact, rational for every rational ε² or μ²."""
+        return self.scale.squared.times(2 if self.epsilon is not None else 1)
+
+    @property
+    def spread(self) -> float:
+        """The scale as a float, for samplers."""
+        return float(self.scale)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of the measured sums; no matter which relation.
+
+        Raises NotApplicableError for several contributions, where it is not known which positions
+        are worst.
+        """
+        if self.contributions > 1 and self.mu is None:
+            distances = [ExactReal.of_rational(d) / self.scale for d in self._worst_positions()]
+            attaining = of_distances(distances)
+            largest = attaining.exact_max_loss()
+            assert largest is not None  # distances have rational ratios
+            (most,) = Guaranteed(largest).worst_case(adjacency).remove
+            return WorstCase.symmetric(
+                Between((attaining,), most, "which positions of a person are worst"),
+                "R has no negative entry: the ℓ1 norms of the columns of a person's positions add "
+                "up, and no others have a larger sum. Below: those positions. Above: that loss.",
+            )
+        if self.mu is not None:
+            return WorstCase.symmetric(
+                GaussianPair(self, None),
+                "A person moves the measured sums by at most the largest norm of a sum of columns "
+                "of R.",
+            )
+        return WorstCase.symmetric(
+            of_distances([d / self.scale for d in self.distances]),
+            "One position moves the measured sums by a column of R, each entry in units of the "
+            "noise scale; no column exceeds this one, and smaller differences are a "
+            "post-processing of larger ones.",
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return μ for Gaussian noise, and less where c columns are not parallel.
+
+        Raises NotApplicableError where the worst of several positions are not known.
+        """
+        if self.mu is None or self.contributions == 1:
+            return self.mu
+        square = sum((d * d for d in self._worst_positions()), start=Fraction(0))
+        return ExactReal.of_root(square) / self.scale
+
+    def worst_positions(self) -> tuple[Fraction, ...] | None:
+        """Return by how much a person in the worst positions moves the measured sums at most.
+
+        No other set of as many positions has a larger ℓ1 or ℓ2 norm. None where that is not known.
+        """
+        return None
+
+    @property
+    def only_alone(self) -> str:
+        """Say what to compose where several positions have two ends."""
+        if self.contributions == 1 or self.mu is not None or self.worst_positions() is None:
+            return ""
+        return (
+            f"{self!r} is known between two ends only. Ask about "
+            f"Guaranteed(epsilon={self.epsilon}), which is no more private."
+        )
+
+    def _worst_positions(self) -> tuple[Fraction, ...]:
+        found = self.worst_positions()
+        if found is None:
+            bound = f"Guaranteed(epsilon={self.epsilon})"
+            if self.mu is not None:
+                bound = f"Gaussian(standard_deviation=1, l2_sensitivity={self.mu})"
+            raise unknown_positions(self, self.contributions, bound)
+        return found
+
+    def variances(self) -> list[arb]:
+        """Return the variance of every output."""
+        self.require(MOST_LISTED, "to list every variance")
+        unit = self.unit_variance.ball()
+        return [unit * _ball(count) for count in self.output_units()]
+
+    def exact_mean_squared_error(self) -> ExactReal:
+        """Return the average variance of the n outputs, as an exact number."""
+        return self.unit_variance * ExactReal.of_rational(self.units() / self.steps)
+
+    def mean_squared_error(self) -> arb:
+        """Return the same as a ball."""
+        return self.exact_mean_squared_error().ball()
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return L Lᵀ times the variance of one noise variable."""
+        left = fmpq_mat(
+            [[fmpq(c.numerator, c.denominator) for c in row] for row in self.factorisation()[0]]
+        )
+        unit = self.unit_variance.ball()
+        return [[unit * entry for entry in row] for row in (left * left.transpose()).tolist()]
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise L z of `size` whole streams, one row each (all at once: for small n)."""
+        left = np.array(self.factorisation()[0], dtype=np.float64)
+        shape, spread = (size, left.shape[1]), self.spread
+        draw = rng.normal if self.epsilon is None else rng.laplace
+        return np.asarray(draw(0.0, spread, shape) @ left.T)
+
+    def lattice_sampler(self) -> LatticeSampler:
+        """Return the noise L z of a whole stream, on one lattice that holds the integers."""
+        law = "normal" if self.epsilon is None else "laplace"
+        noise = combined(self.factorisation()[0], self.scale.ball, law)
+        return LatticeSampler(noise, common=True)
+
+    def require(self, most: int, purpose: str) -> None:
+        """Raise InvalidInputError where there are too many steps for a purpose."""
+        if self.steps > most:
+            raise expected(
+                "steps",
+                self.steps,
+                f"at most {most} {purpose}",
+                "The mean squared error has a formula, for any number of steps.",
+            )
+
+    def require_entries(self, columns: int) -> None:
+        """Raise InvalidInputError where the factorisation is too large to write out."""
+        if self.steps * columns > _MOST_ENTRIES:
+            raise expected(
+                "steps", self.steps, f"to need at most {_MOST_ENTRIES} matrix entries in L"
+            )
+
+
+def unknown_positions(
+    counter: SymmetricDensity, contributions: int, bound: str
+) -> NotApplicableError:
+    """Build the error for a person in several positions, with what bounds that."""
+    return NotApplicableError(
+        f"The exact profile of {counter!r} is not known: it depends on the {contributions} "
+        "positions of a person, and which are worst is not pursued. It is at most that of "
+        f"{bound}: ask about that."
+    )
+
+
+def _ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+"""Counters whose outputs show less than the measured sums: there are more sums than outputs."""
+
+_UNKNOWN = "what the outputs alone tell"
+
+
+class PartlyShown(LinearCounter, ABC):
+    """A counter of which the outputs count as released, or all measured sums.
+
+    `released` is "outputs", A x + L z, or "measurements", R x + z, of which the outputs are a
+    function: no less private, and attained. What the outputs tell of Gaussian noise is exact
+    (`dpassay.accountant.counting.grids`). Of Laplace noise it lies between a measured sum that is
+    an output and all of them; the largest loss is that of all.
+    """
+
+    released: OneOf
+
+    @abstractmethod
+    def shown(self) -> list[Fraction | arb]:
+        """Return the squared distance that outputs show, in units of the noise, or its two ends.
+
+        A ball, at flint's precision, where it has too many digits.
+        """
+
+    @property
+    @abstractmethod
+    def alone(self) -> int:
+        """How many of the measured sums that an input moves are outputs by themselves."""
+
+    @property
+    @abstractmethod
+    def shows_largest_loss(self) -> bool:
+        """Whether the outputs are proved to have the largest loss of the measured sums."""
+
+    def releasing(self, what: str) -> PartlyShown:
+        """Return the same counter with its "outputs", or its "measurements"."""
+        return dataclasses.replace(self, released=what)  # type: ignore[type-var]  # all are dataclasses
+
+    @property
+    def _hides(self) -> bool:
+        """Whether the outputs are asked about, and tell less than the measured sums."""
+        known = self.contributions == 1 or self.worst_positions() is not None
+        return self.released == "outputs" and known and self.alone < len(self.distances)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether only two ends are known."""
+        return self._hides and (self.mu is None or len(self.shown()) > 1)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of what is released; no matter which relation.
+
+        Raises NotApplicableError as `LinearCounter` does.
+        """
+        if not self._hides:
+            return super().worst_case(adjacency)
+        if self.mu is None:
+            (most,) = self.releasing("measurements").worst_case(adjacency).remove
+            least: Pair = of_distances([ExactReal.of_rational(1) / self.scale])
+            if not self.alone:
+                (least,) = Tabulated(["1"], ["1"]).worst_case(None).remove
+            largest = most.exact_max_loss() if self.shows_largest_loss else None
+            return WorstCase.symmetric(
+                Between((least,), most, _UNKNOWN, largest),
+                "The outputs are a function of the measured sums, whose pair is above. Below: a "
+                "measured sum that is an output by itself, or nothing.",
+            )
+        pair: Pair = GaussianPair(self, None)
+        if self._is_open:
+            ends = [ExactReal.of_root(end) for end in self.shown() if isinstance(end, Fraction)]
+            low, high = (GaussianPair(Gaussian(self.scale, end), None) for end in ends)
+            pair = Between((low,), high, _UNKNOWN)
+        return WorstCase.symmetric(
+            pair,
+            "A person moves the outputs A x + L z by A e, of which Gaussian noise hides "
+            "(A e)'(L L')^-1(A e) least for the worst positions.",
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return μ of what is released, where it is the root of a fraction."""
+        if self.mu is None or not self._hides:
+            return super().exact_gaussian_mu(adjacency)
+        first, *other = self.shown()
+        if other or isinstance(first, arb):
+            return None
+        return ExactReal.of_root(first) / self.scale
+
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return the same as a ball, around both ends where there are two."""
+        if self.mu is None:
+            return super().enclosed_gaussian_mu(adjacency)
+        ends = [end if isinstance(end, arb) else ball(end) for end in self.shown()]
+        return functools.reduce(arb.union, ends).sqrt() / self.scale.ball()
+
+    @property
+    def only_alone(self) -> str:
+        """Say what to compose where there are two ends."""
+        if not self._is_open:
+            return super().only_alone
+        return (
+            f"What the outputs of {self!r} tell is known between two ends only. Ask about "
+            f"{self.releasing('measurements')!r}, which is no more private."
+        )
+
+
+"""Continual counting with a tree: binary or k-ary, of real or of integer noise."""
+
+
+class TreeCounter(LinearCounter, ABC):
+    """A counter that measures the vertices of a tree."""
+
+    @property
+    @abstractmethod
+    def tree(self) -> Tree:
+        """The tree above the inputs."""
+
+    @property
+    def distances(self) -> tuple[ExactReal, ...]:
+        """One in each level: the first input lies below one used vertex of each."""
+        return (ExactReal.of_rational(1),) * self.tree.height
+
+    def units(self) -> Fraction:
+        """Return Σ_t Σ|d_i(t)|, by counting digits."""
+        return Fraction(self.tree.vertices())
+
+    def output_units(self) -> list[Fraction]:
+        """Return Σ|d_i(t)| for every step t."""
+        self.require(MOST_LISTED, "to list every output")
+        return list(_digit_sums(self.tree))
+
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return L, with entries 0 and 1, and R, with entries 0 and ±1."""
+        self.require_entries(len(nodes(self.tree)))
+        return factorisation(self.tree)
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""
+        tree, spread, noise = self.tree, self.spread, {0: np.zeros(size)}
+        draw = rng.laplace if self.mu is None else rng.normal
+        for node in nodes(tree):
+            noise[node] = noise[parent(tree, node)] + draw(0.0, spread, size)
+        return np.stack([noise[step] for step in range(1, self.steps + 1)], axis=1)
+
+
+@lru_cache(maxsize=4)
+def _digit_sums(tree: Tree) -> tuple[Fraction, ...]:
+    """Return Σ|d_i(t)| for every step: each variance is asked for on its own."""
+    return tuple(Fraction(sum(map(abs, tree.written(t)))) for t in range(1, tree.steps + 1))
+
+
+@declared
+class KaryTree(TreeCounter):
+    """Release the n prefix sums of a stream in [0, 1]ⁿ, each when its last input arrives.
+
+    Andersson, Pagh and Torkamani, "Count on Your Elders": Algorithm 1 without subtraction,
+    Algorithm 2 (equivalently 3) with it, and Appendix C for even k. Every vertex of a k-ary tree
+    of height h above the inputs carries one variable Lap(h/ε), h as in `Tree.height`; a prefix sum
+    adds, or with `subtraction` also subtracts, vertices as the digits of its time step say. The
+    binary tree mechanism is `KaryTree(steps, 2, epsilon, subtraction=False)`.
+
+    Neighbouring streams differ in one input. An input lies under at most one used vertex of each
+    of the h levels and moves each of those sums by at most 1, so the release is a post-processing
+    of h Laplace laws at distances at most ε/h: their product at the distances ε/h dominates.
+    It is attained whenever n ≥ k^{h−1}: the outputs at 1, k, …, k^{h−1} each consist of the first
+    inputs' vertex of one level alone, with independent noise, and the first input moves all of
+    them by 1. That covers every n without subtraction. With subtraction the vertex of
+    k^{h−1} is used as soon as n exceeds the capacity of h − 1 levels; for the n between that and
+    k^{h−1} it is never seen without further noise. The release is ε-DP and the product still
+    dominates, but it may be worse than the truth, so no exact profile is given.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    arity
+        k ≥ 2.
+    epsilon
+        ε > 0: the release is ε-DP.
+    subtraction
+        Whether vertices may be subtracted: digits −⌊(k−1)/2⌋..⌊k/2⌋ instead of 0..k−1.
+    contributions
+        c ≥ 1: a person is in at most c positions, which multiplies the sensitivity and the noise.
+    """
+
+    example = "KaryTree(steps=27, arity=3, epsilon=1)"
+
+    gaussian_noise_argument = None
+    mu = None  # there is Laplace noise alone
+
+    steps: Integer = Integer(least=1)
+    arity: Integer = Integer(least=2)
+    epsilon: Positive = Positive()
+    subtraction: Switch = Switch(True)
+    contributions: Integer = Integer(1, least=1)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree above the inputs."""
+        return Tree(self.arity, self.steps, Digits.SIGNED if self.subtraction else Digits.PLAIN)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the product of h Laplace laws at distance ε/h; no matter which relation.
+
+        Raises NotApplicableError for the numbers of steps at which the product is not attained, and
+        for several contributions.
+        """
+        least = self.tree.arity ** (self.tree.height - 1)
+        if self.contributions == 1 and self.steps < least:
+            raise NotApplicableError(
+                f"The exact profile of {self!r} is not known: it is {self.epsilon}-DP, and its "
+                f"profile is at most that of steps={least}, which adds the same noise. Ask for "
+                f"steps={least}, or for steps={self.tree.capacity(self.tree.height - 1)} with less "
+                "noise."
+            )
+        return super().worst_case(adjacency)
+
+    def worst_shift(self) -> Any:
+        """Return a person who is counted in the first step."""
+        return np.ones(self.steps)
+
+
+@declared
+class BinaryTree(TreeCounter):
+    """Count with the binary tree of Dwork, Naor, Pitassi and Rothblum, and Chan, Shi and Song.
+
+    Every vertex below the root, of height h = ⌈lg(n + 1)⌉, is measured; an output adds those of
+    the ones in the binary digits of its time step. With Laplace noise it is
+    `KaryTree(steps, 2, epsilon, subtraction=False)`; here the noise may be Gaussian too.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two.
+    """
+
+    example = "BinaryTree(steps=15, epsilon=1)"
+
+    steps: Integer = Integer(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree above the inputs."""
+        return Tree(2, self.steps, Digits.PLAIN)
+
+
+@declared
+class DiscreteKaryTree(Mechanism):
+    """Release the n prefix sums of a stream of zeros and ones, as integers.
+
+    `KaryTree` with noise p(z) ∝ e^{−|z| ε/h} on the integers for each vertex, sampled exactly:
+    outputs are integers, and the guarantee is that of the program, not of real numbers. An input
+    moves at most h vertex sums by 1, so the release is ε-DP, and h discrete Laplace laws dominate
+    it; they are attained for the same n as those of `KaryTree`.
+
+    Parameters
+    ----------
+    steps, arity, subtraction
+        As in `KaryTree`.
+    epsilon
+        A rational ε > 0.
+    """
+
+    example = "DiscreteKaryTree(steps=27, arity=3, epsilon=1)"
+
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    steps: Integer = Integer(least=1)
+    arity: Integer = Integer(least=2)
+    epsilon: Rational = Rational(least=0, strict=True)
+    subtraction: Switch = Switch(True)
+
+    @property
+    def continuous(self) -> KaryTree:
+        """The same tree with Laplace noise."""
+        return KaryTree(self.steps, self.arity, self.epsilon, self.subtraction)
+
+    @property
+    def noise(self) -> DiscreteLaplace:
+        """The law of every noise variable."""
+        return DiscreteLaplace(scale=self.scale)
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale h/ε."""
+        return self.continuous.tree.height / self.epsilon
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of h discrete Laplace laws at distance 1.
+
+        Raises NotApplicableError for the numbers of steps at which `KaryTree` does.
+        """
+        self.continuous.worst_case(adjacency)
+        return Composed(self.noise, self.continuous.tree.height).worst_case(adjacency)
+
+    @property
+    def dimension(self) -> int:
+        """The number of steps n."""
+        return self.steps
+
+    def sample(self, size: int, *, rng: Randomness) -> Array:
+        """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""
+        tree, order = self.continuous.tree, nodes(self.continuous.tree)
+        drawn = discrete_laplace(self.scale, size * len(order), rng=rng).reshape(-1, size)
+        noise = {0: np.zeros(size, dtype=drawn.dtype)}
+        for node, own in zip(order, drawn, strict=True):
+            noise[node] = noise[parent(tree, node)] + own
+        return np.stack([noise[step] for step in range(1, self.steps + 1)], axis=1)
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Release all n estimates for a stream of n inputs, 0 or 1 each: exact integers."""
+        inputs = integers(value, coordinates=self.steps)
+        if not ((inputs == 0) | (inputs == 1)).all():
+            place = int(np.argmax((inputs != 0) & (inputs != 1)))
+            raise expected(f"value[{place}]", inputs[place], "to be 0 or 1")
+        noise = self.sample(times, rng=rng)
+        released: Array = np.cumsum(inputs) + noise
+        return released
+
+    def variances(self) -> list[arb]:
+        """Return the variance of one noise variable times Σ|d_i(t)| for every step t."""
+        return [self._ratio() * entry for entry in self.continuous.variances()]
+
+    def mean_squared_error(self) -> arb:
+        """Return the average variance of the n outputs, by counting digits."""
+        return self._ratio() * self.continuous.mean_squared_error()
+
+    def covariance_matrix(self) -> list[list[arb]]:
+        """Return the variance of one noise variable times the number that two outputs share."""
+        ratio = self._ratio()
+        return [[ratio * entry for entry in row] for row in self.continuous.covariance_matrix()]
+
+    def _ratio(self) -> arb:
+        """Return the variance of a noise variable over that of the Laplace law."""
+        return self.noise.variances()[0] / (2 * ExactReal.of_rational(self.scale).ball() ** 2)
+
+
+"""Continual counting with Honaker's online estimates of the binary tree."""
+
+
+@declared
+class HonakerTree(PartlyShown):
+    """Count with the binary tree, each vertex estimated from all that is measured below it.
+
+    Honaker, "Efficient Use of Differentially Private Binary Trees" (2015), estimation from below:
+    the estimate of a vertex of level i averages its own measured sum and the sum of the estimates
+    of its two children, with the weights of least variance; with v_0 = 1 and
+    v_i = 1/(1 + 1/(2v_{i−1})) = 2ⁱ/(2ⁱ⁺¹ − 1) it has v_i units. All of it has arrived when the
+    vertex ends. An output adds the estimates of the ones in the binary digits of its time step.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two.
+    released
+        What counts as released: the "outputs", or the "measurements", all measured sums.
+    """
+
+    example = "HonakerTree(steps=15, mu=1)"
+
+    steps: Integer = Integer(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
+
+    @property
+    def height(self) -> int:
+        """The number of levels below the unused root, h = ⌈lg(n + 1)⌉."""
+        return Tree(2, self.steps, Digits.PLAIN).height
+
+    @property
+    def distances(self) -> tuple[ExactReal, ...]:
+        """One in each level: the first vertex of each ends within the stream."""
+        return (ExactReal.of_rational(1),) * self.height
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the largest square over the inputs, exactly."""
+        return [shown.honaker(self.height)]
+
+    @property
+    def alone(self) -> int:
+        """1: the first output is the first input with its noise."""
+        return 1
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """True: the first vertex of every level ends at an output (`counting.shown`)."""
+        return True
+
+    def units(self) -> Fraction:
+        """Return the units of all outputs, by counting the ones of each level."""
+        total = honaker_mean_squared_error(self.steps) * self.steps
+        return total / (2 * self.height**2)
+
+    def output_units(self) -> list[Fraction]:
+        """Return Σ v_i over the ones of every step."""
+        self.require(MOST_LISTED, "to list every output")
+        return [
+            sum((level_units(i) for i in range(self.height) if step >> i & 1), Fraction(0))
+            for step in range(1, self.steps + 1)
+        ]
+
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return L and R; the vertices level by level, those that end within the stream."""
+        vertices = [
+            (level, end)
+            for level in range(self.height)
+            for end in range(1 << level, self.steps + 1, 1 << level)
+        ]
+        self.require_entries(len(vertices))
+        place = {vertex: index for index, vertex in enumerate(vertices)}
+        steps = range(1, self.steps + 1)
+        left = [[Fraction(0)] * len(vertices) for _ in steps]
+
+        def add(row: list[Fraction], level: int, end: int, weight: Fraction) -> None:
+            own = own_weight(level)
+            row[place[level, end]] += weight * own
+            if level:
+                below = weight * (1 - own)
+                add(row, level - 1, end, below)
+                add(row, level - 1, end - (1 << level - 1), below)
+
+        for step, row in zip(steps, left, strict=True):
+            for level in range(self.height):
+                if step >> level & 1:
+                    add(row, level, step >> level << level, Fraction(1))
+        right = [[Fraction(end - (1 << i) < t <= end) for t in steps] for i, end in vertices]
+        return left, right
+
+
+"""The smooth binary mechanism for continual counting."""
+
+
+@declared
+class SmoothBinary(PartlyShown):
+    """Count with the balanced leaves of a binary tree: all outputs have the same error.
+
+    Andersson and Pagh, "A Smooth Binary Mechanism for Efficient Private Continual Observation"
+    (2023). Of a binary tree of even height h, with C(h, h/2) ≥ n + 1, only the leaves whose h
+    binary digits have h/2 ones hold inputs, in order. A prefix ends before a leaf, and adds the
+    left sibling of each 1 on the way to it: h/2 vertices. An input is in the vertices of the
+    zeros on the way to its own leaf: h/2. The first input is in most of those that some output
+    uses: in all h/2 if n ≥ C(h, h/2)/2, in fewer for smaller n, and the noise is for just these.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two.
+    released
+        What counts as released: the "outputs", or the "measurements", all measured sums.
+    """
+
+    example = "SmoothBinary(steps=19, mu=1)"
+
+    steps: Integer = Integer(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
+
+    @property
+    def ones(self) -> int:
+        """h/2, the vertices in each output."""
+        half = 1
+        while math.comb(2 * half, half) < self.steps + 1:
+            half += 1
+        return half
+
+    @property
+    def distances(self) -> tuple[ExactReal, ...]:
+        """One for each vertex of the first leaf, of 0^i for i ≥ 1, that some output uses.
+
+        It is used where a leaf beyond it is: where at most n leaves begin with 0^i, which are
+        C(h − i, h/2). No later leaf has more such vertices: those of its first zeros up to a 1
+        are among these, and behind its first 1 it has as many zeros fewer than the first leaf.
+        """
+        half = self.ones
+        used = sum(math.comb(2 * half - i, half) <= self.steps for i in range(1, half + 1))
+        return (ExactReal.of_rational(1),) * used
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the largest square over the inputs."""
+        return [shown.smooth(self.steps, self.ones)]
+
+    @property
+    def alone(self) -> int:
+        """The sum of a single input, and none of more."""
+        return int(self.steps == 1)
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """True: an output for each vertex of the first leaf shares none with another of these."""
+        return True
+
+    def units(self) -> Fraction:
+        """Return n h/2."""
+        return Fraction(self.steps * self.ones)
+
+    def output_units(self) -> list[Fraction]:
+        """Return h/2 for every step."""
+        self.require(1_000_000, "to list every output")
+        return [Fraction(self.ones)] * self.steps
+
+    def leaves(self) -> Iterator[tuple[int, ...]]:
+        """Yield the digits of the leaves 1, …, n + 1: the inputs', and one behind them."""
+        half = self.ones
+        word = (1 << half) - 1
+        for _ in range(self.steps + 1):
+            yield tuple(word >> place & 1 for place in reversed(range(2 * half)))
+            low = word & -word
+            carried = word + low
+            word = (word ^ carried) // (low << 2) | carried
+
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return L and R, with entries 0 and 1, over the vertices in the order of first use."""
+        leaves = list(self.leaves())
+        paths = [[leaf[:place] for place, digit in enumerate(leaf) if digit] for leaf in leaves[1:]]
+        place = {v: i for i, v in enumerate(dict.fromkeys(v for path in paths for v in path))}
+        self.require_entries(len(place))
+        one, zero = Fraction(1), Fraction(0)
+        left = [[zero] * len(place) for _ in paths]
+        for row, path in zip(left, paths, strict=True):
+            for vertex in path:
+                row[place[vertex]] = one
+        right = [
+            [one if leaf[: len(v) + 1] == (*v, 0) else zero for leaf in leaves[:-1]] for v in place
+        ]
+        return left, right
+
+
+"""Continual counting with a tree whose levels are interpolated between those above."""
+
+_MOST_CELLS = 10_000
+"""Cells with a position of a person that are listed."""
+
+
+@declared
+class BridgedTree(PartlyShown):
+    """Count with grids that refine each other; the cells of a parent also measure the parent.
+
+    Every cell of every level is measured. Where the sum of a parent's cells differs from the
+    parent, the difference is spread evenly over the cells: at each level the noise is a bridge
+    between two known ends (see `dpassay.accountant.counting.grids`, which proves L R = A). For
+    equal arities k the mean squared error is (1 + o(1)) (k − 1)/(3 lg³k) lg³n/ε², least at k = 17
+    with the constant 0.0781; that of Algorithm 2 of "Count on Your Elders" is 0.1236, and
+    Honaker's is 0.5.
+
+    Parameters
+    ----------
+    steps
+        n ≥ 1, the number of inputs and outputs.
+    arities
+        How many cells each level cuts a cell of the level above into, the first level first;
+        their product is at least n.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two.
+    pooled
+        r ≥ 0: a cell is estimated from its own measurement and those of r generations of cells in
+        it, which takes no budget. r = 1 has nearly all of the gain, about a share 1/(k + 1) of the
+        error, and a stream stores about k² numbers for each level; r = h − 1 is least squares on
+        all measurements, and stores n.
+    released
+        What counts as released: the "outputs", or the "measurements", all measured sums.
+    """
+
+    example = "BridgedTree(steps=16, arities=[4, 4], mu=1)"
+
+    steps: Integer = Integer(least=1)
+    arities: Integers = Integers(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+    pooled: Integer = Integer(0, least=0)
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Grids(self.arities, self.steps)
+
+    @property
+    def grids(self) -> Grids:
+        """The grids above the inputs."""
+        return Grids(self.arities, self.steps, self.pooled)
+
+    @property
+    def distances(self) -> tuple[ExactReal, ...]:
+        """One in each level: an input lies in one cell of each."""
+        return (ExactReal.of_rational(1),) * self.grids.height
+
+    def worst_positions(self) -> tuple[Fraction, ...] | None:
+        """Return how many of the first c positions each cell holds.
+
+        Each grid has as many full cells as c positions can fill, and one with the rest: no others
+        have a larger sum of squares in any grid, and all have c in each.
+        """
+        c = min(self.contributions, self.steps)
+        if c * self.grids.height > _MOST_CELLS:
+            return None
+        return tuple(count for level in self._moved(c) for count in level)
+
+    def _moved(self, positions: int) -> list[list[Fraction]]:
+        """Return how many of the first positions each cell holds, level by level."""
+        return [
+            [Fraction(c) for c in [size] * (positions // size) + [positions % size] if c]
+            for size in self.grids.cell_sizes()
+        ]
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the square for the worst positions, the first ones; at least that of a part.
+
+        The outputs show a cell of the first level if it ends before they do.
+        """
+        grids = self.grids
+        size, c = grids.cell_sizes()[0], min(self.contributions, self.steps)
+        seen = min(c, self.steps // size * size)
+        high = shown.bridged(grids, self._moved(c))
+        if -(-c // size) * size <= self.steps:
+            return [high]
+        low = shown.bridged(grids, self._moved(seen)) if seen else shown.bridged_at_least(grids)
+        return [low, high]
+
+    @property
+    def _shows_first_cell(self) -> bool:
+        return self.steps >= self.grids.cell_sizes()[0]
+
+    @property
+    def alone(self) -> int:
+        """The first cell of the first level, where nothing is pooled into it."""
+        return int(self._shows_first_cell and (not self.pooled or self.grids.height == 1))
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """Whether the first cell is seen, of one input (`dpassay.accountant.counting.grids`)."""
+        return self._shows_first_cell and self.contributions == 1
+
+    def units(self) -> Fraction:
+        """Return the units of all outputs, by summing powers."""
+        return self.grids.units()
+
+    def output_units(self) -> list[Fraction]:
+        """Return the units of every output."""
+        grids = self.grids
+        return [grids.output_units(step) for step in range(1, self.steps + 1)]
+
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return L, with the weights of the cells, and R, the cells; both as `Grids.cells`."""
+        grids = self.grids
+        cells = list(grids.cells())
+        self.require_entries(len(cells))
+        steps = range(1, self.steps + 1)
+        left = [
+            [grids.coefficient(step, level, first) for level, first, _ in cells] for step in steps
+        ]
+        right = [[Fraction(low < step <= high) for step in steps] for _, low, high in cells]
+        return left, right
+
+
+"""Continual counting with unary chains from both ends of every block."""
+
+
+@declared
+class DelannoyCounter(LinearCounter):
+    """Count with s levels of unary chains, the best tree of noise for its sensitivity.
+
+    Time steps are the words of s integers with Σ|d_i| ≤ T and a positive first digit, in
+    lexicographic order, and an output has Σ|d_i| noise variables (see
+    `dpassay.accountant.counting.grids`).
+    Algorithm 2 of "Count on Your Elders" is the special case that bounds each digit instead of
+    the sum. The mean squared error is 2s²/ε² times the average of Σ|d_i|.
+
+    There are as many outputs as noise variables, each output with one that none before it in its
+    path has, so outputs and measured sums determine each other and the profile is exact.
+
+    Parameters
+    ----------
+    steps
+        n, the number of inputs and outputs.
+    levels
+        s ≥ 1, at most n: the most measured sums that one input is in.
+    epsilon, mu, contributions
+        As in `LinearCounter`: exactly one of the first two.
+    """
+
+    example = "DelannoyCounter(steps=12, levels=2, epsilon=1)"
+
+    steps: Integer = Integer(least=1)
+    levels: Integer = Integer(least=1)
+    epsilon: OptionalPositive = OptionalPositive()
+    mu: OptionalPositive = OptionalPositive()
+    contributions: Integer = Integer(1, least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Chains(self.levels, self.steps)
+
+    @property
+    def chains(self) -> Chains:
+        """The words of the time steps."""
+        return Chains(self.levels, self.steps)
+
+    @property
+    def distances(self) -> tuple[ExactReal, ...]:
+        """One in each level: the first input is in the first interval of every level."""
+        return (ExactReal.of_rational(1),) * self.levels
+
+    def units(self) -> Fraction:
+        """Return Σ_t Σ|d_i(t)|."""
+        return Fraction(self.chains.units())
+
+    def output_units(self) -> list[Fraction]:
+        """Return Σ|d_i(t)| for every step t."""
+        self.require(MOST_LISTED, "to write out the words")
+        return [Fraction(sum(map(abs, word))) for word in self.chains.words()]
+
+    def factorisation(self) -> tuple[Rows, Rows]:
+        """Return L, with entries 0 and 1, and R, with entries 0 and ±1; both square."""
+        self.require_entries(self.steps)
+        words = list(self.chains.words())
+        place = {word: index for index, word in enumerate([(0,) * self.levels, *words])}
+        return written_out(
+            self.steps, {place[word]: place[delannoy_parent(word)] for word in words}
+        )

@@ -1,0 +1,744 @@
+"""Trees and grids of partial sums: what they measure, and what outputs tell of it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Final, TypeAlias, final
+
+from flint import arb
+
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import first
+
+"""Continual counting with k-ary trees of Laplace noise: exact errors and who touches what.
+
+A stream of n inputs in [0, 1] is released as its n prefix sums. The leaves of a tree of arity k
+and height h hold the inputs; every vertex below the root carries one noise variable Lap(h/ε), and
+a prefix sum adds (or subtracts) vertices as the digits of its time step t say:
+
+* `Digits.PLAIN`: t = Σ d_i kⁱ with 0 ≤ d_i < k. At level i add the d_i leftmost children
+  (Andersson, Pagh and Torkamani, "Count on Your Elders", Algorithm 1). Capacity kʰ − 1.
+* `Digits.SIGNED`: −⌊(k−1)/2⌋ ≤ d_i ≤ ⌊k/2⌋. Add |d_i| leftmost children where d_i > 0, subtract
+  as many rightmost ones where d_i < 0 (Algorithms 2 and 3; for even k, Definition C.1). Capacity
+  ⌊k/2⌋ (kʰ − 1)/(k − 1).
+
+The prefix at t has Σ|d_i| noise variables, of variance 2h²/ε² each, so the mean squared error over
+the n outputs is 2h²/ε² times the average of Σ|d_i|. All numbers here are exact.
+"""
+
+_MOST_WALKED: Final = 1_000_000
+"""Most digits that are written out one by one."""
+
+
+class Digits(Enum):
+    """Which digits write a time step."""
+
+    PLAIN = "plain"
+    SIGNED = "signed"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The tree that serves `steps` outputs.
+
+    Parameters
+    ----------
+    arity
+        k ≥ 2.
+    steps
+        n ≥ 1, the number of outputs.
+    digits
+        Whether vertices may be subtracted.
+    """
+
+    arity: int
+    steps: int
+    digits: Digits
+
+    def __post_init__(self) -> None:
+        if self.arity < 2:
+            raise expected("arity", self.arity, "≥ 2", "A tree of arity 1 has no leaves to spare.")
+        if self.steps < 1:
+            raise expected("steps", self.steps, "≥ 1")
+
+    @property
+    def lowest(self) -> int:
+        """The least digit, negated."""
+        return (self.arity - 1) // 2 if self.digits is Digits.SIGNED else 0
+
+    def capacity(self, height: int) -> int:
+        """Return the largest number that `height` digits write."""
+        leaves: int = self.arity**height
+        return (self.arity - 1 - self.lowest) * ((leaves - 1) // (self.arity - 1))
+
+    @property
+    def height(self) -> int:
+        """The least h ≥ 1 whose capacity is at least `steps`.
+
+        It is the ℓ1 sensitivity of the tree: an input lies below one vertex of each level.
+        """
+        return next(h for h in itertools.count(1) if self.capacity(h) >= self.steps)
+
+    def written(self, step: int) -> list[int]:
+        """Return the digits of a time step, least significant first."""
+        found = []
+        for _ in range(self.height):
+            digit = (step + self.lowest) % self.arity - self.lowest
+            found.append(digit)
+            step = (step - digit) // self.arity
+        return found
+
+    def vertices(self) -> int:
+        """Return Σ_t Σ_i |d_i(t)|, the vertices combined in all outputs, by counting digits.
+
+        Adding `lowest` to every digit makes plain digits of t + lowest·(kⁱ⁺¹ − 1)/(k − 1), so
+        each digit at each level is counted in closed form.
+        """
+        k, total = self.arity, 0
+        for level in range(self.height):
+            unit = k**level
+            shift = self.lowest * (unit * k - 1) // (k - 1)
+            for plain in range(k):
+                weight = abs(plain - self.lowest)
+                if weight:
+                    last, first = self.steps + shift + 1, shift + 1
+                    count = _below(last, plain, unit, k) - _below(first, plain, unit, k)
+                    total += weight * count
+        return total
+
+    def mean_squared_error(self) -> Fraction:
+        """Return the mean squared error over the outputs, in units of 1/ε²."""
+        return Fraction(2 * self.height**2 * self.vertices(), self.steps)
+
+    def noise_variables(self) -> list[NoiseVariable]:
+        """Return every noise variable that some output uses, in the order of first use.
+
+        Raises InvalidInputError where that would need more than a million digits.
+        """
+        found: dict[tuple[int, int], NoiseVariable] = {}
+        for step, before, after in self.moves():
+            first, last = sorted((before, after))
+            known = found.get((first, last))
+            uses = (step,) if known is None else (*known.outputs, step)
+            found[first, last] = NoiseVariable(first, last, uses)
+        return list(found.values())
+
+    def moves(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (step, p before, p after) for every vertex that Algorithm 2 combines.
+
+        The vertex lies above the inputs between the two values of p; it is added where p grows
+        and subtracted where p falls.
+        """
+        if self.steps * self.height * self.arity > 2 * _MOST_WALKED:
+            raise expected(
+                "steps",
+                self.steps,
+                f"at most {_MOST_WALKED} digits to write out",
+                "The mean squared error is found by counting, for any number of steps.",
+            )
+        for step in range(1, self.steps + 1):
+            at = 0
+            for level, digit in reversed(list(enumerate(self.written(step)))):
+                size = self.arity**level if digit > 0 else -(self.arity**level)
+                for _ in range(abs(digit)):
+                    yield step, at, at + size
+                    at += size
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NoiseVariable:
+    """The noise of the vertex above the inputs first+1, …, last, and the outputs that use it."""
+
+    first: int
+    last: int
+    outputs: tuple[int, ...]
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the outputs that use it are consecutive (Proposition 4.10)."""
+        return self.outputs[-1] - self.outputs[0] + 1 == len(self.outputs)
+
+
+def largest_load(tree: Tree) -> int:
+    """Return how many of the used vertices one input changes, for the input that changes most.
+
+    It is the ℓ1 sensitivity of everything that is released, found by enumeration.
+    """
+    changes = [0] * (tree.arity**tree.height + 1)
+    for variable in tree.noise_variables():
+        changes[variable.first] += 1
+        changes[variable.last] -= 1
+    return max(itertools.accumulate(changes[: tree.steps]))
+
+
+def misfits(tree: Tree) -> int:
+    """Count the outputs whose vertices leave the tree, or do not make up the prefix.
+
+    0 is Proposition 4.1: what is added less what is subtracted are the inputs up to the time.
+    """
+    leaves = tree.arity**tree.height
+    ends: dict[int, Counter[int]] = {step: Counter() for step in range(1, tree.steps + 1)}
+    outside = set()
+    for step, before, after in tree.moves():
+        ends[step][before] += 1
+        ends[step][after] -= 1
+        size = abs(after - before)
+        if not 0 <= min(before, after) <= max(before, after) <= leaves or before % size:
+            outside.add(step)
+    wrong = {step for step, end in ends.items() if {p: c for p, c in end.items() if c}
+             != {0: 1, step: -1}}  # fmt: skip
+    return len(outside | wrong)
+
+
+def clashes(tree: Tree) -> int:
+    """Count the values of p after a move that name two vertices, or one with two signs.
+
+    0 is what Proposition 4.3 needs: noise may be indexed by p, and the sign may be dropped.
+    """
+    named: dict[int, set[int]] = {}
+    for _, before, after in tree.moves():
+        named.setdefault(after, set()).add(before)
+    by_vertex: dict[tuple[int, int], set[int]] = {}
+    for after, sources in named.items():
+        for before in sources:
+            ends = (min(before, after), max(before, after))
+            by_vertex.setdefault(ends, set()).add(after)
+    return sum(len(sources) > 1 for sources in named.values()) + sum(
+        len(names) > 1 for names in by_vertex.values()
+    )
+
+
+def most_live(tree: Tree) -> int:
+    """Return the largest number of noise variables between their first and their last use."""
+    changes = [0] * (tree.steps + 2)
+    for variable in tree.noise_variables():
+        changes[variable.outputs[0]] += 1
+        changes[variable.outputs[-1] + 1] -= 1
+    return max(itertools.accumulate(changes))
+
+
+def honaker_mean_squared_error(steps: int) -> Fraction:
+    """Return the mean squared error of the binary tree with Honaker's estimates, times ε².
+
+    Each vertex below the unused root is estimated from itself and from its two children, which
+    weigh by their variances: v_0 = 1 and v_i = 1/(1 + 1/(2 v_{i−1})) = 2ⁱ/(2ⁱ⁺¹ − 1) times
+    2h²/ε², h = ⌈lg(n + 1)⌉ ("Honaker Online").
+    """
+    tree = Tree(2, steps, Digits.PLAIN)
+    total = Fraction(0)
+    for level in range(tree.height):
+        used = _below(steps + 1, 1, 1 << level, 2)
+        total += used * level_units(level)
+    return 2 * tree.height**2 * total / steps
+
+
+def level_units(level: int) -> Fraction:
+    """Return v_i, the units of the estimate of a vertex."""
+    return Fraction(1 << level, (2 << level) - 1)
+
+
+def own_weight(level: int) -> Fraction:
+    """Return the weight of a vertex' own measured sum, 2v/(1 + 2v) for the v of its children."""
+    if not level:
+        return Fraction(1)
+    twice = 2 * level_units(level - 1)
+    return twice / (1 + twice)
+
+
+def _below(end: int, digit: int, unit: int, arity: int) -> int:
+    """Count 0 ≤ u < end whose plain digit of weight `unit` is `digit`."""
+    periods, rest = divmod(end, unit * arity)
+    return periods * unit + min(max(rest - digit * unit, 0), unit)
+
+
+"""The noise of a counting tree as a walk: every output is an earlier one plus one noise variable.
+
+Algorithm 2 of "Count on Your Elders" reaches the time step t from p = 0 by adding sign(d_i)·kⁱ as
+often as the digits of t say, the most significant first, and adds one noise variable Z_p at each
+p > 0 on the way. The number before the last step is the `parent` of t, so that
+
+    noise(t) = noise(parent(t)) + Z_t,    noise(0) = 0:
+
+the time steps are the nodes of a rooted tree, and the noise is a sum of independent variables
+along a path. Z_p stands for the vertex between parent(p) and p of the tree of intervals
+(Proposition 4.3); both forms give the same sums.
+"""
+
+Rows: TypeAlias = list[list[Fraction]]
+
+
+def parent(tree: Tree, node: int) -> int:
+    """Return the number before the last step on the way from 0 to `node` ≥ 1."""
+    k, unit = tree.arity, 1
+    while node % (unit * k) == 0:
+        unit *= k
+    digit = (node // unit + tree.lowest) % k - tree.lowest
+    return node - unit if digit > 0 else node + unit
+
+
+def nodes(tree: Tree) -> list[int]:
+    """Return every node that some output uses, each after its parent."""
+    known = {0}
+    order: list[int] = []
+    for step in range(1, tree.steps + 1):
+        node, fresh = step, []
+        while node not in known:
+            fresh.append(node)
+            known.add(node)
+            node = parent(tree, node)
+        order += reversed(fresh)
+    return order
+
+
+def factorisation(tree: Tree) -> tuple[Rows, Rows]:
+    """Return L and R of a tree; their columns and rows follow `nodes`."""
+    return written_out(tree.steps, {node: parent(tree, node) for node in nodes(tree)})
+
+
+def written_out(steps: int, parents: Mapping[int, int]) -> tuple[Rows, Rows]:
+    """Return (L, R) with L R = A, where A x are the n prefix sums, for a tree with the root 0.
+
+    The mechanism releases L (R x + Z) with independent noise Z. A row of R is the signed sum of
+    the inputs between a node and its parent, with entries 0 and ±1; a row of L tells with 0 and 1
+    which of them an output adds.
+    """
+    place = {node: index for index, node in enumerate(parents)}
+    one, zero = Fraction(1), Fraction(0)
+    left = [[zero] * len(place) for _ in range(steps)]
+    for step, row in enumerate(left, 1):
+        node = step
+        while node:
+            row[place[node]] = one
+            node = parents[node]
+    right = []
+    for node, before in parents.items():
+        low, high, sign = (before, node, one) if before < node else (node, before, -one)
+        right.append([sign if low < step <= high else zero for step in range(1, steps + 1)])
+    return left, right
+
+
+"""Counting by interpolation: grids that refine each other; cells also measure their parent.
+
+The grid of level i has the cell size K_i = k_{i+1} ⋯ k_h, so level 1 cuts the stream into k_1
+cells, level 2 each of these into k_2, and the last grid is that of the inputs. The sum of the
+inputs of every cell of every level is measured, with noise z. For a level let P(t) be the sum of
+its cells before t, the cell that t cuts counted by the part before t: the linear interpolation, at
+t, of the sums at the grid points. For every level but the first let Q(t) count the cells of each
+parent cell with the part of the parent that lies before t: the interpolation on the grid above,
+as this level sees it. The estimate is
+
+    out(t) = Σ_i P_i(t) − Σ_{i ≥ 2} Q_i(t).
+
+Without noise Q_i = P_{i−1}, as the cells of a parent sum to it, so the sum telescopes to P_h(t),
+the prefix sum: L R = A. An input lies in one cell of each level, so Δ₁ = h and Δ₂ = √h.
+
+The noise of level i ≥ 2 is a random-walk bridge over each parent cell, interpolated linearly. At
+t = (j + f) K in a parent cell of k cells (0 ≤ f < 1) it has the units
+
+    j + f² − (j + f)²/k,          and on the first level        j + f²,
+
+which average (k − 1)/6 for long cells: a third of the (k − 1)/2 of the tree without subtraction.
+
+**Pooled.** A cell's sum is also that of its descendants of any later level. With `pooled` = r it is
+estimated from the measurements of the cell and of its next r generations, each of level l with the
+share K_l/S_i, S_i = K_i + … + K_{i+r}: the estimate of least variance, K_i/S_i units. L R = A
+stays, as P_i and Q_i see estimates of the same sums. The units are those above, of level i times
+K_i/S_i: an estimate weighs all descendants of one generation alike, while P_j − Q_j of a lower
+level j weighs the cells of a parent with a sum of zero, so that different levels have no
+covariance. With r = h − 1 this is least squares on all measurements.
+"""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Grids:
+    """The grids above a stream.
+
+    Parameters
+    ----------
+    arities
+        k_1 ≥ 1 and all others ≥ 2; there is room for their product of inputs.
+    steps
+        n ≥ 1, the number of outputs.
+    pooled
+        r ≥ 0, the generations of cells whose measurements are pooled into that of a cell.
+    """
+
+    arities: tuple[int, ...]
+    steps: int
+    pooled: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.arities:
+            raise InvalidInputError("Expected arities to have at least one entry. Give [steps].")
+        for index, arity in enumerate(self.arities):
+            least = 2 if index else 1
+            if arity < least:
+                raise expected(f"arities[{index}]", arity, f"≥ {least}")
+        if self.steps > math.prod(self.arities):
+            raise expected(
+                "steps",
+                self.steps,
+                f"at most {math.prod(self.arities)}, the product of the arities",
+                "Give a larger first arity.",
+            )
+
+    @property
+    def height(self) -> int:
+        """h, the number of levels: the ℓ1 sensitivity, and the square of the ℓ2 sensitivity."""
+        return len(self.arities)
+
+    def cell_sizes(self) -> tuple[int, ...]:
+        """Return K_1, …, K_h = 1."""
+        return _cell_sizes(self.arities)
+
+    def share(self, level: int, below: int) -> Fraction:
+        """Return the share of the cells of level `below` in the estimate of one of a level."""
+        sizes = self.cell_sizes()
+        return Fraction(sizes[below], sum(sizes[level : level + self.pooled + 1]))
+
+    def units(self) -> Fraction:
+        """Return the units of all n outputs together, by summing powers."""
+        levels = enumerate(zip(self.arities, self.cell_sizes(), strict=True))
+        return sum(
+            (self.share(i, i) * _level_sum(k, size, self.steps, i > 0) for i, (k, size) in levels),
+            Fraction(0),
+        )
+
+    def output_units(self, step: int) -> Fraction:
+        """Return the units of one output."""
+        total = Fraction(0)
+        for index, (arity, size) in enumerate(zip(self.arities, self.cell_sizes(), strict=True)):
+            inside = step % (arity * size) if index else step
+            cell, rest = divmod(inside, size)
+            units = cell + Fraction(rest, size) ** 2
+            if index:
+                units -= Fraction(inside, size) ** 2 / arity
+            total += units * self.share(index, index)
+        return total
+
+    def cells(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (level, first, last) of every cell that an output before the end depends on.
+
+        These are the cells whose parent, or that of an ancestor they are pooled into, begins before
+        the end.
+        """
+        sizes = self.cell_sizes()
+        for level, size in enumerate(sizes):
+            outer = sizes[max(level - self.pooled - 1, 0)]
+            for start in range(0, -(-self.steps // outer) * outer, size):
+                yield level, start, start + size
+
+    def coefficient(self, step: int, level: int, first: int) -> Fraction:
+        """Return the entry of L for an output and the cell of a level that begins at `first`."""
+        sizes, found = self.cell_sizes(), Fraction(0)
+        for above in range(max(level - self.pooled, 0), level + 1):
+            part = _part(step, first, sizes[above])
+            if above:
+                part -= _part(step, first, sizes[above - 1])
+            found += part * self.share(above, level)
+        return found
+
+
+@functools.lru_cache(maxsize=64)
+def _cell_sizes(arities: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(itertools.accumulate(reversed(arities[1:]), operator.mul, initial=1))[::-1]
+
+
+def _part(step: int, inside: int, size: int) -> Fraction:
+    """Return the part of the cell of a size around a place that lies up to the step."""
+    return Fraction(min(max(step - inside // size * size, 0), size), size)
+
+
+def _level_sum(arity: int, size: int, steps: int, closed: bool) -> Fraction:
+    """Sum j + f² (less (j + f)²/k where closed) over t = 0..steps, t = (j + f)·size in a parent."""
+    periods, last = divmod(steps + 1, arity * size) if closed else (0, steps + 1)
+    total = _first_sum(arity, size, last, closed)
+    if periods:
+        total += periods * _first_sum(arity, size, arity * size, closed)
+    return total
+
+
+def _first_sum(arity: int, size: int, count: int, closed: bool) -> Fraction:
+    """Sum over the first `count` values of t in a parent cell."""
+    cells, rest = divmod(count, size)
+    whole = size * (cells * (cells - 1) // 2) + cells * rest
+    parts = Fraction(cells * _squares(size) + _squares(rest), size**2)
+    bridge = Fraction(_squares(count), arity * size**2) if closed else Fraction(0)
+    return whole + parts - bridge
+
+
+def _squares(count: int) -> int:
+    """Return 0² + … + (count − 1)²."""
+    return (count - 1) * count * (2 * count - 1) // 6
+
+
+"""Counting with unary chains from both ends of every block: words in an ℓ1 ball.
+
+A word is a vector of s integers with Σ|d_i| ≤ T; there are D(s, T) of them (a Delannoy number),
+and (D(s, T) − 1)/2 have a positive first digit other than 0. In lexicographic order these are the
+time steps 1, 2, …; 0 is the zero word. The parent of a word has its last digit other than 0
+one nearer to 0, and the inputs between the two are measured: to the left of a word that grew, to
+the right of one that fell. So
+
+    prefix(w) = prefix(parent) ± measured sum,
+
+and a prefix is a ±1 combination of Σ|d_i| measured sums. The words that share their digits up to
+d_i and vary below it are consecutive, so the intervals of level i (from a word to the one with
+d_i one further out, zeros behind) lie in a row, side by side, in the block of the digits before
+it: an input lies in at most one of them per level, in at most s in all. Noise Lap(s/ε) on each
+sum makes the release ε-DP, with 2s²/ε² times the average of Σ|d_i| as mean squared error.
+
+For n between two such capacities the words of norm up to T − 1 are all used, and as many of norm
+T, the first ones, as are needed; no choice of n words is cheaper. For large n the best T is
+3.53 s, with (8/(27 p ln² coth(p/2))) ln³n, p = asinh(s/T): 0.0906 lg³n/ε².
+"""
+
+Word: TypeAlias = tuple[int, ...]
+
+
+def delannoy(levels: int, reach: int) -> int:
+    """Return D(s, T) = Σ_k C(s, k) C(T, k) 2ᵏ, the number of words."""
+    return sum(
+        math.comb(levels, k) * math.comb(reach, k) << k for k in range(min(levels, reach) + 1)
+    )
+
+
+def prefixes(levels: int, reach: int) -> int:
+    """Return (D(s, T) − 1)/2, how many time steps the words with Σ|d_i| ≤ T serve."""
+    return (delannoy(levels, reach) - 1) // 2
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The words of the time steps 1..n.
+
+    Parameters
+    ----------
+    levels
+        s ≥ 1.
+    steps
+        n ≥ s: with fewer steps than levels some would carry no interval.
+    """
+
+    levels: int
+    steps: int
+
+    def __post_init__(self) -> None:
+        if self.levels < 1:
+            raise expected("levels", self.levels, "≥ 1")
+        if self.levels > self.steps:
+            raise expected(
+                "levels", self.levels, f"at most steps={self.steps}", "Fewer levels add less noise."
+            )
+
+    @property
+    def reach(self) -> int:
+        """T, the least reach with room for n steps: the most measured sums in an output."""
+        return first(lambda n: n > 0 and prefixes(self.levels, n) >= self.steps)
+
+    @property
+    def outermost(self) -> int:
+        """How many words of norm T are used: the first ones."""
+        return self.steps - prefixes(self.levels, self.reach - 1)
+
+    def units(self) -> int:
+        """Return Σ_t Σ|d_i(t)| = T n − Σ_{j < T} (words of norm up to j), in closed form.
+
+        Σ_{j < T} D(s, j) = Σ_k C(s, k) C(T, k + 1) 2ᵏ.
+        """
+        s, reach = self.levels, self.reach
+        inner = sum(
+            math.comb(s, k) * math.comb(reach, k + 1) << k for k in range(min(s, reach - 1) + 1)
+        )
+        return reach * self.steps - (inner - reach) // 2
+
+    def mean_squared_error(self) -> Fraction:
+        """Return the mean squared error with Laplace noise, times ε²."""
+        return Fraction(2 * self.levels**2 * self.units(), self.steps)
+
+    def words(self) -> Iterator[Word]:
+        """Yield the words of 1..n in order."""
+        reach, spare = self.reach, self.outermost
+        for word in _words(self.levels, reach, positive=True):
+            if sum(map(abs, word)) == reach:
+                spare -= 1
+                if spare < 0:
+                    continue
+            yield word
+
+
+def delannoy_parent(word: Word) -> Word:
+    """Return the word whose last digit other than 0 is one nearer to 0."""
+    place = max(index for index, digit in enumerate(word) if digit)
+    nearer = word[place] - (1 if word[place] > 0 else -1)
+    return (*word[:place], nearer, *word[place + 1 :])
+
+
+def best_levels(steps: int) -> Chains:
+    """Return the chains of least mean squared error (the fewest levels of several).
+
+    As 2s² times the average norm, at least 1, grows with s, no more levels than the square root
+    of the best so far, over 2, need a look.
+    """
+    best = Chains(1, steps)
+    levels = 2
+    while levels <= steps and 2 * levels**2 < best.mean_squared_error():
+        best = min(best, Chains(levels, steps), key=Chains.mean_squared_error)
+        levels += 1
+    return best
+
+
+def _words(levels: int, reach: int, *, positive: bool) -> Iterator[Word]:
+    """Yield the words in lexicographic order, or those whose first digit other than 0 is > 0."""
+    if levels == 0:
+        if not positive:
+            yield ()
+        return
+    for digit in range(0 if positive else -reach, reach + 1):
+        for rest in _words(levels - 1, reach - abs(digit), positive=positive and digit == 0):
+            yield (digit, *rest)
+
+
+"""How much of the measured sums R x + z the outputs A x + L z of a counter show, L R = A.
+
+An input moves the outputs by A e. With Gaussian noise their law under both streams is that of the
+shortest change of the noise that does the same:
+
+    μ²σ² = (A e)ᵀ(L Lᵀ)⁻¹(A e) = min{‖v‖² : L v = A e},
+
+at most ‖R e‖², as v = R e is one. Each function here returns its largest value over all inputs.
+With x chosen after earlier outputs it stays: L Lᵀ = C Cᵀ for a lower triangular C, so that the
+outputs tell as much as C⁻¹A x + N(0, σ²I), which is `MatrixMechanism`'s case.
+
+**Bridged grids.** Where the first level has a whole cell, the outputs determine, and are a function
+of, the estimates of all cells of the first level and the differences of those of the cells of a
+parent from their mean. These are uncorrelated from level to level. With T_i the sum of K_l/K_i over
+the pooled l, an estimate has 1/T_i units, so that a move s_i of the cells of level i adds
+T_i(‖s_i‖² − ‖s_{i−1}‖²/k_i), s_{i−1} being the sums of its parents. As T_i − T_{i+1}/k_{i+1} is
+1 − K_{i+r+1}/K_i, all levels together are Σ (1 − K_{i+r+1}/K_i)‖s_i‖², with K_i = 0 for
+i > h. Fewer outputs than the grids hold show no more. Of n < K_1 outputs, those up to K_i ≤ n are
+parts of the one at K_i, which the upper levels make up, and bridges of the lower levels.
+
+**Honaker.** A left child's estimate is an output. That of a right child only comes with its
+parent's E = w m + (1 − w)(E_l + E_r), m of variance 1. Given all outputs inside of a vertex, its
+estimate has a variance V and is moved by d: V = w² + (1 − w)²V_r, d = w for an input on the left,
+where E_l, once out, adds d²/V; and d = w + (1 − w)d_r for one on the right.
+
+**Balanced leaves.** An output is a sum of noise along the ones to its leaf: with c_v the sum on the
+way to a vertex v, c_{v0} = c_v and c_{v1} = c_v + z_v. The least ‖z‖² with c = 0 at leaves up to
+that of the input and 1 at later ones is found from the leaves up: below a vertex it is a quadratic
+in c_v, p c² − 2qc + r, whose p is the same for all inputs. Of two inputs below one vertex the one
+with the larger quadratic at 0 and at 1 is worse: c_v clipped to [0, 1] makes no z_v larger.
+
+**Laplace noise** of scale b. If some v = L'u, with no entry beyond ±1, has v·R e = Δ₁, the outputs
+have the largest loss of the measured sums, Δ₁/b: u·y is v·z, moved by Δ₁, and P(v·z > t) falls as a
+power of t times e^{−t/b}, so that the ratio of both tails tends to e^{Δ₁/b}. So it is for the first
+input. *Balanced leaves*: for each vertex above the first leaf take one output that uses it; no two
+have another in common, so that their sum has entries 0 and 1. *Bridged grids* whose first cell is
+an output: of the estimates of the first cell of each level and of their differences from the mean
+of their siblings take a_i so that all first cells have the entry 1. With the share K_l/S_i of level
+l in level i, a_l = (S_l/K_l)(1 − Σ_{i<l} (K_l/S_i) a_i) ≥ 0, the sum being at most 1/k_l of that of
+the level above, which is 1. Cells elsewhere have a part of that sum less at most 1. *Honaker*:
+of the estimates of the first vertices take α_i so that each has the entry 1. The sum then gives the
+estimate of a first vertex of level i the weight 1/w_i, and its right child (1 − w_i)/w_i ≤ 1.
+"""
+
+Quadratics = tuple[arb, list[tuple[arb, arb]]]
+"""p, and (q, r) of the inputs that may be the worst."""
+
+
+def bridged(grids: Grids, moved: Sequence[Sequence[Fraction]]) -> Fraction:
+    """Return Σ (1 − K_{i+r+1}/K_i)‖s_i‖² of the moves of each level's cells."""
+    sizes = (*grids.cell_sizes(), *(0 for _ in range(grids.pooled + 1)))
+    return sum(
+        (
+            (1 - Fraction(sizes[level + grids.pooled + 1], sizes[level])) * sum(s * s for s in own)
+            for level, own in enumerate(moved)
+        ),
+        Fraction(0),
+    )
+
+
+def bridged_at_least(grids: Grids) -> Fraction:
+    """Return what the outputs up to the largest whole cell show of the first input."""
+    sizes = grids.cell_sizes()
+    first = next(level for level, size in enumerate(sizes) if size <= grids.steps)
+    found = 1 / grids.output_units(sizes[first])
+    for level in range(first + 1, grids.height):
+        found += (1 - Fraction(1, grids.arities[level])) / grids.share(level, level)
+    return found
+
+
+def honaker(height: int) -> Fraction:
+    """Return the largest square over the inputs of a tree of a height, for any number of steps.
+
+    Outputs at the end of the first vertex of the last level show as much as there is.
+    """
+    variance, moves = Fraction(1), [(Fraction(0), Fraction(1))]
+    for level in range(1, height):
+        own = own_weight(level)
+        left = max(out + d * d / variance for out, d in moves)
+        moves = [(left, own), *((out, own + (1 - own) * d) for out, d in moves)]
+        variance = own**2 + (1 - own) ** 2 * variance
+    return max(out + d * d / variance for out, d in moves)
+
+
+def smooth(steps: int, ones: int) -> arb:
+    """Return the largest square over the inputs, at flint's precision; `ones` is h/2.
+
+    The way to the first leaf has c = 0, so that what branches off from it adds up.
+    """
+    return _smooth(steps, ones, int(ctx.prec))
+
+
+@functools.lru_cache(maxsize=64)
+def _smooth(steps: int, ones: int, precision: int) -> arb:
+    @functools.cache
+    def below(zeros: int, ones: int, count: int) -> Quadratics:
+        """Return p and the worst (q, r) of the first leaves below a vertex, with ones to come."""
+        if not zeros:
+            return 1 / arb(ones), [(arb(0), arb(0))]
+        first = min(count, math.comb(zeros - 1 + ones, ones))
+        p, moves = below(zeros - 1, ones, first)
+        if first == count:
+            return p, moves
+        later, more = moved(zeros, ones - 1, count - first)
+        return p + later, _worst([*((q + later, r + later) for q, r in moves), *more])
+
+    def moved(zeros: int, ones: int, count: int) -> Quadratics:
+        """Return the same below a child v1, in c of its parent: the least over z + c."""
+        if not (zeros and ones):
+            return 1 / arb(ones + 1), [(arb(0), arb(0))]
+        p, moves = below(zeros, ones, count)
+        return p / (1 + p), [(q / (1 + p), r - q * q / (1 + p)) for q, r in moves]
+
+    found, after = arb(0), arb(0)
+    for place in range(1, ones + 1):  # of the first 1
+        passed, whole = (math.comb(2 * ones - place, k) for k in (ones, ones - 1))
+        if steps + 1 > passed:
+            p, moves = moved(ones - place + 1, ones - 1, min(steps + 1 - passed, whole))
+            found = functools.reduce(arb.max, (after + r for _, r in moves), found)
+            after += p
+    return found.max(after)
+
+
+def _worst(moves: list[tuple[arb, arb]]) -> list[tuple[arb, arb]]:
+    """Leave out inputs that another one exceeds at c = 0 and at c = 1."""
+    kept: list[tuple[arb, arb]] = []
+    for q, r in sorted(moves, key=lambda move: -float(move[1].mid())):
+        if not any(r <= s and r - 2 * q <= s - 2 * p for p, s in kept):
+            kept.append((q, r))
+    return kept

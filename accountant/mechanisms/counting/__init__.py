@@ -1,1 +1,0 @@
-"""Counts, bounded counts and running counts."""

@@ -1,0 +1,604 @@
+"""One of some candidates: exponential mechanism, permute-and-flip, report noisy max."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import accumulate
+from typing import Any, final
+
+from flint import arb
+
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.laplace import (
+    Laplace,
+    LaplacePair,
+    Logistic,
+    LogisticPair,
+)
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs import maxima
+from dpassay.accountant.pairs import maxima as gaussian_maxima
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.maxima import (
+    GaussianMaximaPair,
+    MaximaPair,
+    TwoCandidates,
+    TwoDiscreteCandidates,
+    UnequalMaximaPair,
+)
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.comparisons import places_of_largest
+
+"""What the selections of one of several candidates share."""
+
+WITHIN = 1 - 1e-12
+"""Scores in floats move by this share of the sensitivity, lest they move by more."""
+_LEAST_CANDIDATES = 2
+"""A selection is among two candidates at least."""
+
+
+class Choice(Mechanism, ABC):
+    """A mechanism that reports one of several candidates, by their scores."""
+
+    @abstractmethod
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Select a candidate by its index, exactly: no rounding changes a probability.
+
+        The value: the scores, one for each candidate.
+        """
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw selections among candidates of the same score, two where any number is possible."""
+        return self.release([0] * getattr(self, "candidates", 2), size, rng=rng)
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw selections with some scores."""
+        return self.release(answer, size, rng=rng)
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: candidates are names."""
+        raise NotApplicableError(f"{type(self).__name__} selects a candidate: it has no variance.")
+
+
+def read_scores(scores: ArrayLike) -> list[ExactReal]:
+    """Return the scores exactly; raise InvalidInputError for one, or one that is not finite."""
+    given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
+    if len(given) < _LEAST_CANDIDATES:
+        raise expected("scores", given, "to be a list of at least two numbers")
+    return [exact(value, f"scores[{i}]") for i, value in enumerate(given)]
+
+
+def _listed(scores: ArrayLike) -> list[Any]:
+    array = np.asarray(scores)
+    if array.ndim != 1:
+        raise expected("scores", scores, "to be a list of at least two numbers")
+    values: list[Any] = array.tolist()
+    return values
+
+
+"""The exponential mechanism."""
+
+_RARER = 2
+"""ln of how much rarer the second candidate is in an attack: rarer ones take more samples."""
+
+
+@final
+@dataclass(frozen=True)
+class BoundedRangePair(MirroredPair):
+    """The largest of the profiles of all pairs whose loss lies in an interval of length t.
+
+    Let Q be a law on finitely many outcomes, 0 ≤ x_i ≤ t, and P_i = Q_i e^{x_i}/Z with
+    Z = Σ Q_i e^{x_i}. P(S) − e^ε Q(S) is largest with x = t on S and 0 elsewhere, as that raises
+    P(S) and leaves Q; so only p = Q(S) counts: P(S) = p e^t/(1 + p(e^t − 1)). The best p has
+    1 + p(e^t − 1) = e^{(t−ε)/2}, and there
+
+        H(ε) = (1 − e^{(ε−t)/2})²/(1 − e^{−t}) for |ε| ≤ t,
+
+    the profile of logistic noise at distance t (`LogisticPair`). The errors (Q(S), 1 − P(S)) of the
+    tests S are the points of its trade-off function, one for each p: each is attained. But no one
+    pair is worst everywhere. Of the divergences the largest is returned, and each has its own p:
+    with Y = e^x in [1, e^t], E_Q[Y^a]/E_Q[Y]^a is, at a given mean of Y, largest where Y is 1 or
+    e^t (t ↦ t^a is convex), and so is E_Q[Y ln Y].
+    P and Q change places with −x, in an interval of length t too.
+    """
+
+    law_name = "bounded-range"
+
+    length: ExactReal
+
+    @property
+    def _logistic(self) -> LogisticPair:
+        return LogisticPair(self.length)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return that of logistic noise."""
+        return self._logistic.hockey_stick(epsilon)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of logistic noise: of the pair that is worst at ε."""
+        return self._logistic.tails(epsilon)
+
+    def renyi(self, order: arb) -> arb:
+        """Return the largest D_a.
+
+        With b = e^t − 1, A = e^{at} − 1 and the moment (1 + pA)/(1 + pb)^a, the best p is
+        (A − ab)/((a − 1)Ab), where 1 + pA = (A − b)/((a − 1)b) and 1 + pb = a(A − b)/((a − 1)A).
+        """
+        t, less = self.length.ball(), order - 1
+        b, a_moment = t.expm1(), (order * t).expm1()
+        rest = t.exp() * (less * t).expm1()  # A − b
+        first = (rest / (less * b)).log()
+        return (first + order * (less * a_moment / (order * rest)).log()) / less
+
+    def kullback_leibler(self) -> arb:
+        """Return u − 1 − ln u, u = t/(1 − e^{−t}): at 1 + p(e^t − 1) = t e^t/(e^t − 1)."""
+        t = self.length.ball()
+        u = t / -(-t).expm1()
+        return u - 1 - u.log()
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t, which no pair exceeds and p → 0 comes near."""
+        return self.length
+
+    def rho_bound(self) -> arb:
+        """Return t²/8: Hoeffding's lemma for a loss in an interval of length t."""
+        return self.length.ball() ** 2 / 8
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the candidates whose scores rise."""
+        return (
+            "the candidates whose scores rise most, where their probability under Q is "
+            f"(e^(({self.length} - {epsilon})/2) - 1)/(e^{self.length} - 1)"
+        )
+
+
+@declared
+class ExponentialMechanism(Choice):
+    """Select candidate i of several with probability in proportion to e^{εu_i/(2Δ)}, or e^{εu_i/Δ}.
+
+    McSherry and Talwar (2007). It is ε-DP for any number of candidates, and no better.
+
+    Parameters
+    ----------
+    epsilon
+        ε > 0.
+    sensitivity
+        Δ > 0: no score u_i differs by more between neighbours.
+    monotone
+        Whether all scores change in the same direction, such as counts when a record is added:
+        then Δ in place of 2Δ is enough.
+
+    Notes
+    -----
+    Between neighbours the exponents move by amounts in an interval of length ε, and any amounts in
+    it occur with any probabilities of two candidates (of more, in the limit of low scores). So the
+    profile is that of all pairs of *bounded range* ε (Durfee and Rogers 2019), for any number of
+    candidates from two on. Which scores are worst depends on where the profile is asked.
+    """
+
+    example = "ExponentialMechanism(epsilon=1)"
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    epsilon: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
+
+    @property
+    def dominated_by(self) -> Mechanism:
+        """Logistic noise; compositions of equal ones have a closer bound (`bounded_range`)."""
+        return Logistic(ExactReal.of_rational(1) / self.epsilon)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return those of two candidates."""
+        return TwoCandidates("Gumbel", self.epsilon).pairs
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return all pairs of bounded range ε."""
+        return WorstCase.symmetric(
+            BoundedRangePair(self.epsilon),
+            "The exponents of neighbours differ by amounts in an interval of length epsilon; the "
+            "best event gives the candidates in it the largest rise, and two candidates attain "
+            "every probability of it.",
+        )
+
+    def probabilities(self, scores: ArrayLike) -> list[arb]:
+        """Return the probability of each candidate, at flint's current precision.
+
+        Raises InvalidInputError for fewer than two scores, or one that is not finite.
+        """
+        known = exponents(scores, self.epsilon, self.sensitivity, self.monotone)
+        weights = [exponent.exp() for exponent in known]
+        total = sum(weights, start=arb(0))
+        return [weight / total for weight in weights]
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Invert the distribution function."""
+
+        def cumulative() -> list[arb]:
+            return list(accumulate(self.probabilities(value)))[:-1]
+
+        cumulative()  # bad scores are named before anything is drawn
+        return sampling.indices_by_inversion(cumulative, times, rng=rng)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return scores of two candidates, each moved by Δ at most: worst at ε = 0, and above it.
+
+        The second candidate is e^`_RARER` times rarer in the latter.
+        """
+        half = WITHIN * float(self.sensitivity) / 2
+        first = (0.0, 0.0) if self.monotone else (half, -half)
+        unit = float(self.sensitivity) / float(self.epsilon) * (1 if self.monotone else 2)
+        below = (0.0, -_RARER * unit)
+        return [([first[0], by - half], [first[1], by + half]) for by in below]
+
+
+def exponents(
+    scores: ArrayLike, epsilon: ExactReal, sensitivity: ExactReal, monotone: bool
+) -> list[arb]:
+    """Return ε(u_i − max u)/(2Δ), or of Δ; raise InvalidInputError as `probabilities` does."""
+    known = [score.ball() for score in read_scores(scores)]
+    factor = epsilon.ball() / (sensitivity.ball() * (1 if monotone else 2))
+    largest = max(known, key=lambda value: float(value.mid()))
+    return [factor * (value - largest) for value in known]
+
+
+"""Permute-and-flip: report the noisy maximum, with exponential noise."""
+
+
+@final
+@dataclass(frozen=True)
+class NoisyMaximumPair(MirroredPair):
+    """The largest of the profiles of all pairs of permute-and-flip: that of Laplace noise.
+
+    Of divergences only bounds are known: that of Laplace noise, and those of two candidates.
+    The complement of an event is one, with scores exchanged.
+    """
+
+    law_name = "noisy-maximum"
+
+    distance: ExactReal
+
+    @property
+    def _laplace(self) -> LaplacePair:
+        return LaplacePair(self.distance)
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return that of Laplace noise."""
+        return self._laplace.hockey_stick(epsilon)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of Laplace noise."""
+        return self._laplace.tails(epsilon)
+
+    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Return that of Laplace noise."""
+        return self._laplace.inverse(delta, relative_width)
+
+    def _two_candidates(self, order: arb | None) -> arb:
+        """Return the largest D_order found of two candidates (order 1 for None)."""
+        return TwoCandidates("Exponential", self.distance).divergence(order)
+
+    def renyi(self, order: arb) -> arb:
+        """Return a wide ball: from two candidates up to Laplace noise."""
+        return self._two_candidates(order).union(self._laplace.renyi(order))
+
+    def kullback_leibler(self) -> arb:
+        """Return a wide ball: from two candidates up to Laplace noise."""
+        return self._two_candidates(None).union(self._laplace.kullback_leibler())
+
+    def closed_rho(self) -> arb:
+        """Return a wide ball: from two candidates up to Laplace noise."""
+        return self._two_candidates(None).union(self.rho_bound())
+
+    def rho_bound(self) -> arb:
+        """Return that of Laplace noise."""
+        return self._laplace.rho_bound()
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return t, which rare events of two candidates come near."""
+        return self.distance
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the candidate whose score rises."""
+        return (
+            f"of two candidates the one that rises, from {epsilon}/2 + {self.distance}/2 units "
+            "of noise below the other to above it by what is left"
+        )
+
+
+@declared
+class PermuteAndFlip(Choice):
+    """Go through candidates in random order; take i with probability e^{ε(u_i − max u)/(2Δ)}.
+
+    McKenna and Sheldon (2020). The choice is that of the largest u_i + (2Δ/ε)E_i with independent
+    exponential E_i (Ding, Kifer, Steinke, Wang, Xiao and Zhang 2021). It is ε-DP.
+
+    Parameters
+    ----------
+    epsilon
+        ε > 0.
+    sensitivity
+        Δ > 0: no score u_i differs by more between neighbours.
+    monotone
+        Whether all scores change in the same direction: then Δ in place of 2Δ is enough.
+
+    Notes
+    -----
+    Its trade-off function is exactly that of Laplace noise at distance ε, for any number of
+    candidates. Count scores in units of the noise and let S be a set of candidates, M_S the largest
+    noisy score in S, and M the largest of the others. Against Q the law P(S) is largest where all
+    of S rises, and the others fall, as far as they may: M_S − M moves by ε. With
+    p(t) = P(M_S + t > M) two facts hold. The largest of independent exponentials has a hazard rate
+    of at most 1: past x at least one of them is, and that one exceeds x + s with probability
+    e^{−s}. So p(t + s) ≤ e^s p(t), and, with the roles of S and the others exchanged,
+    1 − p(t) ≤ e^s(1 − p(t + s)): p′ ≤ min(p, 1 − p). The distribution function F of Laplace noise
+    has F′ = min(F, 1 − F), hence p(t + ε) ≤ F(F⁻¹(p(t)) + ε), the most that Laplace noise lets a
+    test reach. Two candidates attain it everywhere: the difference of two exponentials is Laplace.
+    """
+
+    example = "PermuteAndFlip(epsilon=1)"
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    epsilon: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
+
+    @property
+    def dominated_by(self) -> Mechanism:
+        """Laplace noise."""
+        return Laplace(ExactReal.of_rational(1) / self.epsilon)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return those of two candidates."""
+        return TwoCandidates("Exponential", self.epsilon).pairs
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pairs of two candidates."""
+        return WorstCase.symmetric(
+            NoisyMaximumPair(self.epsilon),
+            "The best event moves by epsilon units of noise against the rest, and the probability "
+            "that it holds the maximum moves at most as fast as that of a half-line under Laplace "
+            "noise, which two candidates attain.",
+        )
+
+    def _exponents(self, scores: ArrayLike) -> list[arb]:
+        return exponents(scores, self.epsilon, self.sensitivity, self.monotone)
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Flip the coin of every candidate, and go through them in random order."""
+        count = len(self._exponents(value))
+
+        @cache
+        def tails(_precision: int) -> list[arb]:
+            return [-exponent.expm1() for exponent in self._exponents(value)]
+
+        def flips(i: int) -> Array:
+            return sampling.indices_by_inversion(lambda: [tails(ctx.prec)[i]], times, rng=rng)
+
+        heads = np.array([flips(i) for i in range(count)])  # each candidate is met at most once
+        order, each = np.tile(np.arange(count)[:, np.newaxis], times), np.arange(times)
+        for met in range(count - 1):
+            drawn = met + rng.integers(0, count - met, times)
+            order[met], order[drawn, each] = order[drawn, each], order[met].copy()
+        first = np.take_along_axis(heads, order, axis=0).argmax(axis=0)
+        found: Array = order[first, each]
+        return found
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return scores of two candidates, each moved by Δ at most: equal, and crossing."""
+        move = WITHIN * float(self.sensitivity)
+        down = 0.0 if self.monotone else -move
+        return [([0.0, 0.0], [move, down]), ([0.0, (move - down) / 2], [move, (move + down) / 2])]
+
+
+"""Report noisy max: the index of the largest of some scores with independent noise."""
+
+_LEAST = 2
+"""Candidates of a choice."""
+_KNOWN = 3
+"""Candidates up to which ρ with Gaussian noise is known exactly."""
+_FEW = ((1, 7), (1, 5), (1, 4), (1, 3), (1, 2), (2, 4), (2, 3), (2, 2), (3, 3))
+"""Candidates of equal scores that rise, and others; no other sizes are known to be worse by 1 %
+where ε ≤ 0.9t. Nearer to t more others are: at 0.99t one against six by 13 %."""
+
+
+@declared
+class ReportNoisyMax(Choice):
+    """Add independent noise to the score of each candidate, and report which one is the largest.
+
+    Dwork and Roth (2014), section 3.3. Let t be the largest move between two scores in units of
+    the noise. With Gumbel noise it is the exponential mechanism, with exponential noise
+    permute-and-flip: both exact, and t-DP. With Laplace noise it is t-DP for any number of
+    candidates, and its profile lies between two bounds, which meet for two candidates. So with
+    discrete Laplace noise, of integer scores: of equal noisy scores the first one is reported.
+    With Gaussian noise the profile is exact for every number of candidates.
+
+    Parameters
+    ----------
+    noise
+        "Laplace", "Gaussian", "Exponential", "Gumbel" or "DiscreteLaplace".
+    scale
+        The standard deviation of Gaussian noise, and the scale of every other noise: the mean of
+        exponential noise, b in e^{−|x|/b} and in e^{−e^{−x/b}}.
+    candidates
+        How many there are, ≥ 2; they do not depend on the data.
+    sensitivity
+        Δ > 0: no score differs by more between neighbours; an integer for discrete noise.
+    monotone
+        Whether all scores change in the same direction: two of them then move by at most Δ against
+        each other, otherwise by 2Δ.
+
+    Notes
+    -----
+    The proofs are at the head of `gaussian_maxima` and `maxima` in `dpassay.accountant.pairs`. A
+    Laplace density changes by at most e^s where it is moved by s; so, as for permute-and-flip,
+    Laplace noise at distance t dominates.
+    """
+
+    example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
+    noise_argument = "scale"
+
+    noise: OneOf = OneOf("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace")
+    scale: Positive = Positive()
+    candidates: Integer = Integer(least=_LEAST)
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
+
+    def __post_init__(self) -> None:
+        if self._is_discrete and not _is_integer(self.sensitivity):
+            raise expected("sensitivity", self.sensitivity, "to be an integer for this noise")
+
+    @property
+    def _is_discrete(self) -> bool:
+        return self.noise == "DiscreteLaplace"
+
+    @property
+    def _moved(self) -> ExactReal:
+        """How far two scores move against each other."""
+        return self.sensitivity * ExactReal.of_rational(1 if self.monotone else 2)
+
+    @property
+    def distance(self) -> ExactReal:
+        """The same in units of the noise, t."""
+        return self._moved / self.scale
+
+    @property
+    def dominated_by(self) -> Mechanism:
+        """Noise whose trade-off function is below every one of this: of several releases too."""
+        one = ExactReal.of_rational(1)
+        if self.noise == "Gumbel":
+            return Logistic(one / self.distance)
+        if self._is_discrete:
+            return DiscreteLaplace(self.scale, math.floor(self._moved))
+        if self.noise in ("Exponential", "Laplace"):
+            return Laplace(one / self.distance)
+        joint = GaussianMaximaPair(self.candidates, self.distance).joint_rho
+        return Gaussian(self.scale, self._moved * ExactReal.of_root(2 * joint))
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return those of two candidates, the others far below."""
+        if self._is_discrete:
+            return TwoDiscreteCandidates(self.distance, math.floor(self._moved)).pairs
+        return TwoCandidates(self.noise, self.distance).pairs
+
+    def same(self) -> ExponentialMechanism | PermuteAndFlip | None:
+        """Return the selection that has the same law, if there is one."""
+        given = self.distance, self.sensitivity, self.monotone
+        if self.noise == "Gumbel":
+            return ExponentialMechanism(*given)
+        return PermuteAndFlip(*given) if self.noise == "Exponential" else None
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return all pairs of scores at once."""
+        same = self.same()
+        if same is not None:
+            return same.worst_case(adjacency)
+        if self.noise == "Gaussian":
+            return WorstCase.symmetric(
+                GaussianMaximaPair(self.candidates, self.distance),
+                "The best event is a set of candidates that rise while the others fall; its "
+                "probability moves most for equal scores in it, and equal ones outside.",
+            )
+        t = math.floor(self._moved) if self._is_discrete else None
+        if self.candidates == _LEAST:
+            return WorstCase.symmetric(
+                MaximaPair(1, 1, self.distance, t),
+                "The best event is that of the candidate that rises, from the worst gap.",
+            )
+        least = tuple(
+            MaximaPair(*size, self.distance, t)
+            for few in _FEW
+            for size in dict.fromkeys((few, few[::-1]))
+            if sum(size) <= self.candidates
+        )
+        most: Pair = UnequalMaximaPair(self.candidates, self.distance)
+        if self._is_discrete:
+            (most,) = self.dominated_by.worst_case(adjacency).remove
+        return WorstCase.symmetric(
+            Between(least, most, "which scores of several candidates are worst"),
+            "Below: a few equal scores rise, a few others fall. Above: what the largest of several "
+            "noises of any scores can do, or each step of the scores costs what a step of one "
+            "noise does.",
+        )
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Draw noise until it tells which score is the largest."""
+        known = read_scores(value)
+        if len(known) != self.candidates:
+            raise expected("value", value, f"to have {self.candidates} scores, as candidates says")
+        same = self.same()
+        if same is not None:
+            return same.releases(value, times, rng)
+        if self._is_discrete:
+            return self._first_of_the_largest(known, times, rng)
+        law = {"Gaussian": "normal", "Laplace": "laplace"}[self.noise]
+        scores = [score / self.scale for score in known]
+        found = places_of_largest(lambda: [u.ball() for u in scores], law, times, 1, rng=rng)
+        return np.asarray(found[:, 0])
+
+    def _first_of_the_largest(self, scores: list[ExactReal], times: int, rng: Randomness) -> Array:
+        """Add integers to integers."""
+        for i, score in enumerate(scores):
+            if not _is_integer(score):
+                raise expected(f"scores[{i}]", score, "to be an integer, for this noise")
+        whole = [math.floor(score) for score in scores]
+        drawn = DiscreteLaplace(self.scale).sample(times * len(whole), rng=rng).tolist()
+        found = np.empty(times, int)
+        for row in range(times):
+            noise = drawn[row * len(whole) : (row + 1) * len(whole)]
+            noisy = [score + z for score, z in zip(whole, noise, strict=True)]
+            found[row] = noisy.index(max(noisy))
+        return found
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw what equal scores give."""
+        return self.outputs([0] * self.candidates, size, rng=rng)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return equal scores of which half rise and half fall, and one that catches up."""
+        k, move = self.candidates, WITHIN * float(self.sensitivity)
+        if self._is_discrete:
+            move = float(self.sensitivity)
+        down = 0.0 if self.monotone else -move
+        half = [move] * (k // 2) + [down] * (k - k // 2)
+        behind = [-(move - down) // 2 if self._is_discrete else -(move - down) / 2] + [0.0] * (
+            k - 1
+        )
+        return [([0.0] * k, half), (behind, [behind[0] + move] + [down] * (k - 1))]
+
+    def chance_of_best(self, distance: arb) -> arb:
+        """Return P(the best is chosen) where the others are all so many units of noise below it.
+
+        Of Laplace or Gaussian noise.
+        """
+        if self.noise == "Gaussian":
+            return gaussian_maxima.difference(self.candidates, 1, distance)[0]
+        return maxima.chance_of_best(self.candidates, distance)
+
+    def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return t²(k − 1)/(2k) of Gaussian noise for two and three candidates."""
+        if self.noise != "Gaussian" or self.candidates > _KNOWN:
+            return None
+        pair = GaussianMaximaPair(self.candidates, self.distance)
+        return self.distance.squared.times(pair.joint_rho)
+
+
+def _is_integer(value: ExactReal) -> bool:
+    return value == ExactReal.of_rational(math.floor(value))

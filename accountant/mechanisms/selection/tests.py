@@ -1,0 +1,770 @@
+"""Tests against a threshold, and what is released where they pass."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from flint import arb
+
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import (
+    Integer,
+    OneOf,
+    Positive,
+    Probability,
+    Rational,
+    Switch,
+    exact_list,
+)
+from dpassay.accountant.errors import AdjacencyError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace
+from dpassay.accountant.mechanisms.additive.laplace import Laplace, LaplacePair
+from dpassay.accountant.mechanisms.selection.candidates import WITHIN
+from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
+from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.pairs.selection import AboveThresholdPair, TestedReleasePair, tail
+from dpassay.accountant.release import sampling
+from dpassay.accountant.release.comparisons import stream
+
+"""The sparse vector technique: which answers of a stream are above a threshold."""
+
+_CERTAIN = Tabulated([1, 0], [0, 1])
+"""What tells neighbours apart for sure."""
+
+
+@declared
+class AboveThreshold(Mechanism):
+    """Say of each answer of a stream whether it is above a noisy threshold; stop after some.
+
+    The six algorithms of Lyu, Su and Li (2017, Figure 1) for ε, with Δ the sensitivity: theirs has
+    the scales 2Δ/ε and 4cΔ/ε; that of Dwork and Roth (2014) 2cΔ/ε and 4cΔ/ε with a fresh threshold;
+    Roth's lecture 2Δ/ε and 2cΔ/ε with noisy values; Lee and Clifton's (2014) 4Δ/ε and 4Δ/(3ε);
+    Stoddard et al.'s (2014) 2Δ/ε and 0, endless; Chen et al.'s (2015) 2Δ/ε and 2Δ/ε, endless. The
+    largest loss of the standard algorithm is Δ/s + 2cΔ/r, or Δ/s + cΔ/r where monotone, exactly.
+
+    Parameters
+    ----------
+    threshold_scale
+        s > 0, the scale of the Laplace noise of the threshold.
+    query_scale
+        r ≥ 0, that of the noise of every answer.
+    count
+        c ≥ 1, after how many answers above the stream ends.
+    sensitivity
+        Δ > 0: no answer differs by more between neighbours.
+    monotone
+        Whether all answers change in the same direction.
+    variant
+        "standard"; "fresh-threshold", with new noise of the threshold after each answer above;
+        "noisy-values", which shows the noisy value of an answer above; "endless", which ignores
+        the count.
+
+    Notes
+    -----
+    An endless stream tells neighbours apart for sure, and δ(ε) = 1 for every ε: let every second
+    answer of very many at one place rise and the others fall (or stay, where monotone); then the
+    shares of both halves that are above differ as the laws of the noise do. So does a stream
+    without noise on its answers, of any count: answers rise slowly, and neighbours differ by which
+    half of them is the first to be above any threshold. The other proofs are at
+    the head of `above_threshold` in `dpassay.accountant.pairs`.
+    """
+
+    example = "AboveThreshold(threshold_scale=2, query_scale=4)"
+    no_variance = "AboveThreshold says above or below: it has no variance."
+    noise_argument = "query_scale"
+
+    threshold_scale: Rational = Rational(least=0, strict=True)
+    query_scale: Rational = Rational(least=0)
+    count: Integer = Integer(1, least=1)
+    sensitivity: Rational = Rational(1, least=0, strict=True)
+    monotone: Switch = Switch(False)
+    variant: OneOf = OneOf(
+        "standard", "fresh-threshold", "noisy-values", "endless", default="standard"
+    )
+
+    @property
+    def _tells_all(self) -> bool:
+        return self.variant == "endless" or not self.query_scale
+
+    @property
+    def _pair(self) -> AboveThresholdPair:
+        return AboveThresholdPair(
+            self.threshold_scale / self.sensitivity,
+            self.query_scale / self.sensitivity,
+            self.count,
+            self.monotone,
+            self.variant,
+        )
+
+    @property
+    def dominated_by(self) -> Mechanism | None:
+        """Whatever has the same largest loss; certainty where there is none."""
+        if self._tells_all:
+            return None
+        largest = self._pair.exact_max_loss()
+        return _CERTAIN if largest is None else Guaranteed(largest)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return those of one answer, which passes the threshold or not."""
+        return self._pair.one_answer.pairs
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return all pairs of streams at once."""
+        if self._tells_all:
+            (certain,) = _CERTAIN.worst_case(adjacency).remove
+            return WorstCase.symmetric(certain, "Some streams tell neighbours apart for sure.")
+        return WorstCase.symmetric(
+            self._pair,
+            "The largest loss is that of outputs with answers that are first below, and move "
+            "against the threshold, and then above.",
+        )
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Say of each answer whether it is above: 1, 0, or −1 after the end; exactly.
+
+        The value: the answers in their order, each less its threshold.
+        """
+        if self.variant == "noisy-values":
+            raise NotApplicableError("Noisy values are not released: they are not private.")
+        answers = exact_list("value", np.asarray(value).tolist() if np.ndim(value) else [value])
+        found = np.array(
+            [
+                stream(
+                    [answer.ball for answer in answers],
+                    lambda: (ball(self.threshold_scale), ball(self.query_scale)),
+                    None if self.variant == "endless" else self.count,
+                    fresh=self.variant == "fresh-threshold",
+                    rng=rng,
+                )
+                for _ in range(times)
+            ]
+        )
+        return found
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw what is said of one answer at the threshold."""
+        return self.release([0], size, rng=rng)[:, 0]
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return answers of which some are below, and move, and others above."""
+        move, c = WITHIN * float(self.sensitivity), self.count
+        up = 0.0 if self.monotone else move
+        return [([move] * (c + 2) + [0.0] * c, [0.0] * (c + 2) + [up] * c)]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw what is said of some answers."""
+        return self.release(answer, size, rng=rng)
+
+
+"""Propose a bound of the local sensitivity, test it, and release with noise for it."""
+
+_DIGITS = 15
+"""Digits to which the chance of a wrong pass is rounded up for compositions."""
+_FAR = 2**20
+"""Answers of an unstable dataset, in units of the noise, that an audit tells apart."""
+
+
+@declared
+class ProposeTestRelease(Mechanism, FiniteLaws):
+    """Release an answer with noise for a proposed sensitivity, if a noisy distance is at least τ.
+
+    Propose-test-release (Dwork and Lei 2009; Vadhan 2017, section 3.2). The distance of a dataset
+    is the least number of records to change until its local sensitivity exceeds Δ: an integer ≥ 0,
+    which differs by at most 1 between neighbours. The noise is Laplace noise, of both.
+
+    Parameters
+    ----------
+    test_scale
+        s > 0, the scale of the noise of the distance.
+    threshold
+        τ > 0: the answer is released if the noisy distance is at least τ.
+    scale
+        b > 0, the scale of the noise of the answer.
+    sensitivity
+        Δ > 0, what was proposed.
+
+    Notes
+    -----
+    Let π(n) be the chance of a pass at the distance n, and t = Δ/b. The pairs of neighbours are:
+
+    - both at distance 0: answers may differ by any amount, and a pass shows whose it is, in the
+      limit: (π(0), 1 − π(0), 0) against (0, 1 − π(0), π(0)). δ ≥ π(0) at every ε;
+    - distances n and n + 1: the local sensitivity at n + 1 is at most Δ. So the answer moves by at
+      most t (`dpassay.accountant.pairs.selection`), and less is post-processing of that noise;
+    - both at n ≥ 1: a pass with chance π(n) and noise at distance t. H is convex, so it is at most
+      that of the noise alone, which is the limit of large n.
+
+    For n + 1 ≤ τ it is π(n) = e^{−1/s}π(n + 1), for n ≥ τ it is 1 − π(n + 1) = e^{−1/s}(1 − π(n)).
+    In both ranges P and Q are affine functions of one number, so that H, a convex function of both,
+    is largest at an end: n = 0, the last n with n + 1 ≤ τ, the first n ≥ τ, and large n. Between
+    the ranges there is at most one n. Which end is worst depends on ε: a trade-off function in
+    between may lie below those of both ends, but not below that of the largest H.
+    """
+
+    example = "ProposeTestRelease(test_scale=1, threshold=12, scale=1)"
+    no_variance = "ProposeTestRelease may release nothing: it has no variance."
+    noise_argument = "scale"
+
+    test_scale: Rational = Rational(least=0, strict=True)
+    threshold: Rational = Rational(least=0, strict=True)
+    scale: Rational = Rational(least=0, strict=True)
+    sensitivity: Rational = Rational(1, least=0, strict=True)
+
+    @property
+    def _distance(self) -> Fraction:
+        """The move of the answer in units of its noise, t."""
+        return self.sensitivity / self.scale
+
+    def passes(self, distance: int) -> tuple[arb, arb]:
+        """Return π(n) and 1 − π(n), each without cancellation."""
+        return tail((self.threshold - distance) / self.test_scale)
+
+    @property
+    def dominated_by(self) -> Mechanism:
+        """Noise on the distance and on the answer, and a mass for a wrong pass, rounded up."""
+        wrong = Interval.of_ball(self.passes(0)[0], _DIGITS).upper
+        most = min(ExactReal.of_rational(Fraction(wrong)), ExactReal.of_rational(1))
+        both = Laplace(exact(self.test_scale)), Laplace(exact(self.scale), exact(self.sensitivity))
+        return Composed((*both, Guaranteed(0, most)))
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pairs of unstable neighbours, and of very stable ones."""
+        return FinitePair(self, 0), LaplacePair(exact(self._distance))
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pairs at the ends of both ranges, and between them."""
+        bend = math.floor(self.threshold)
+        places = sorted({n for n in (0, bend - 1, bend, math.ceil(self.threshold)) if n >= 0})
+        step = 1 / self.test_scale
+        tested = tuple(
+            TestedReleasePair(self._distance, (self.threshold - n) * step, step, rises)
+            for n in places
+            for rises in (True, False)
+        )
+        pairs = (*self.attained(), *tested)
+        return WorstCase(
+            pairs,
+            pairs,
+            "Unstable neighbours may have answers far apart. Of the others a distance at an end of "
+            "a range is worst, in which the laws are affine functions of one number.",
+            enveloped=True,
+        )
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Name the answers of two unstable neighbours, and no answer."""
+        return "near the first answer", "nothing", "near the other answer"
+
+    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
+        """Return those of two unstable neighbours."""
+        passes, fails = self.passes(0)
+        return [passes, fails, arb(0)], [arb(0), fails, passes]
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return 0 where there is no answer."""
+        return None, ExactReal.of_rational(0), None
+
+    def is_mirrored(self, index: int) -> bool:
+        """Whether the reverse pair has the same outcomes backwards: it has."""
+        return True
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Return 1 and the answer with noise on a lattice, or 0 and 0 where the test fails.
+
+        The test is drawn exactly: no rounding changes its probability.
+
+        The value: the answer, and the distance of its dataset.
+        """
+        answer, distance = self._read(value)
+        passed = sampling.indices_by_inversion(lambda: [self.passes(distance)[1]], times, rng=rng)
+        sampler = self._noise.lattice_sampler()
+        noisy = np.asarray(sampler.release(answer, times, rng=rng), float).reshape(times)
+        found = np.stack([passed == 1, np.where(passed == 1, noisy, 0.0)], axis=-1).astype(float)
+        return found
+
+    def _read(self, value: Any) -> tuple[float, int]:
+        try:
+            answer, distance = (float(entry) for entry in value)
+        except (TypeError, ValueError):
+            answer, distance = 0.0, -1.0
+        if distance < 0 or not distance.is_integer():
+            raise expected("value", value, "to be an answer and a distance, an integer ≥ 0")
+        return answer, int(distance)
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of the answer."""
+        return self._noise.sample(size, rng=rng)
+
+    @property
+    def _noise(self) -> Laplace:
+        return Laplace(exact(self.scale), exact(self.sensitivity))
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return unstable neighbours, and those about the threshold, and stable ones."""
+        move, n = float(self.sensitivity), max(0, math.floor(self.threshold) - 1)
+        far = _FAR * float(self.scale)
+        stable = n + math.ceil(_FAR * float(self.test_scale))
+        return [((0.0, 0), (far, 0)), ((0.0, n), (move, n + 1)), ((0.0, stable), (move, stable))]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw releases: their last digits tell nothing of the answer."""
+        return self.release(answer, size, rng=rng)
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: no answer has no error."""
+        raise NotApplicableError(
+            "ProposeTestRelease may release nothing: it has no variance. That of a released "
+            f"answer is the variance of {self._noise!r}."
+        )
+
+
+"""The optimal way to keep or drop one key by the number of its users."""
+
+_MOST = 10**15
+"""Users up to which a float tells where the curve bends, to within one."""
+
+
+def add_remove(adjacency: Adjacency | None, mechanism: object) -> None:
+    """Raise AdjacencyError unless add/remove is named."""
+    if require(adjacency, mechanism) is Adjacency.REPLACE_ONE:
+        raise AdjacencyError(
+            f"{type(mechanism).__name__} is known for a user who is added or removed. Name "
+            "adjacency='add-remove'; a replaced user is one who leaves and one who comes."
+        )
+
+
+@declared
+class PartitionSelection(Mechanism, FiniteLaws):
+    """Keep a key that n users hold with the largest probability that (ε, δ)-DP allows.
+
+    Desfontaines, Voss, Gipson and Mandayam (2022), Theorem 1: π(0) = 0 and
+    π(n + 1) = min(e^ε π(n) + δ, 1 − e^{−ε}(1 − π(n) − δ), 1), at every n the most of all
+    mechanisms. A user has at most one key.
+
+    Parameters
+    ----------
+    epsilon
+        ε > 0.
+    delta
+        0 < δ < 1: the probability that a key of one user is kept.
+
+    Notes
+    -----
+    The first bound is the smaller one while π(n) ≤ (1 − δ)/(1 + e^ε), then the second one. Of the
+    pairs (π(n + 1), π(n)) few are ever worst: on each of the two branches π(n + 1) is affine in
+    π(n), and so is P(S) − e^x Q(S) for each of the four events S and every x, in both directions.
+    So its maximum over n is at an end of a branch: n = 0, the n next to the bend, the last two.
+    Which end is worst depends on x: at one α the trade-off function of another n may be below
+    those of all ends, so that β is known between theirs and that of the largest profile.
+    """
+
+    example = "PartitionSelection(epsilon=1, delta='1e-5')"
+    no_variance = (
+        "PartitionSelection keeps a key or drops it: it has no variance. Ask for keeps(users)."
+    )
+    noise_argument = "epsilon"
+    noise_grows = False
+
+    epsilon: Positive = Positive()
+    delta: Probability = Probability(interior=True)
+
+    def __post_init__(self) -> None:
+        if self._bend() > _MOST:
+            raise expected("epsilon", self.epsilon, "and delta to keep a key of 1e15 users")
+
+    @property
+    def dominated_by(self) -> Mechanism:
+        """Whatever is (ε, δ)-DP."""
+        return Guaranteed(self.epsilon, self.delta)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pairs of the first user, next to the bend, and of the last user but one."""
+        ends = {0, max(0, self._bend() - 1), self._bend() + 1, max(0, self._last() - 4)}
+        return tuple(FinitePair(self, n) for n in sorted(ends))
+
+    def _bend(self) -> int:
+        """Return the n, to within one, from which the second bound is the smaller one."""
+        epsilon, delta = self.epsilon.ball(), self.delta.ball()
+        return math.floor(float(((epsilon / 2).tanh() * (1 - delta) / delta).log1p() / epsilon))
+
+    def keeps(self, users: int) -> tuple[arb, arb]:
+        """Return π(n) and 1 − π(n), each without cancellation, for n users.
+
+        Up to the bend π(n) = δ(e^{nε} − 1)/(e^ε − 1); from there on
+        1 − π(n + j) = (1 − π(n) + c)e^{−jε} − c, c = δ/(e^ε − 1), until that is 0.
+        """
+        epsilon, delta = self.epsilon.ball(), self.delta.ball()
+        rise = epsilon.exp()
+        early = max(0, self._bend() - 2)
+        n = min(users, early)
+        kept = delta * (n * epsilon).expm1() / epsilon.expm1()
+        lost = 1 - kept
+        while n < min(users, early + 5):
+            kept, lost = (
+                (rise * kept + delta).min(1 - (lost - delta).max(arb(0)) / rise),
+                (1 - rise * kept - delta).max((lost - delta) / rise).max(arb(0)),
+            )
+            n += 1
+        c = delta / epsilon.expm1()
+        if users > n:
+            lost = ((lost + c) * (-(users - n) * epsilon).exp() - c).max(arb(0))
+            kept = 1 - lost
+        return kept, lost
+
+    def needed(self, probability: ExactReal) -> int:
+        """Return the least number of users whose key is kept with at least this probability.
+
+        Raises UndecidedError where a probability π(n) cannot be told from it.
+        """
+
+        def enough(users: int) -> bool:
+            return bool(enclose(lambda: self.keeps(users)[0]) >= probability)
+
+        return 1 + bisect_left(range(1, self._last() + 1), True, key=enough)
+
+    def _last(self) -> int:
+        """Return a number of users, at most two above the least that is always kept."""
+        start = max(0, self._bend() + 3)
+        _, lost = self.keeps(start)
+        c = self.delta.ball() / self.epsilon.ball().expm1()
+        return start + max(0, math.ceil(float(((lost / c).log1p() / self.epsilon.ball()).upper())))
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pairs at the ends of both branches; raise AdjacencyError for replaced users.
+
+        A few more are listed, as both ends are known to within two users, but none of users whose
+        key is always kept.
+        """
+        add_remove(adjacency, self)
+        bend, last = self._bend(), self._last()
+        ends = {0, *range(bend - 3, bend + 4), *range(last - 5, last)}
+        pairs = tuple(
+            FinitePair(self, n) for n in sorted(ends) if n >= 0 and not self.keeps(n)[1].is_zero()
+        )
+        return WorstCase(
+            pairs,
+            tuple(pair.reverse() for pair in pairs),
+            "The probability of a key with a user more is an affine function of that without on "
+            "either side of the bend, so one of the ends is worst.",
+            enveloped=True,
+        )
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Name the two outcomes."""
+        return "the key is kept", "the key is dropped"
+
+    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
+        """Return those of index + 1 and of index users."""
+        return list(self.keeps(index + 1)), list(self.keeps(index))
+
+    def exact_bound(self, index: int, epsilon: ExactReal) -> ExactReal | None:
+        """Return δ at ε: the curve is the largest one that keeps to it."""
+        return self.delta if epsilon == self.epsilon else None
+
+    def exact_infinity_masses(self, index: int) -> tuple[ExactReal, ExactReal] | None:
+        """Return δ and 0 for the first user."""
+        if index or self.keeps(1)[1].contains(0):
+            return None
+        return self.delta, ExactReal.of_rational(0)
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Say which keys are kept, exactly.
+
+        The value: how many users hold each key.
+        """
+        counts = np.asarray(value)
+        if counts.dtype.kind not in "iu" or (counts < 0).any():
+            raise expected("value", value, "to be numbers of users")
+        kept = np.empty((times, *counts.shape), bool)
+
+        def drawn(users: int, number: int) -> Array:
+            return sampling.indices_by_inversion(lambda: [self.keeps(users)[1]], number, rng=rng)
+
+        for users in np.unique(counts):
+            where = counts == users
+            kept[:, where] = drawn(int(users), times * int(where.sum())).reshape(times, -1) == 1
+        return kept
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw whether the key of one user is kept."""
+        return self.release(1, size, rng=rng)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return no user and one, and the two ends at the bend."""
+        bend = max(1, self._bend())
+        return [(0, 1), (bend - 1, bend), (bend, bend + 1), (bend + 1, bend + 2)]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw whether the key of so many users is kept."""
+        return self.release(int(answer), size, rng=rng).astype(int)
+
+
+"""Noisy counts of keys that are released where they reach a threshold."""
+
+_ROUNDING = 1 + 2.0**-50
+"""More than what rounding a threshold and a released count to doubles takes."""
+
+
+class _Threshold(Mechanism, FiniteLaws):
+    """Of every key that someone holds, release the key and its noisy count if it is ≥ τ.
+
+    A user adds up to Δ to each of up to k counts. Let j of these keys be nobody else's. Without
+    the user they cannot appear; with the user each does with a probability of at most
+    m = P(Δ + noise ≥ τ). The other k − j counts move by at most Δ, and leaving out small values is
+    post-processing. So the user's pair is dominated by j copies of (m, 1 − m) against (0, 1)
+    together with k − j noises moved by Δ, which is attained by counts of Δ and, in the limit, of
+    very frequent keys. The profile is the largest over j = 0, …, k.
+    """
+
+    noise_grows: ClassVar[bool] = True
+
+    threshold: Positive
+    partitions: Integer
+    sensitivity: Positive
+
+    @property
+    def dominated_by(self) -> Mechanism:
+        """Noise on all counts of a user, and a mass for new keys that is rounded up."""
+        appears = Interval.of_ball(self.masses(self.partitions)[0][0], _DIGITS).upper
+        new = Guaranteed(0, min(ExactReal.of_rational(Fraction(appears)), ExactReal.of_rational(1)))
+        return Composed((Composed(self.count_noise(), self.partitions), new))
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pairs of all numbers of new keys."""
+        return tuple(self._pair(new) for new in range(self.partitions, -1, -1))
+
+    @abstractmethod
+    def count_noise(self) -> Mechanism:
+        """Return the noise of one count."""
+
+    @abstractmethod
+    def new_key(self) -> tuple[arb, arb]:
+        """Return m, the probability that a key of one user appears, and 1 − m."""
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return a pair for every number of new keys; raise AdjacencyError for replaced users."""
+        add_remove(adjacency, self)
+        pairs = self.attained()
+        return WorstCase(
+            pairs,
+            tuple(pair.reverse() for pair in pairs),
+            "Some of the user's keys are nobody else's, and appear or not; the others are of very "
+            "frequent keys, whose noisy counts are always released.",
+        )
+
+    def _pair(self, new: int) -> Pair:
+        fresh, old = FinitePair(self, new), self.partitions - new
+        if old == 0:
+            return fresh
+        noise = Composed(self.count_noise(), old).worst_case(None).remove[0]
+        if new == 0:
+            return noise
+        from dpassay.accountant.composition.choose import (
+            product,  # takes NumPy and SciPy, and a second
+        )
+
+        return product([(noise, 1), (fresh, 1)])
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Name the two outcomes."""
+        return "a key of this user alone appears", "none of them appears"
+
+    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
+        """Return 1 − (1 − m)^j and (1 − m)^j, and 0 and 1."""
+        appears, hidden = self.new_key()
+        some = -(index * (-appears).log1p()).expm1() if index > 1 else appears
+        return [some, hidden**index], [arb(0), arb(1)]
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Release noisy counts on a lattice, and −1 for the keys that do not appear.
+
+        A lattice count differs from the real one by at most half a step, and is shown where it is
+        at least τ and a step. So it is a function of what the mechanism releases, and as private.
+
+        The value: the count of each key that someone holds; a key with the count 0 never appears.
+        """
+        counts = np.asarray(value, float)
+        if (counts < 0).any():
+            raise expected("value", value, "to be counts ≥ 0")
+        sampler = self.count_noise().lattice_sampler()
+        noisy = sampler.release(counts, times, rng=rng)
+        least = (float(self.threshold) + float(max(sampler.lattice))) * _ROUNDING
+        released: Array = np.where((counts > 0) & (noisy >= least), noisy, -1.0)
+        return released
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of the counts."""
+        drawn = self.count_noise().sample(size * self.partitions, rng=rng)
+        return drawn if self.partitions == 1 else drawn.reshape(size, -1)
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return keys that nobody holds, and that one user holds; and frequent ones."""
+        none, each = np.zeros(self.partitions), np.full(self.partitions, float(self.sensitivity))
+        many = np.full(self.partitions, 2 * float(self.threshold))
+        return [(none, each), (many, many + each)]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw noisy counts, −1 for keys that do not appear."""
+        counts = np.asarray(answer, float)
+        noisy = counts + self.sample(size, rng=rng).reshape(size, -1)
+        shown = (counts > 0) & (noisy >= float(self.threshold))
+        released: Array = np.where(shown, noisy, -1.0)
+        return released
+
+    def variances(self) -> list[arb]:
+        """Raise NotApplicableError: what is left out has no error."""
+        raise NotApplicableError(
+            f"{type(self).__name__} leaves keys out: it has no variance. That of a released count "
+            f"is the variance of {self.count_noise()!r}, given that the threshold is reached."
+        )
+
+
+@declared
+class LaplaceThreshold(_Threshold):
+    """Release keys with counts plus Laplace noise of at least a threshold, and no other key.
+
+    Korolova, Kenthapadi, Mishra and Ntoulas (2009). A key without users is never released.
+
+    Parameters
+    ----------
+    scale
+        b > 0 of each count.
+    threshold
+        τ > 0: a key is released if its noisy count reaches τ.
+    partitions
+        k ≥ 1, how many keys a user has at most.
+    sensitivity
+        Δ, what a user adds at most to a count.
+    """
+
+    example = "LaplaceThreshold(scale=1, threshold=12)"
+    noise_argument = "scale"
+
+    scale: Positive = Positive()
+    threshold: Positive = Positive()
+    partitions: Integer = Integer(1, least=1)
+    sensitivity: Positive = Positive(1)
+
+    def count_noise(self) -> Mechanism:
+        """Return Laplace noise."""
+        return Laplace(self.scale, self.sensitivity)
+
+    def new_key(self) -> tuple[arb, arb]:
+        """Return e^{−(τ − Δ)/b}/2 and the rest, the other way round where τ < Δ."""
+        away = abs(self.threshold.ball() - self.sensitivity.ball()) / self.scale.ball()
+        tail = (-away).exp() / 2
+        return (tail, 1 - tail) if self.threshold >= self.sensitivity else (1 - tail, tail)
+
+
+@declared
+class DiscreteLaplaceThreshold(_Threshold):
+    """Release keys with counts plus discrete Laplace noise of at least a threshold, and no others.
+
+    A key without users is never released. A count of Δ reaches τ where the noise is at least
+    k = ⌈τ⌉ − Δ: with the probability r^k/(1 + r) for k ≥ 0, r = e^{−1/b}. (At least, not more: the
+    privacy map of OpenDP 0.16 has r^{k+1}/(1 + r).)
+
+    Parameters
+    ----------
+    scale
+        b > 0 of each count.
+    threshold
+        τ > 0: a key is released if its noisy count reaches τ.
+    partitions
+        k ≥ 1, how many keys a user has at most.
+    sensitivity
+        Δ, what a user adds at most to a count.
+    """
+
+    example = "DiscreteLaplaceThreshold(scale=1, threshold=12)"
+    noise_argument = "scale"
+
+    scale: Positive = Positive()
+    threshold: Positive = Positive()
+    partitions: Integer = Integer(1, least=1)
+    sensitivity: Positive = Positive(1)
+
+    def count_noise(self) -> Mechanism:
+        """Return discrete Laplace noise."""
+        return DiscreteLaplace(self.scale, self._whole)
+
+    @property
+    def _whole(self) -> int:
+        """Δ; raise InvalidInputError unless it is an integer."""
+        found = self.sensitivity.rational
+        if found is None or found.denominator != 1:
+            raise expected("sensitivity", self.sensitivity, "to be an integer, as counts are")
+        return int(found)
+
+    def new_key(self) -> tuple[arb, arb]:
+        """Return r^k/(1 + r) and the rest; by symmetry 1 − r^{1−k}/(1 + r) for k < 0."""
+        if self.threshold.rational is None:
+            raise expected("threshold", self.threshold, "to be rational")
+        away = math.ceil(self.threshold.rational) - self._whole
+        r = (-1 / self.scale.ball()).exp()
+        tail = r ** (away if away >= 0 else 1 - away) / (1 + r)
+        return (tail, 1 - tail) if away >= 0 else (1 - tail, tail)
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Release noisy counts, exactly, and −1 for the keys that do not appear.
+
+        The value: the count of each key that someone holds, integers; a key with the count 0 never
+        appears.
+        """
+        counts = np.asarray(value)
+        if (counts < 0).any():
+            raise expected("value", value, "to be counts ≥ 0")
+        noisy = self.count_noise().releases(counts, times, rng)
+        released: Array = np.where((counts > 0) & (noisy >= float(self.threshold)), noisy, -1)
+        return released
+
+
+@declared
+class GaussianThreshold(_Threshold):
+    """Release keys with counts plus Gaussian noise of at least a threshold, and no other key.
+
+    A key without users is never released.
+
+    Parameters
+    ----------
+    standard_deviation
+        σ > 0 of each count.
+    threshold
+        τ > 0: a key is released if its noisy count reaches τ.
+    partitions
+        k ≥ 1, how many keys a user has at most.
+    sensitivity
+        Δ, what a user adds at most to a count.
+    """
+
+    example = "GaussianThreshold(standard_deviation=2, threshold=10)"
+    noise_argument = "standard_deviation"
+
+    standard_deviation: Positive = Positive()
+    threshold: Positive = Positive()
+    partitions: Integer = Integer(1, least=1)
+    sensitivity: Positive = Positive(1)
+
+    def count_noise(self) -> Mechanism:
+        """Return Gaussian noise."""
+        return Gaussian(self.standard_deviation, self.sensitivity)
+
+    def new_key(self) -> tuple[arb, arb]:
+        """Return Φ(−(τ − Δ)/σ) and Φ((τ − Δ)/σ)."""
+        away = self.threshold.ball() - self.sensitivity.ball()
+        away /= self.standard_deviation.ball()
+        return normal_cdf(-away), normal_cdf(away)

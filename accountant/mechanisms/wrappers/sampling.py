@@ -1,0 +1,876 @@
+"""Samples of records: Poisson, without replacement, random allocation, shuffles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import log2
+from typing import Any, TypeAlias
+
+from flint import arb, arb_poly
+
+from dpassay.accountant.core.adjacency import Adjacency, require
+from dpassay.accountant.core.arrays import Array, ArrayLike, np
+from dpassay.accountant.core.description import declared
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.randomness import Randomness
+from dpassay.accountant.core.validate import Integer, Positive, Probabilities, Probability, Reals
+from dpassay.accountant.errors import (
+    AdjacencyError,
+    InvalidInputError,
+    NotApplicableError,
+    expected,
+)
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.wrappers.channel import RandomizedResponse, Tabulated
+from dpassay.accountant.mechanisms.wrappers.composed import (
+    Composed,
+    Guaranteed,
+    OnChosenRecords,
+    OneMechanism,
+)
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.pairs.allocation import (
+    AllocatedNoise,
+    AllocationEvent,
+    RandomAllocationPair,
+    allocated,
+)
+from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.shuffling import ShuffledReports
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture
+from dpassay.accountant.release.lattice import integers
+
+"""Poisson subsampling: each record takes part with a fixed probability."""
+
+
+@declared
+class PoissonSubsampled(OnChosenRecords):
+    """Take each record independently with probability q, and run a mechanism on those taken.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism that is run on the sample. A composition is run on *one* sample;
+        `Composed(PoissonSubsampled(…), count)` draws a new sample for every release.
+    sampling_prob
+        q in [0, 1]. At q = 1 nothing changes, at q = 0 nothing about the data is released.
+
+    Notes
+    -----
+    For the add/remove relation, and exactly (`dpassay.accountant.pairs.subsampled`): REMOVE
+    compares (1 − q)B + qA with B, ADD compares B with (1 − q)B + qA, where A is the law of the
+    release with the record and B without it; attained by neighbours without other records.
+
+    For the replace-one relation, of Gaussian noise alone, and exactly: with μ that of the noise for
+    a record that is added or removed (which is what the sensitivity of the mechanism means here,
+    under both relations), the worst pair is
+
+        P = (1 − q) N(0, 1) + q N(μ, 1),   Q = (1 − q) N(0, 1) + q N(−μ, 1).
+
+    *Proof.* Given which other records are taken, let A, A' and B be the laws with the one record,
+    with the other one in its place, and with neither. Hockey-stick divergences are jointly convex,
+    so that ((1 − q)B + qA, (1 − q)B + qA') is to be bounded. Let ε ≥ 0, e^η = 1 + (e^ε − 1)/q and
+    β = e^{ε−η}. For every event S the difference of P(S) and e^ε Q(S) is (Balle, Barthe and
+    Gaboardi 2018, Theorem 2)
+
+        q (A(S) − e^η ((1 − β) B(S) + β A'(S))).
+
+    A is μ-GDP from B, and 2μ-GDP from A', two steps away through B; so with p = A(S), by
+    Neyman and Pearson, B(S) ≥ Φ(Φ⁻¹(p) − μ) and A'(S) ≥ Φ(Φ⁻¹(p) − 2μ), both with equality for a
+    half-line and the laws N(μ, 1), N(0, 1), N(−μ, 1): the difference is at most that of P and Q
+    there. For ε < 0, H(ε) = 1 − e^ε + e^ε H'(−ε) with H' of (Q, P), a pair of the same kind; and
+    reflection exchanges P and Q. Records that move the sum by μ in opposite directions, without
+    other records, attain it.
+
+    Noise and error are those of the mechanism on its sample: the error of sampling is not noise.
+    """
+
+    example = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='1/10')"
+
+    mechanism: OneMechanism = OneMechanism()
+    sampling_prob: Probability = Probability()
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the worst pairs of the mechanism, with one side mixed, or both (replace-one).
+
+        Raises
+        ------
+        AdjacencyError
+            Unless a relation is named.
+        NotApplicableError
+            Under replace-one, for other noise than Gaussian.
+        """
+        from dpassay.accountant.pairs.subsampled import subsampled
+
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            return self._replaced()
+        inner = self.mechanism.worst_case(adjacency)
+        q = self.sampling_prob
+        if q.rational == 1:
+            return inner
+        if q.sign == 0:
+            same = FinitePair(Tabulated([1], [1]), 0)
+            return WorstCase.symmetric(same, "No record is ever taken.")
+        return WorstCase(
+            tuple(subsampled(pair, q, mixed_first=True) for pair in inner.remove),
+            tuple(subsampled(pair, q, mixed_first=False) for pair in inner.add),
+            "Given which other records are taken, the record is there with probability q; mixing "
+            "is jointly convex, so a worst pair of the mechanism gives a worst pair, attained "
+            f"without other records. {inner.reason}",
+        )
+
+    def _replaced(self) -> WorstCase:
+        """Return the pair for a record that is replaced."""
+        q, mu = self.sampling_prob.rational, self._shift()
+        if q == 0:
+            same = FinitePair(Tabulated([1], [1]), 0)
+            return WorstCase.symmetric(same, "No record is ever taken.")
+        if q is None:
+            raise NotApplicableError(
+                f"Expected sampling_prob={self.sampling_prob} to be rational under replace-one. "
+                "Write a fraction."
+            )
+        if q == 1:
+            pair = GaussianPair(self, Adjacency.REPLACE_ONE)
+            return WorstCase.symmetric(pair, "Two opposite shifts lie at distance 2*mu.")
+        zero = ExactReal.of_rational(0)
+        shares = [1 - q, q]
+        return WorstCase.symmetric(
+            GaussianMixturePair(mixture(shares, [zero, mu]), mixture(shares, [zero, -mu])),
+            "Given which other records are taken, the replaced record is there with probability "
+            "q, before and after; the two laws with it lie at distance mu from the one without, "
+            "and at most 2*mu apart. Opposite shifts of a sum are worst, and attained without "
+            "other records.",
+        )
+
+    def _shift(self) -> ExactReal:
+        """Return μ of the noise for a record that is added or removed.
+
+        Raises NotApplicableError for other noise than Gaussian: that opposite shifts are possible,
+        and that half-lines are worst for both at once, is then not known.
+        """
+        parts = [part for part, _ in Composed(self.mechanism).parts()]
+        mu = self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
+        if mu is None or not all(isinstance(part, Gaussian) for part in parts):
+            raise NotApplicableError(
+                "PoissonSubsampled is exact for adjacency='replace-one' with Gaussian noise only: "
+                "both datasets mix, and no worst pair is known for other noise. Name "
+                "adjacency='add-remove', or use SampledWithoutReplacement."
+            )
+        return mu
+
+    @property
+    def unchanged(self) -> Mechanism | None:
+        """The mechanism, at q = 1."""
+        return self.mechanism if self.sampling_prob.rational == 1 else None
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return that of the mechanism at q = 1, twice that for a replaced record."""
+        if self.unchanged is not None and require(adjacency, self) is Adjacency.REPLACE_ONE:
+            return ExactReal.of_rational(2) * self._shift()
+        return super().exact_gaussian_mu(adjacency)
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Refuse: the noise alone is not subsampled."""
+        raise NotApplicableError(
+            "PoissonSubsampled chooses records before it answers, so there is no one true answer. "
+            "Choose each record with sampling_prob, and release the answer with the inner "
+            "mechanism."
+        )
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return no answer, and those of the mechanism: other records make it no worse."""
+        return [(_nothing(shift), shift) for _, shift in self.mechanism.worst_answers()]
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Run the mechanism on the answer where the record is taken, and on 0 where it is not."""
+        taken = rng.random(size) < float(self.sampling_prob)
+        present = int(taken.sum())
+        with_record = self.mechanism.outputs(answer, present, rng=rng)
+        without = self.mechanism.outputs(_nothing(answer), size - present, rng=rng)
+        released: Array = np.empty((size, *with_record.shape[1:]), with_record.dtype)
+        released[taken], released[~taken] = with_record, without
+        return released
+
+
+def _nothing(answer: Any) -> Any:
+    """Return the answer without the record: 0 in every entry."""
+    if isinstance(answer, (list, tuple)):
+        return [_nothing(entry) for entry in answer]
+    return np.zeros_like(np.asarray(answer))
+
+
+"""Subsampling without replacement: a fixed number of records, all subsets equally likely."""
+
+
+@declared
+class SampledWithoutReplacement(OnChosenRecords):
+    """Draw `sample_size` of the `population` records, and run a mechanism on them.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism that is run on the sample.
+    sample_size, population
+        m and n, 1 ≤ m ≤ n: every subset of m records is equally likely.
+
+    Notes
+    -----
+    For the replace-one relation, with γ = m/n and the worst pair (A, B) of the mechanism for
+    replacing a record of the sample: the profile is the larger of those of ((1 − γ)B + γA, B) and
+    (B, (1 − γ)B + γA). It is an upper bound for every pair of neighbours (Balle, Barthe and
+    Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022), and attained where all other records equal
+    one of the two that are exchanged. The two directions differ, and each of several such releases
+    may go either way (the other records may look like one of the two to one query and like the
+    other to the next): `Composed` encloses their profile
+    (`dpassay.accountant.composition.adaptive`).
+
+    Other records may also be unlike both. Then nothing is known but that the profile is at most the
+    larger of the two at every ε: the Rényi divergences and the trade-off function of such
+    neighbours are bounded by those of a pair with that profile, the envelope, and questions about
+    them are answered between these and what is attained.
+    """
+
+    example = (
+        "SampledWithoutReplacement(mechanism=Gaussian(standard_deviation=1), sample_size=1, "
+        "population=10)"
+    )
+
+    mechanism: OneMechanism = OneMechanism()
+    sample_size: Integer = Integer(least=1)
+    population: Integer = Integer(least=1)
+
+    def __post_init__(self) -> None:
+        if self.sample_size > self.population:
+            raise expected(
+                "sample_size",
+                self.sample_size,
+                f"≤ population={self.population}",
+                "A sample is drawn from the population, without replacement.",
+            )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the worst pairs of the mechanism, with one side mixed.
+
+        Raises AdjacencyError unless replace-one is named, or none where the mechanism needs none.
+        """
+        from dpassay.accountant.pairs.subsampled import subsampled
+
+        if adjacency is Adjacency.ADD_REMOVE:
+            raise AdjacencyError(
+                "SampledWithoutReplacement has a fixed number of records: one is replaced, none "
+                "added or removed. Name adjacency='replace-one', or use PoissonSubsampled."
+            )
+        inner = self.mechanism.worst_case(Adjacency.REPLACE_ONE)
+        if self.sample_size == self.population:
+            return inner
+        share = ExactReal.of_rational(Fraction(self.sample_size, self.population))
+        pairs = inner.pairs(None)
+        return WorstCase(
+            tuple(subsampled(pair, share, mixed_first=True) for pair in pairs),
+            tuple(subsampled(pair, share, mixed_first=False) for pair in pairs),
+            "The exchanged record is in the sample with probability m/n, else another one is in "
+            "its place; advanced joint convexity bounds every such mixture, and it is attained "
+            f"where all other records equal one of the two. {inner.reason}",
+            enveloped=True,
+        )
+
+    @property
+    def unchanged(self) -> Mechanism | None:
+        """The mechanism, where everything is sampled."""
+        return self.mechanism if self.sample_size == self.population else None
+
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return that of a record that is replaced."""
+        return super().enclosed_gaussian_mu(Adjacency.REPLACE_ONE)
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return the same as an exact number."""
+        return super().exact_gaussian_mu(Adjacency.REPLACE_ONE)
+
+
+"""Random allocation: each record takes part in one step of an epoch, chosen uniformly."""
+
+
+@declared
+class RandomAllocation(OnChosenRecords):
+    """Run a mechanism `steps` times, each record in `participations` of them by chance.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism of one step, such as `Gaussian(standard_deviation=1)`. Other noise needs one
+        worst pair, with finite losses.
+    steps
+        t ≥ 1: the steps of one epoch.
+    participations
+        How many different steps a record takes part in, 1 ≤ k ≤ t, all sets of k steps being
+        equally likely, and those of different records independent. Gaussian noise is exact at
+        k = 1 and k = t, with two ends elsewhere; noise whose loss has few values, such as
+        DiscreteLaplace, is exact; other noise has two ends, near each other, for k = 1.
+
+    Notes
+    -----
+    For the add/remove relation (equally: a record is zeroed out, while divisors and the number of
+    steps stay), also called balls and bins (Chua, Harrison, Kamath, Leeman, Sinha and Zhang 2025;
+    Feldman and Shenfeld 2025). With μ that of one step, the worst pair of k = 1 is
+
+        P = (1/t) Σ_j N(μ e_j, I),   Q = N(0, I),
+
+    REMOVE compares P with Q, ADD compares Q with P. `Composed(RandomAllocation(…), count)` draws
+    new steps in each of several epochs.
+
+    *Proof.* Other records choose their steps independently; hockey-stick divergences are jointly
+    convex, so these are given. Step j may depend on all earlier outputs y; there the record, if it
+    takes part, moves the mean by a vector of length μ s_j(y) noise deviations, 0 ≤ s_j ≤ 1. From
+    one coordinate Z, N(μ, 1) or N(0, 1), the output is made without knowing which: s_j Z plus
+    √(1 − s_j²) of new standard noise, put into the direction of the vector, and new noise in
+    all orthogonal ones. So the outputs are a randomised function, step by step, of a draw of P or
+    of Q, which is no easier to tell apart. A record that always moves its step by the full
+    sensitivity attains the pair.
+
+    Of other noise (A, B), the worst pair of one step with and without the record, takes the place
+    of N(μ, 1) and N(0, 1): from a draw of it a function makes one of the laws of a step, whichever
+    of both it is (Blackwell), for every earlier output.
+
+    *Several participations, above.* A random partition of ⌊t/k⌋ k steps into k equal blocks, and
+    one step of each block by chance, are k steps by chance: by joint convexity no worse than k
+    allocations to ⌊t/k⌋ steps. *Below.* H is at least P(S) − e^ε Q(S) for every event S: those of
+    the mean W of the likelihood ratios of the steps, on which nearly all of that of P and Q depends
+    where t is large, or of powers of them; and those of the sum of all steps, N(kμ, t) against
+    N(0, t).
+
+    It is not a shuffled epoch of fixed batches, where the steps of records depend on each other:
+    that can be far less private. Noise and error are those of the mechanism of one step.
+    """
+
+    example = "RandomAllocation(mechanism=Gaussian(standard_deviation=1), steps=10)"
+
+    mechanism: OneMechanism = OneMechanism()
+    steps: Integer = Integer(least=1)
+    participations: Integer = Integer(1, least=1)
+
+    def __post_init__(self) -> None:
+        if self.participations > self.steps:
+            raise expected(
+                "participations",
+                self.participations,
+                f"≤ steps={self.steps}",
+                "A record takes part in different steps.",
+            )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of one participation, or that of all steps.
+
+        Of other numbers of participations the pair is only enclosed. Raises AdjacencyError unless
+        add-remove is named, NotApplicableError for noise that is not Gaussian.
+        """
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            raise AdjacencyError(
+                "RandomAllocation is known for a record that is added or removed: both datasets "
+                "mix where one is replaced. Name adjacency='add-remove', or give its mechanism "
+                "twice the sensitivity and no allocation."
+            )
+        if self.unchanged is not None:
+            return self.unchanged.worst_case(adjacency)
+        mu = self._mu()
+        if mu is None:
+            return self._of_any_noise(adjacency)
+        if self.participations > 1:
+            return self._between(mu, adjacency)
+        pair = RandomAllocationPair(mu, self.steps)
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            "Given the steps of the other records, the outputs are a randomised function, step by "
+            "step, of a draw of one of two laws: independent standard normal coordinates, and the "
+            "same with mu added to one of them, chosen uniformly. A record that always moves its "
+            "step by the full sensitivity attains it.",
+        )
+
+    def _mu(self) -> ExactReal | None:
+        """Return μ of a Gaussian step."""
+        return self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
+
+    def _of_any_noise(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of noise that is not Gaussian."""
+        inner = self.mechanism.worst_case(adjacency)
+        pair = allocated(inner, self.steps, self.participations)
+        if pair is None:
+            raise NotApplicableError(
+                f"RandomAllocation of {type(self.mechanism).__name__} is known for noise with one "
+                "worst pair and finite losses, and for several participations where the loss of a "
+                "step has few values. Use Gaussian, one participation, or PoissonSubsampled, which "
+                "is another way to sample."
+            )
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            "Given the steps of the other records, the outputs are a randomised function, step by "
+            "step, of a draw of one of two laws: that of the worst pair without the record in "
+            "every step, and the same with it in the steps that are chosen; attained by a record "
+            f"that attains the pair in every step. {inner.reason}",
+        )
+
+    def _between(self, mu: ExactReal, adjacency: Adjacency | None) -> WorstCase:
+        """Return both ends for several participations."""
+        k, t = self.participations, self.steps
+        together = Gaussian(ExactReal.of_root(Fraction(t)) / mu, k)
+        least = (GaussianPair(together, None), AllocationEvent(mu, t, k))
+        (most,) = self.blocks.worst_case(adjacency).remove
+        pair = Between(least, most, f"how private {k} steps of {t} are")
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            "Below: means of powers of the likelihood ratios of the steps, and the sum of all. "
+            f"Above: {k} allocations to {t // k} steps, one in each block of a random partition.",
+        )
+
+    @property
+    def blocks(self) -> Mechanism:
+        """What is no more private: k allocations to ⌊t/k⌋ steps."""
+        few = self.steps // self.participations
+        one = self.mechanism if few == 1 else RandomAllocation(self.mechanism, few)
+        return Composed(one, self.participations)
+
+    @property
+    def only_alone(self) -> str:
+        """Say what to compose where several participations have two ends."""
+        if self.participations == self.steps:
+            return ""
+        if self._mu() is None:
+            (pair,) = self.worst_case(Adjacency.ADD_REMOVE).remove
+            epochs = f"Several epochs of {self!r} are not known. Ask about one, or use Gaussian."
+            return epochs if isinstance(pair, AllocatedNoise) else ""
+        if self.participations == 1:
+            return ""
+        return (
+            f"participations={self.participations} of steps={self.steps} is known between two ends "
+            f"only. Ask about {self.blocks!r}, which is no more private."
+        )
+
+    @property
+    def unchanged(self) -> Mechanism | None:
+        """All steps, where a record takes part in all."""
+        return Composed(self.mechanism, self.steps) if self.participations == self.steps else None
+
+    @property
+    def dimension(self) -> int:
+        """That of all steps together."""
+        return self.steps * self.mechanism.dimension
+
+    covariance_matrix = Mechanism.covariance_matrix  # of all steps, which are independent
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of all steps."""
+        return Composed(self.mechanism, self.steps).sample(size, rng=rng)
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Refuse: the noise alone allocates nothing."""
+        raise NotApplicableError(
+            "RandomAllocation chooses the steps of records before it answers, so there is no one "
+            "true answer. Choose the steps of each record at random, and release the answer of "
+            "each step with the inner mechanism."
+        )
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return those of one step: other records make it no worse."""
+        return self.mechanism.worst_answers()
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Add the answer to the noise of the steps that are chosen, one row per run."""
+        if np.ndim(answer):
+            raise NotApplicableError("RandomAllocation is simulated for one number per step.")
+        order = rng.random((size, self.steps)).argsort(axis=1)
+        released: Array = self.sample(size, rng=rng).reshape(size, self.steps)
+        released += np.where(order < self.participations, float(answer), 0.0)
+        return released
+
+
+"""Local reports of several users, which are shuffled."""
+
+Counts: TypeAlias = tuple[int, ...]
+"""How many records, or reports, there are of each category."""
+_MOST_MASSES = 60_000
+"""Masses of all pairs together, a second for each precision: 244 users of 2 categories, 17 of 3."""
+_MOST_USERS = 10**7
+"""Users: a bound takes about 10 √users terms, and a second for ten million."""
+_LARGEST_EPSILON = 100
+"""Of one report: more would take millions of bits, and no report would be a lie."""
+
+
+@declared
+class Shuffled(Mechanism, FiniteLaws):
+    """Publish how many of n users reported each category, every report made by itself.
+
+    Parameters
+    ----------
+    mechanism
+        What each user runs: `RandomizedResponse(epsilon=2)`, or `Guaranteed(epsilon=2)` for any
+        randomiser that is 2-DP.
+    users
+        n ≥ 1, everyone who reports.
+
+    Notes
+    -----
+    The shuffler hides who reported what, so the histogram of the reports is all there is.
+    Neighbours replace the record of one user; n is known.
+
+    *Many users, or any randomiser*: δ and ε have two ends, which differ
+    (`dpassay.accountant.pairs.shuffling`).
+
+    *Few users with randomised response: every pair is looked at.* Let user 1 change from category
+    a to b. With F(M) the law of the histogram where M_c users hold category c, and m counts what
+    the others hold, the laws are P = F(m + e_a) and Q = F(m + e_b). F(M) has the generating
+    function Π_c f_c^{M_c}, where f_c(x) = Σ_j r(c, j) x_j is that of one report, and depends on m
+    alone, not on who holds what. Renaming the categories renames the histogram: a = 0, b = 1 is
+    enough, and of the other counts (m_2, …, m_{k−1}) one order each. Exchanging the names of a and
+    b turns the pair of (m_0, m_1, …) into the reverse of that of (m_1, m_0, …): the list serves
+    both directions.
+
+    No single m is worst. With two categories the loss grows with the number of reports of a, and
+    δ(ε) = max over m_0 and J of A g(J − 1) − (e^ε − 1) P(S ≥ J), with S the reports of a by the
+    others, g its law, and A = p − e^ε(1 − p) for truth p. Another user who holds a instead of b
+    adds (2p − 1)(A h(J − 2) − (A + e^ε − 1) h(J − 1)), h the law without that user. Its sign
+    changes once, from + to −, as h(J − 2)/h(J − 1) falls in m_0. So at fixed J the value rises,
+    then falls, and often the peak is inside: the others do not all hold one category, as lower
+    bounds usually assume.
+    """
+
+    example = "Shuffled(mechanism=RandomizedResponse(epsilon=2), users=4)"
+    no_variance = (
+        "Shuffled has no variance: its counts are of reports, not of records. "
+        "Ask for delta, epsilon or the trade-off function."
+    )
+
+    mechanism: OneMechanism = OneMechanism()
+    users: Integer = Integer(least=1)
+
+    def __post_init__(self) -> None:
+        response = self.mechanism
+        if not isinstance(response, (RandomizedResponse, Guaranteed)) or (
+            isinstance(response, Guaranteed) and response.delta.sign
+        ):
+            raise NotApplicableError(
+                f"Shuffled knows randomised response, not {self.mechanism!r}. Write "
+                "Shuffled(mechanism=RandomizedResponse(epsilon=1, categories=3), users=10), or "
+                "Guaranteed(epsilon=1) for any randomiser that is 1-DP."
+            )
+        if response.epsilon > ExactReal.of_rational(_LARGEST_EPSILON):
+            raise expected("mechanism.epsilon", response.epsilon, f"≤ {_LARGEST_EPSILON}")
+        if self.users > _MOST_USERS:
+            raise expected("users", self.users, f"≤ {_MOST_USERS}", "More take too long to add up.")
+
+    @cached_property
+    def _is_listed(self) -> bool:
+        """Whether every pair of datasets can be listed."""
+        if not isinstance(self.mechanism, RandomizedResponse):
+            return False
+        k = self.mechanism.categories
+        if (k - 1) * log2(self.users + 1) > log2(_MOST_MASSES):
+            return False
+        histograms: int = (self.users + 1) ** (k - 1)
+        return len(self._others) * histograms <= _MOST_MASSES
+
+    @property
+    def _response(self) -> RandomizedResponse:
+        if not isinstance(self.mechanism, RandomizedResponse):
+            raise NotApplicableError(
+                f"Expected a randomiser that can be run, not {self.mechanism!r}, which stands for "
+                "all that have the guarantee. Write RandomizedResponse(epsilon=…)."
+            )
+        return self.mechanism
+
+    @property
+    def only_alone(self) -> str:
+        """Why it cannot be composed: of many users no dominating pair is known."""
+        if self._is_listed:
+            return ""
+        return "of so many users only bounds of delta are known, which do not compose."
+
+    @cached_property
+    def _others(self) -> list[Counts]:
+        """What the other users may hold: all (m_0, m_1), and the rest in falling order."""
+        rest = self.users - 1
+        if self._response.categories == 2:
+            return [(first, rest - first) for first in range(rest, -1, -1)]
+        return [
+            (first, second, *others)
+            for first in range(rest, -1, -1)
+            for second in range(rest - first, -1, -1)
+            for others in _falling(rest - first - second, self._response.categories - 2)
+        ]
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return a pair for everything that the others may hold. Raises for add/remove."""
+        if adjacency is Adjacency.ADD_REMOVE:
+            raise AdjacencyError(
+                "Shuffled has a known number of users, whose records are replaced. "
+                "Name adjacency='replace-one', or none."
+            )
+        if not self._is_listed:
+            response = self.mechanism
+            assert isinstance(response, (RandomizedResponse, Guaranteed))
+            known = isinstance(response, RandomizedResponse)
+            categories = self._response.categories if known else 0
+            return WorstCase.symmetric(
+                ShuffledReports(response.epsilon, categories, self.users),
+                "Every other user sends, with some probability, what might be a report of user 1: "
+                "an upper bound; the lower one is of datasets in which all others are alike.",
+            )
+        pairs = tuple(FinitePair(self, index) for index in range(len(self._others)))
+        return WorstCase(
+            pairs,
+            pairs,
+            "One user changes from the first category to the second; everything that the others "
+            "may hold is listed, up to renaming.",
+        )
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Return how many reports there are of the first category, or of all of them."""
+        if self._response.categories == 2:
+            return range(self.users + 1)
+        return [",".join(map(str, counts)) for counts, _ in self._histograms]
+
+    @cached_property
+    def _histograms(self) -> list[tuple[Counts, int]]:
+        """Every histogram, with the exponent of its monomial: the last count is implied."""
+        base, found = self.users + 1, []
+        for exponent in range(base ** (self._response.categories - 1)):
+            digits, left = [], exponent
+            for _ in range(self._response.categories - 1):
+                left, digit = divmod(left, base)
+                digits.append(digit)
+            if sum(digits) <= self.users:
+                found.append(((*digits, self.users - sum(digits)), exponent))
+        return found
+
+    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
+        """Return the laws of both histograms, small masses with all their digits."""
+        bits = ctx.prec
+        odds = float(self._response.epsilon.ball().exp().upper()) + self._response.categories
+        with ctx.workprec(bits + int(self.users * log2(odds)) + 64):
+            others = arb_poly([1])
+            for category, count in enumerate(self._others[index]):
+                if count:
+                    others = others * _power(self, category, count, ctx.prec)
+            laws = [others * _power(self, category, 1, ctx.prec) for category in (0, 1)]
+            p, q = ([law[place] for _, place in self._histograms] for law in laws)
+        return p, q
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return ±ε where all reports are of one of the two categories, 0 where P = Q.
+
+        P and Q differ by a multiple of g(h − e_0) − g(h − e_1), g the law of the others.
+        """
+        epsilon, alike = self._response.epsilon, self._others[index][0] == self._others[index][1]
+        found: list[ExactReal | None] = []
+        for counts, _ in self._histograms:
+            first, second = counts[:2]
+            if first == second and (first == 0 or alike):
+                found.append(ExactReal.of_rational(0))
+            elif self.users in (first, second):
+                found.append(epsilon if first else -epsilon)
+            else:
+                found.append(None)
+        return found
+
+    @property
+    def dimension(self) -> int:
+        """The counts of all categories."""
+        return self._response.categories
+
+    def sample(self, size: int, *, rng: Randomness) -> Array:
+        """Draw `size` histograms where everybody holds the first category, exactly."""
+        return self.outputs((self.users, *[0] * (self.dimension - 1)), size, rng=rng)
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Return the histogram of one report of each entry of an array of n categories."""
+        records = integers(value)
+        if records.shape != (self.users,):
+            raise expected(
+                "value", records.shape, f"to be {self.users} records", "One of each user."
+            )
+        for place, entry in enumerate(records):
+            if not 0 <= entry < self.dimension:
+                raise expected(f"value[{place}]", entry, f"in 0..{self.dimension - 1}")
+        counts = tuple(int((records == category).sum()) for category in range(self.dimension))
+        drawn = self.outputs(counts, times, rng=rng)
+        return drawn
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return the datasets of every pair, as how many users hold each category."""
+        return [
+            ((first + 1, second, *rest), (first, second + 1, *rest))
+            for first, second, *rest in self._others
+        ]
+
+    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
+        """Draw `size` histograms of reports, one row each, where answer[c] users hold c."""
+        drawn = np.zeros((size, self.dimension), dtype=np.int64)
+        for category, count in enumerate(answer):
+            lies = self._response.sample(size * int(count), rng=rng).reshape(size, int(count))
+            reports = (lies + category) % self.dimension
+            for other in range(self.dimension):
+                drawn[:, other] += (reports == other).sum(axis=1)
+        return drawn
+
+
+def _falling(total: int, parts: int, most: int | None = None) -> Iterator[Counts]:
+    """Yield the falling lists of `parts` integers ≥ 0 of a sum."""
+    if parts == 0:
+        if total == 0:
+            yield ()
+        return
+    for first in range(min(total, total if most is None else most), -1, -1):
+        if first * parts < total:
+            return
+        for rest in _falling(total - first, parts - 1, first):
+            yield (first, *rest)
+
+
+@lru_cache(maxsize=4096)
+def _power(shuffled: Shuffled, category: int, count: int, bits: int) -> arb_poly:
+    """Return f_c^count, where x_j stands for x^{(n + 1)^j}, and x_{k−1} for 1."""
+    if count > 1:
+        half = _power(shuffled, category, count // 2, bits)
+        whole = half * half
+        return whole * _power(shuffled, category, 1, bits) if count % 2 else whole
+    response = shuffled.mechanism
+    assert isinstance(response, RandomizedResponse)
+    k, base = response.categories, shuffled.users + 1
+    odds = response.epsilon.ball().exp()
+    places = [base**j for j in range(k - 1)] + [0]
+    entries = [arb(0)] * (places[-2] + 1)
+    for j, place in enumerate(places):
+        entries[place] = (odds if j == category else arb(1)) / (odds + k - 1)
+    return arb_poly(entries)
+
+
+"""Gaussian noise on a sum to which a record contributes a random amount."""
+
+_ZERO, _TWO = ExactReal.of_rational(0), ExactReal.of_rational(2)
+
+
+@declared
+class MixtureOfGaussians(GaussianNoise):
+    """Release a sum plus N(0, σ²) noise; a record adds at most s_i in ℓ2 norm with probability w_i.
+
+    Parameters
+    ----------
+    standard_deviation
+        σ > 0, per coordinate.
+    sensitivities
+        The s_i ≥ 0.
+    sampling_probs
+        The w_i, rational, of sum exactly 1. What is drawn is independent of what the other records
+        add.
+
+    Notes
+    -----
+    Two sensitivities, one of them 0, are Poisson subsampling; a person with k records, each
+    sampled with probability q, has sensitivities 0, …, k with binomial probabilities. For
+    add/remove, with Q = N(0, σ²) the law without the record, the pair
+    (Σ w_i N(s_i, σ²), N(0, σ²)) dominates for REMOVE and its reverse for ADD: contributions in one
+    direction, each as long as it may be, are worst (Choquette-Choo, Ganesh, Steinke and Thakurta
+    2024; Ganesh 2024 for groups), and attain it.
+
+    Where a record is replaced by another, both adding at most s_i in case i, the worst pair is
+    (Σ w_i N(s_i, σ²), Σ w_i N(−s_i, σ²)). *Proof.* Given what is drawn for all others, let A_i and
+    A'_i be the laws in case i, B that with neither record. For an event S with B(S) = Φ(c), by
+    Neyman and Pearson, A_i(S) ≤ Φ(c + s_i/σ) and A'_i(S) ≥ Φ(c − s_i/σ), with equality for all i
+    at once for a half-line and opposite shifts: Σ w_i (A_i(S) − e^ε A'_i(S)) is at most that of the
+    pair. Given outputs only, it is jointly convex.
+    """
+
+    example = (
+        "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
+        "sampling_probs=['0.81', '0.18', '0.01'])"
+    )
+
+    noise_argument = "standard_deviation"
+
+    standard_deviation: Positive = Positive()
+    sensitivities: Reals = Reals(least=0)
+    sampling_probs: Probabilities = Probabilities()
+
+    def __post_init__(self) -> None:
+        if len(self.sensitivities) != len(self.sampling_probs):
+            raise InvalidInputError(
+                f"Expected sampling_probs to have {len(self.sensitivities)} entries, one for each "
+                f"sensitivity, not {len(self.sampling_probs)}."
+            )
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the mixture against N(0, 1), in units of σ, and the reverse.
+
+        Of a record that is replaced, the mixtures of opposite shifts. Raises AdjacencyError unless
+        a relation is named.
+        """
+        relation, simple = require(adjacency, self), self._simple()
+        if simple is not None and relation is Adjacency.ADD_REMOVE:
+            return simple.worst_case(relation)
+        if isinstance(simple, Gaussian):
+            return self._replaced(simple).worst_case(relation)
+        if isinstance(simple, PoissonSubsampled):
+            return simple.worst_case(relation)
+        means = [each / self.standard_deviation for each in self.sensitivities]
+        moved = mixture(self.sampling_probs, means)
+        if relation is Adjacency.REPLACE_ONE:
+            opposite = mixture(self.sampling_probs, [-each for each in means])
+            return WorstCase.symmetric(
+                GaussianMixturePair(moved, opposite),
+                "In each case the two laws lie at most its sensitivity from the one with neither "
+                "record; opposite shifts are worst, and attained without other records.",
+            )
+        pair = GaussianMixturePair(moved, ((Fraction(1), _ZERO),))
+        return WorstCase(
+            (pair,),
+            (pair.reverse(),),
+            "Shifts in one direction, each as long as it may be, are worst, and attained without "
+            "other records.",
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return that of a shift that is sure, twice as long where a record is replaced."""
+        simple = self._simple()
+        if not isinstance(simple, Gaussian):
+            return None
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            simple = self._replaced(simple)
+        return simple.exact_gaussian_mu(adjacency)
+
+    def _replaced(self, simple: Gaussian) -> Gaussian:
+        return Gaussian(self.standard_deviation, _TWO * simple.l2_sensitivity)
+
+    def _simple(self) -> Mechanism | None:
+        """Return the same release by its name, where it has one."""
+        parts = mixture(self.sampling_probs, self.sensitivities)
+        least, largest = parts[0][1], parts[-1][1]
+        if largest.sign == 0:
+            return PoissonSubsampled(Gaussian(self.standard_deviation), 0)
+        noise = Gaussian(self.standard_deviation, largest)
+        if len(parts) == 1:
+            return noise
+        if len(parts) == 2 and least.sign == 0:
+            return PoissonSubsampled(noise, parts[-1][0])
+        return None
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the noise of one coordinate of `size` releases."""
+        return Gaussian(self.standard_deviation).sample(size, rng=rng)
+
+    def variances(self) -> Sequence[arb]:
+        """Return [σ²]: the error of sampling is not noise."""
+        return [self.standard_deviation.ball() ** 2]
+
+    def quantile(self, probability: ExactReal) -> arb:
+        """Return σ Φ⁻¹(probability)."""
+        return Gaussian(self.standard_deviation).quantile(probability)

@@ -1,0 +1,381 @@
+"""Worst pairs of integer noise: discrete Gaussian and discrete Laplace."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb, arb_poly
+
+from dpassay.accountant.core.pair import MirroredPair, ReflectedPair, Tails
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.theta import log_theta_ratio, theta, upper_tail
+
+"""Two discrete Gaussian laws at an integer distance."""
+
+
+class HalfLinePair(MirroredPair, ABC):
+    """U₀ + D against U₀ for a symmetric U₀ on the integers, where {L > ε} is {U ≥ m}."""
+
+    parameter: ExactReal | Fraction
+    """v of a coordinate: far in the tail consecutive losses differ by s/v."""
+
+    @property
+    @abstractmethod
+    def distance(self) -> int:
+        """D."""
+
+    @abstractmethod
+    def cut(self, epsilon: ExactReal) -> int:
+        """Return m, exactly."""
+
+    @abstractmethod
+    def upper(self, start: int) -> arb:
+        """Return P(U₀ ≥ start)."""
+
+    @abstractmethod
+    def exact_closed_rho(self) -> ExactReal:
+        """Return ρ: D_a ≤ aρ, with equality at integers a, as at a = 2."""
+
+    def closed_rho(self) -> arb:
+        """Return ρ."""
+        return self.exact_closed_rho().ball()
+
+    def kullback_leibler(self) -> arb:
+        """Return ρ: the noise has mean 0."""
+        return self.closed_rho()
+
+    def lost_bits(self) -> int:
+        """Return the bits by which H may be smaller than its two terms, at ε = 0: those of v."""
+        return 2 * math.floor(self.parameter).bit_length() + 8
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m), with guard bits for the difference."""
+        m, guard = self.cut(epsilon), self.lost_bits() + abs(math.floor(epsilon)).bit_length()
+        with ctx.workprec(ctx.prec + guard):
+            value = self.upper(m - self.distance) - epsilon.ball().exp() * self.upper(m)
+        return +value
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses on both sides of m, each a sum of its own."""
+        m, d = self.cut(epsilon), self.distance
+        return Tails(*map(self.upper, (m - d, d + 1 - m, m, 1 - m)))
+
+
+@final
+@dataclass(frozen=True)
+class DiscreteGaussianPair(HalfLinePair):
+    """P = the law of Z + s, Q = the law of Z, P(Z = z) ∝ e^{−z²/2v}, for an integer s ≥ 1.
+
+    L(z) = (2zs − s²)/2v, so that {L > ε} = {z ≥ m} with the least integer m > εv/s + s/2, found
+    exactly, and H(ε) = P(Z ≥ m − s) − e^ε P(Z ≥ m) (Canonne, Kamath and Steinke 2020, Theorem 7).
+    Reflection z → s − z exchanges P and Q.
+    """
+
+    law_name = "discrete-gaussian"
+
+    parameter: ExactReal
+    shift: int
+
+    def cut(self, epsilon: ExactReal) -> int:
+        """Return the least integer m > εv/s + s/2."""
+        twice = ExactReal.of_rational(2) * epsilon * self.parameter
+        return (math.floor(twice / ExactReal.of_rational(self.shift)) + self.shift) // 2 + 1
+
+    @property
+    def distance(self) -> int:
+        """The shift."""
+        return self.shift
+
+    def upper(self, start: int) -> arb:
+        """Return P(Z ≥ start)."""
+        return upper_tail(self.parameter, start)
+
+    def renyi(self, order: arb) -> arb:
+        """Return a·s²/2v + ln(θ(as)/θ(0))/(a − 1), where θ(c) = Σ e^{−(z−c)²/2v}.
+
+        Completing the square in Σ p(z − s)^a p(z)^{1−a}; θ(c) ≤ θ(0), with equality at integers.
+        """
+        ratio = log_theta_ratio(self.parameter, order * self.shift)
+        return order * self.closed_rho() + ratio / (order - 1)
+
+    def exact_closed_rho(self) -> ExactReal:
+        """Return s²/2v, which is E_P[2Zs − s²]/2v too, as E_P[Z] = s."""
+        return ExactReal.of_rational(self.shift**2) / (ExactReal.of_rational(2) * self.parameter)
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the half-line {L > ε}."""
+        return (
+            f"outcomes at least {self.cut(epsilon)} above the true answer under Q "
+            f"(the true answer under P is {self.shift} higher)"
+        )
+
+
+"""Products of discrete Gaussian pairs: the discrete noise on an embedding."""
+
+MAX_TERMS = 1 << 17
+"""Most values of the sum of the coordinates whose masses are formed."""
+_MANY = ((1 << 11, 256), (MAX_TERMS, 768))
+"""Values of the sum, and bits."""
+
+
+@final
+@dataclass(frozen=True)
+class DiscreteGaussianProductPair(HalfLinePair):
+    """d coordinates of parameter v moved by s, and one of parameter q²v moved by p (or none).
+
+    Coordinates are Z ~ p(z) ∝ e^{−z²/2v}; p = 0 leaves the last one out. The loss is a function
+    of U = q²s·Σz_i + p·z alone: L = (U − D/2)/(q²v), where U = U₀ under Q and U₀ + D under P,
+    D = q²ds² + p². So {L > ε} = {U ≥ m}, with the exact m = ⌊q²vε + D/2⌋ + 1, and
+    H(ε) = P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m). The law of Σz_i is a power of a polynomial; what is cut
+    off is bounded by the tails of one coordinate.
+    Reflecting every coordinate exchanges P and Q.
+    """
+
+    law_name = "discrete-gaussian-product"
+
+    parameter: Fraction
+    count: int
+    shift: int
+    scale: int
+    last_shift: int
+
+    @property
+    def distance(self) -> int:
+        """D."""
+        return self.scale**2 * self.count * self.shift**2 + self.last_shift**2
+
+    def cut(self, epsilon: ExactReal) -> int:
+        """Return m = ⌊(⌊2q²vε⌋ + D)/2⌋ + 1."""
+        twice = ExactReal.of_rational(2 * self.scale**2 * self.parameter) * epsilon
+        return (math.floor(twice) + self.distance) // 2 + 1
+
+    def upper(self, start: int) -> arb:
+        """Return P(U₀ ≥ start)."""
+        step, p = self.scale**2 * self.shift, self.last_shift
+        if p == 0:
+            factor = _smooth(self.parameter, self.count)
+            if factor is not None:
+                whole = ExactReal.of_rational(self.count * self.parameter)
+                return upper_tail(whole, -(-start // step)) * factor
+        law = _law(self, ctx.prec)
+        total = arb(0)
+        if p == 0:
+            first = max(-(-start // step), -law.reach)  # ⌈start/(q²s)⌉
+            for s in range(first, law.reach + 1):
+                total += law.sums[s + law.reach]
+        else:
+            for s in range(-law.reach, law.reach + 1):
+                j = -(-(start - step * s) // p)
+                if j <= law.last_reach:
+                    total += law.sums[s + law.reach] * law.last_tails[max(j, -law.last_reach)]
+        return total + law.left_out
+
+    def renyi(self, order: arb) -> arb:
+        """Return a·ρ plus ln(θ(a·shift)/θ(0))/(a − 1) of every coordinate."""
+        v, w = self._parameters()
+        ratio = self.count * log_theta_ratio(v, order * self.shift)
+        if self.last_shift:
+            ratio += log_theta_ratio(w, order * self.last_shift)
+        return order * self.closed_rho() + ratio / (order - 1)
+
+    def exact_closed_rho(self) -> ExactReal:
+        """Return D/(2q²v)."""
+        return ExactReal.of_rational(self.distance / (2 * self.scale**2 * self.parameter))
+
+    def _parameters(self) -> tuple[ExactReal, ExactReal]:
+        """Return v and q²v."""
+        return (
+            ExactReal.of_rational(self.parameter),
+            ExactReal.of_rational(self.scale**2 * self.parameter),
+        )
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the half-space {L > ε}."""
+        last = f" + {self.last_shift}·(last coordinate)" if self.last_shift else ""
+        return (
+            f"noise under Q with {self.scale**2 * self.shift}·(sum of {self.count} coordinates)"
+            f"{last} at least {self.cut(epsilon)} (it is {self.distance} higher under P)"
+        )
+
+
+def is_long(parameter: ExactReal, count: int) -> bool:
+    """Whether so many coordinates have many sums, and no closed form to a usual precision."""
+    known = parameter.rational
+    if known is None:
+        return False
+    for most, bits in _MANY:
+        values = 2 * count * math.sqrt(2 * known * bits)
+        with ctx.workprec(bits):
+            if values > most and _smooth(known, count) is None:
+                return True
+    return False
+
+
+def _smooth(v: Fraction, count: int) -> arb | None:
+    """Return a ball around 1 with P(S ≥ m) in θ-tail(dv, m) times it, S = z_1 + … + z_d.
+
+    Or None where it would be wider than the current precision.
+
+    The sum of d coordinates is nearly the discrete Gaussian law of parameter dv. Given the law
+    of j coordinates as C_j e^{−s²/2jv} up to a factor, that of j + 1 is, on completing the square,
+    e^{−s²/2(j+1)v} Σ_x e^{−(x−c)²/2w} with w = jv/(j + 1) ≥ v/2, and by Poisson summation the sum
+    is √(2πw)(1 ± τ) for every c, τ = 2 Σ_{k≥1} e^{−2π²wk²} ≤ 2 Σ e^{−π²vk²}. So the weights of S
+    are those of the discrete Gaussian times a constant and factors in (1 ± τ)^{d−1}, and after
+    normalising its masses are within ((1 + τ)/(1 − τ))^{±(d−1)} of it.
+    """
+    spread = log_spread(ExactReal.of_rational(v), count).expm1().upper()
+    if not spread < arb(2) ** (-ctx.prec):
+        return None
+    return arb(1, spread)
+
+
+def log_spread(v: ExactReal, count: int) -> arb:
+    """Return κ: the masses of a sum are those of one variable but for factors in e^{±κ}.
+
+    The parameters are v, and count·v for the one. It is +∞ where none is known, for a small v.
+    """
+    q = (-(arb.pi() ** 2) * v.ball()).exp()
+    tau = 2 * q / (1 - q)  # Σ q^{k²} ≤ q/(1 − q)
+    return (count - 1) * (tau.log1p() - (-tau).log1p()) if tau < 1 else arb.pos_inf()
+
+
+@final
+@dataclass(frozen=True)
+class _Law:
+    """Masses of Σz_i on −reach..reach, upper tails of the last coordinate, and what is missing."""
+
+    reach: int
+    sums: list[arb]
+    last_reach: int
+    last_tails: dict[int, arb]
+    left_out: arb
+
+
+@functools.lru_cache(maxsize=4)
+def _law(pair: DiscreteGaussianProductPair, precision: int) -> _Law:
+    """Form the laws of both parts, leaving out less than 2^−precision."""
+    v, w = pair._parameters()
+    bits = precision + 2 * pair.count.bit_length() + 16
+    reach = math.isqrt(math.ceil(2 * pair.parameter * bits)) + 1  # ln 2 < 1
+    last = math.isqrt(math.ceil(2 * pair.scale**2 * pair.parameter * bits)) + 1
+    last = last if pair.last_shift else 0
+    if max(2 * reach * pair.count, last) > MAX_TERMS:
+        raise NotApplicableError(
+            f"The exact profile of {pair.count} discrete Gaussian coordinates of parameter "
+            f"{float(pair.parameter):.6g} needs more than {MAX_TERMS} masses. Ask for rho or a "
+            "Rényi divergence, which have closed forms, or for fewer dimensions."
+        )
+    powers = arb_poly(_weights(v, reach)) ** pair.count
+    normaliser = theta(v) ** pair.count
+    sums = [powers[i] / normaliser for i in range(2 * reach * pair.count + 1)]
+    missing = pair.count * 2 * upper_tail(v, reach + 1)
+    tails: dict[int, arb] = {}
+    if pair.last_shift:
+        above, last_normaliser = arb(0), theta(w)
+        weights = _weights(w, last)
+        for z in range(last, -last - 1, -1):
+            above += weights[z + last] / last_normaliser
+            tails[z] = above
+        missing += 2 * upper_tail(w, last + 1)
+    return _Law(reach * pair.count, sums, last, tails, arb(0).union(missing))
+
+
+def _weights(v: ExactReal, reach: int) -> list[arb]:
+    half = [
+        (ExactReal.of_rational(-z * z) / v / ExactReal.of_rational(2)) for z in range(reach + 1)
+    ]
+    values = [exponent.ball().exp() for exponent in half]
+    return values[:0:-1] + values
+
+
+"""Two discrete Laplace laws at an integer distance."""
+
+
+@final
+@dataclass(frozen=True)
+class DiscreteLaplacePair(ReflectedPair):
+    """P = the law of Z + s, Q = the law of Z, for P(Z = z) ∝ e^{−|z|/b} and an integer s ≥ 1.
+
+    The loss is L(z) = (2·min(max(z, 0), s) − s)/b: it takes the s + 1 values (2j − s)/b, and
+    whether it exceeds ε is decided exactly, by comparing 2j − s with the exact number ε·b. With
+    r = e^{−1/b}, P(Z ≥ m) = r^m/(1 + r) for m ≥ 0, so that the event {L > ε} = {z ≥ j} has
+    Q(z ≥ j) = r^j/(1 + r) and P(z < j) = r^{s+1−j}/(1 + r) for 1 ≤ j ≤ s.
+    Reflection z → s − z exchanges P and Q.
+    """
+
+    law_name = "discrete-laplace"
+
+    scale: ExactReal
+    shift: int
+
+    def _cut(self, epsilon: ExactReal) -> int:
+        """Return the least j in 0..s with 2j − s > ε·b, or s + 1 where there is none."""
+        cut = (math.floor(epsilon * self.scale) + self.shift) // 2 + 1
+        return min(max(cut, 0), self.shift + 1)
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) = (1 − e^{ε−s/b} + Σ_{j ≤ z < s} (1 − r)(r^{s−z} − e^ε r^z))/(1 + r).
+
+        Summed in closed form; every term of the sum is positive.
+        """
+        j, s, eps = self._cut(epsilon), self.shift, epsilon.ball()
+        rate = 1 / self.scale.ball()
+        r = (-rate).exp()
+        inner = r * -(rate * (j - s)).expm1() + (eps - rate * j).exp() * (rate * (j - s)).expm1()
+        return (-(eps - rate * s).expm1() + inner) / (1 + r)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return both tails, cut at the integer j."""
+        j, s = self._cut(epsilon), self.shift
+        if j > s:
+            return Tails(arb(0), arb(1), arb(0), arb(1))
+        if j == 0:
+            return Tails(arb(1), arb(0), arb(1), arb(0))
+        r = (-1 / self.scale.ball()).exp()
+        p_below, q_above = r ** (s + 1 - j) / (1 + r), r**j / (1 + r)
+        return Tails(p_above=1 - p_below, p_below=p_below, q_above=q_above, q_below=1 - q_above)
+
+    def renyi(self, order: arb) -> arb:
+        """Return ln(M)/(a − 1), where M = E_P[e^{(a−1)L}] is a sum of three geometric pieces.
+
+        M = (e^{(a−1)s/b} + e^{−as/b})/(1 + r) + tanh(1/2b) e^{−as/b} Σ_{0<z<s} e^{(2a−1)z/b}.
+        """
+        rate, s = 1 / self.scale.ball(), self.shift
+        less, low = order - 1, (-order * rate * s).exp()
+        moment = ((less * rate * s).exp() + low) / (1 + (-rate).exp())
+        growth = (2 * order - 1) * rate
+        inner = growth.exp() * (growth * (s - 1)).expm1() / growth.expm1()
+        return (moment + (rate / 2).tanh() * low * inner).log() / less
+
+    def kullback_leibler(self) -> arb:
+        """Return E_P[L] = (s(1 − r^s)/(1 + r) + tanh(1/2b) Σ_{0<k<s} (s − 2k) r^k)/b."""
+        rate, s = 1 / self.scale.ball(), self.shift
+        r = (-rate).exp()
+        less = -(-rate).expm1()
+        plain = (r - r**s) / less
+        weighted = r * (1 - s * r ** (s - 1) + (s - 1) * r**s) / less**2
+        ends = -s * (-rate * s).expm1() / (1 + r)
+        return rate * (ends + (rate / 2).tanh() * (s * plain - 2 * weighted))
+
+    def exact_max_loss(self) -> ExactReal:
+        """Return s/b."""
+        return ExactReal.of_rational(self.shift) / self.scale
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the half-line {L > ε}."""
+        j = self._cut(epsilon)
+        if j == 0:
+            return "every outcome"
+        if j > self.shift:
+            return "the empty event"
+        return (
+            f"outcomes at least {j} above the true answer under Q "
+            f"(the true answer under P is {self.shift} higher)"
+        )

@@ -1,0 +1,677 @@
+r"""The boundary {L = ε} of the worst event of the rank-one Gaussian law.
+
+Law.  n = √σ_* z v with z ~ N(0, 1) and v uniform on the unit sphere of R^M, M > 2 (Ji and Li,
+"Less is More", Definition 8): ‖n‖ is half-normal, the direction uniform, and
+
+    density(x) ∝ ‖x‖^{−(M−1)} exp(−‖x‖² / (2σ_*)).
+
+P is the law centred at s, Q the law centred at 0, ‖s‖ = Δ. In units of √σ_* the pair depends on
+M and on the ratio κ = Δ/√σ_* only. Put a = (M−1)/2, ρ the distance from the centre of P and w
+the distance from that of Q. Then L = ln dP/dQ = 2a ln(w/ρ) + (w² − ρ²)/2 increases with w, so
+at a fixed ρ the event {L > ε} is a cap {cosine > t(ρ)} of the sphere.
+
+With y = ρ², Y = w², d = Y − y the curve L = ε, ε ≥ 0, is run through by x, without any root:
+
+    s = 1/(1+e^{−x}),  d = 2εs,  z = ε(1−s)/a = ln(Y/y),  y = 2a e^x z/(e^z − 1),  Y = y + d,
+    t = cosine at the centre of P = (d − κ²)/(2κ√y),
+    u = cosine at the centre of Q = (d + κ²)/(2κ√Y).
+
+It starts on the segment between the centres (t = −1), where 4a h + (κ²/2) tanh h = ε with
+4h = ln(Y/y) and e^x = κ² tanh(h)/(8ah). It meets t = +1 where 4a h + (κ²/2) coth h = ε: a convex
+function of h with its minimum at sinh h = κ/√(8a), so never, or twice; there
+e^x = κ² coth(h)/(8ah) and ρ = κ/(e^{2h} − 1).
+
+Everything works at the ambient precision ``flint.ctx.prec``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, NamedTuple, TypeAlias, final
+
+from flint import acb, arb
+
+from dpassay.accountant.composition.invert import rough_root
+from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.integral import integral
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import ctx
+
+GUARD_BITS = 24
+"""Bits by which a curve is finer than the answer."""
+_START_SLACK = 6  # bits by which the first bracket of a root is wider than the precision
+
+
+class TouchingError(ArithmeticError):
+    """The curve touches the axis within the width of the balls: neither case is certain."""
+
+
+class Point(NamedTuple):
+    """A point of the curve, and the derivatives of its cosines with respect to x."""
+
+    rho: acb
+    w: acb
+    d: acb
+    z: acb
+    t: acb
+    u: acb
+    dt: acb
+    du: acb
+
+
+class Exit(NamedTuple):
+    """A point where the curve meets the axis beyond a centre."""
+
+    x: arb
+    rho: arb
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The curve {L = ε} for ε ≥ 0, a = (M−1)/2 and the ratio κ > 0."""
+
+    epsilon: arb
+    a: arb
+    ratio: arb
+
+    def at(self, x: acb, analytic: bool = False) -> Point:
+        """Return the point at x; with `analytic`, NaN where the roots are not analytic on x."""
+        growth = x.exp()
+        rest = 1 / (1 + growth)  # 1 − s
+        s = growth * rest
+        if self.epsilon == 0:
+            z, shape, d = acb(0), acb(1), acb(0)
+        else:
+            z = rest * (self.epsilon / self.a)
+            shape = z / z.expm1()
+            d = 2 * self.epsilon * s
+        y = 2 * self.a * growth * shape
+        k2 = self.ratio * self.ratio
+        rho, w = y.sqrt(analytic), (y + d).sqrt(analytic)
+        t = (d - k2) / (2 * self.ratio * rho)
+        u = (d + k2) / (2 * self.ratio * w)
+        slope = d * rest / (2 * self.ratio)
+        # y'/y = 1 − s + s (shape + z) and Y'/Y = 1 − s + s shape
+        dt = slope / rho - t * (rest + s * (shape + z)) / 2
+        du = slope / w - u * (rest + s * shape) / 2
+        if x.rad() > 0:
+            # mean-value form: t(x) ∈ t(m) + t'(box)(x − m); where t turns it is far narrower
+            middle = x.mid()
+            form = self.at(middle, analytic).t + dt * (x - middle)
+            if form.is_finite() and form.rad() < t.rad():
+                t = form
+        return Point(rho, w, d, z, t, u, dt, du)
+
+    def start(self) -> arb:
+        """Return x where the curve leaves the segment between the centres."""
+        a, k2 = self.a, self.ratio * self.ratio
+        if self.epsilon == 0:
+            return (k2 / (8 * a)).log()
+
+        def excess(h: arb) -> arb:
+            return 4 * a * h + k2 / 2 * h.tanh() - self.epsilon
+
+        def slope(h: arb) -> arb:
+            return 4 * a + k2 / 2 * h.sech() ** 2
+
+        first = self.epsilon / (4 * a + k2 / 2)  # left of the root: the excess is concave
+        h = _certified_root(excess, _newton(excess, slope, first), rising=True)
+        return (k2 * h.tanh() / (8 * a * h)).log()
+
+    def exits(self) -> tuple[Exit, Exit] | None:
+        """Return the near exit and the far re-entry on the axis, or None if there are none.
+
+        Raises
+        ------
+        TouchingError
+            If the curve comes too near to the axis to tell.
+        """
+        if self.epsilon == 0:
+            return None
+        a, k2 = self.a, self.ratio * self.ratio
+        lowest = (self.ratio / (8 * a).sqrt()).asinh()
+
+        def excess(h: arb) -> arb:
+            return 4 * a * h + k2 / 2 * h.coth() - self.epsilon
+
+        def slope(h: arb) -> arb:
+            return 4 * a - k2 / 2 * h.csch() ** 2
+
+        least = excess(lowest)
+        if least > 0:
+            return None
+        if not least < 0:
+            raise TouchingError
+        # convex, and positive at both starts: Newton's steps are monotone
+        near = _certified_root(excess, _newton(excess, slope, self.epsilon / (4 * a)), rising=True)
+        first = k2 / (2 * self.epsilon)
+        far = _certified_root(excess, _newton(excess, slope, first), rising=False)
+        if not (near > lowest and far < lowest):
+            raise TouchingError
+        return self._exit(near), self._exit(far)
+
+    def _exit(self, h: arb) -> Exit:
+        x = (self.ratio * self.ratio * h.coth() / (8 * self.a * h)).log()
+        return Exit(x, self.ratio / (2 * h).expm1())
+
+    def horizon(self) -> arb:
+        """Return an exact x beyond which erfc(ρ/√2) is negligible at the working precision."""
+        bits = (ctx.prec + 2 * GUARD_BITS) * arb(2).log()
+        size = abs(self.ratio.log()) + self.epsilon * (1 + 1 / self.a) + self.ratio**2 / 2
+        square = 2 * (bits + size)
+        x = arb((square / (2 * self.a)).log().mid())
+        while not self.at(acb(x)).rho.real ** 2 > square:
+            x = arb((x + 1).mid())
+        return x
+
+
+def _newton(f: Callable[[arb], arb], slope: Callable[[arb], arb], start: arb) -> arb:
+    """Newton's iteration from a side where it is monotone, on midpoints: to be certified."""
+    h = arb(start.mid())
+    for _ in range(60 + 4 * ctx.prec):
+        steepness = slope(h)
+        if steepness.mid() == 0 or not steepness.is_finite():
+            break
+        step = arb((f(h) / steepness).mid())
+        h = arb((h - step).mid())
+        if abs(step) < abs(h) * arb(2) ** (4 - ctx.prec):
+            break
+    return h
+
+
+def _certified_root(f: Callable[[arb], arb], guess: arb, *, rising: bool) -> arb:
+    """Return a ball round `guess` at whose ends `f` certainly has opposite signs."""
+    guess = arb(guess.mid())
+    step = guess * arb(2) ** (_START_SLACK - ctx.prec)
+    while step < guess / 2:
+        low, high = f(guess - step), f(guess + step)
+        if (low < 0 and high > 0) if rising else (low > 0 and high < 0):
+            return arb(guess, step.abs_upper())
+        step = step * 4
+    raise TouchingError
+
+
+r"""Probabilities of {L > ε} under the rank-one Gaussian law, as integrals over the curve {L = ε}.
+
+With φ₂ the half-normal density and cap(t) the share of the sphere where the cosine exceeds t,
+P(L > ε) = ∫ φ₂(ρ) cap(t(ρ)) dρ. Integration by parts moves the derivative on to the cap, whose
+density c(1−t²)^{a−1}, c = 1/B(a, ½), is elementary. With Φ(ρ) = erf(ρ/√2) and K = Φ at the far
+end of a curve that runs to infinity, K = 0 on one that closes on the axis,
+
+    P(L > ε) = K + ∫ (Φ(ρ) − K) c(1−t²)^{a−1} dt,
+    Q(L > ε) =     ∫ (Φ(w) − K') c(1−u²)^{a−1} du,
+    P(L ≤ ε) =     ∫ erfc(ρ/√2) c(1−t²)^{a−1} dt.
+
+By the sine rule ρ²(1−t²) = w²(1−u²), and e^ε (ρ/w)^{2(a−1)} = (w/ρ)² e^{d/2} on the curve, the
+two densities differ by an elementary factor: u is never raised to a power, and
+P(L > ε) − e^ε Q(L > ε) is one integral, in which nothing is subtracted afterwards.
+"""
+
+Integrand: TypeAlias = Callable[[acb, bool], acb]
+_SMALL_POWER = 64
+"""Power up to which an integral is a finite sum of moments."""
+
+
+class _Piece(NamedTuple):
+    """A stretch of the curve inside |t| < 1."""
+
+    start: arb
+    end: arb
+    p_level: arb
+    """K: what Φ(ρ) is counted from."""
+    q_level: arb
+    p_beyond: arb
+    """A bound on P(ρ > end), where the curve is cut short; else 0."""
+    q_beyond: arb
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The curve {L = ε} cut into pieces, ready to be integrated along.
+
+    Raises TouchingError on construction where the pieces are uncertain.
+    """
+
+    curve: Curve
+    pieces: tuple[_Piece, ...]
+
+    @staticmethod
+    def of(curve: Curve) -> Boundary:
+        """Cut the curve at the axis and at the horizon."""
+        zero, root_two = arb(0), arb(2).sqrt()
+        exits = curve.exits()
+        begin, horizon = curve.start(), curve.horizon()
+        if not begin < horizon:
+            horizon = arb((begin + 1).mid())
+        far = curve.at(acb(horizon))
+        rho, w = far.rho.real / root_two, far.w.real / root_two
+        last = (rho.erf(), w.erf(), rho.erfc(), w.erfc())
+        if exits is None:
+            return Boundary(curve, (_Piece(begin, horizon, *last),))
+        near, back = exits
+        if back.x < horizon:
+            first = _Piece(begin, near.x, zero, zero, zero, zero)
+            return Boundary(curve, (first, _Piece(back.x, horizon, *last)))
+        # beyond the far re-entry {L > ε} has both masses below erfc(ρ/√2), w > ρ there
+        beyond = (back.rho / root_two).erfc()
+        return Boundary(curve, (_Piece(begin, near.x, zero, zero, beyond, beyond),))
+
+    @property
+    def constant(self) -> arb:
+        """The constant c = 1/B(a, ½)."""
+        a = self.curve.a
+        return ((a + arb(1) / 2).lgamma() - a.lgamma()).exp() / arb.pi().sqrt()
+
+    @property
+    def _floor(self) -> arb:
+        """A crude size below P(L > ε) and the divergence, for absolute tolerances."""
+        ratio = self.curve.ratio
+        size = ratio if ratio < 1 else 1 / ratio
+        return arb((size * (-self.curve.epsilon / (2 * self.curve.a)).exp()).mid())
+
+    @property
+    def _deep_floor(self) -> arb:
+        """A crude size below P(L ≤ ε) and Q(L > ε), which also fall as e^{−κ²/8} and e^{−ε}."""
+        exponent = self.curve.ratio**2 + self.curve.epsilon
+        return self._floor**2 * arb((-exponent).exp().mid())
+
+    def _starts_open(self, piece: _Piece) -> bool:
+        """Whether K counts: on an open curve that starts between the centres."""
+        return len(self.pieces) == 1 and not piece.p_level.is_zero()
+
+    def p_above(self) -> arb:
+        """Return P(L > ε)."""
+        total = arb(0)
+        for piece in self.pieces:
+            if self._starts_open(piece):
+                total += piece.p_level
+            total += self._integral(piece, _p_part(piece.p_level), self._floor)
+            total += between_zero_and(piece.p_beyond)
+        return total
+
+    def p_below(self) -> arb:
+        """Return P(L ≤ ε) without a complement: for where P(L > ε) is near 1."""
+        total = arb(0)
+        for piece in self.pieces:
+            # Φ − 1 = −erfc(ρ/√2)
+            total -= self._integral(piece, _p_part(arb(1)), self._deep_floor)
+            total += arb(0, piece.p_beyond.abs_upper())
+        return total
+
+    def q_above(self) -> arb:
+        """Return Q(L > ε)."""
+        total = arb(0)
+        for piece in self.pieces:
+            total += self._integral(piece, _q_part(piece.q_level, self.curve.a), self._deep_floor)
+            total += between_zero_and(piece.q_beyond)
+        return total
+
+    def hockey_stick(self) -> arb:
+        """Return P(L > ε) − e^ε Q(L > ε)."""
+        total, factor = arb(0), self.curve.epsilon.exp()
+        for piece in self.pieces:
+            if self._starts_open(piece):
+                total += piece.p_level
+            total += self._integral(piece, _difference(piece), self._floor)
+            total += between_zero_and(piece.p_beyond) - factor * between_zero_and(piece.q_beyond)
+        return total
+
+    def _integral(self, piece: _Piece, part: Callable[[Point], acb], floor: arb) -> arb:
+        """∫ part(point) c (1−t²)^{a−1} dx over a piece."""
+        curve, constant, power = self.curve, self.constant, self.curve.a - 1
+
+        def integrand(x: acb, analytic: bool) -> acb:
+            point = curve.at(x, analytic)
+            weight = real_power(_sine_squared(point.t), power, analytic)
+            return constant * weight * part(point)
+
+        return integrate(integrand, piece.start, piece.end, floor)
+
+
+def _p_part(level: arb) -> Callable[[Point], acb]:
+    return lambda point: point.dt * _mass(point.rho, level)
+
+
+def _q_part(level: arb, a: arb) -> Callable[[Point], acb]:
+    """(1−u²)^{a−1} = (1−t²)^{a−1} (y/Y)^{a−1}."""
+
+    def part(point: Point) -> acb:
+        return (-(a - 1) * point.z).exp() * point.du * _mass(point.w, level)
+
+    return part
+
+
+def _difference(piece: _Piece) -> Callable[[Point], acb]:
+    def part(point: Point) -> acb:
+        lift = (point.z + point.d / 2).exp()  # e^ε (y/Y)^{a−1} = (Y/y) e^{d/2}
+        p = point.dt * _mass(point.rho, piece.p_level)
+        return p - lift * point.du * _mass(point.w, piece.q_level)
+
+    return part
+
+
+def _mass(radius: acb, level: arb) -> acb:
+    """Φ(ρ) − K, through erfc where K is near 1 so that no digit is lost."""
+    scaled = radius / arb(2).sqrt()
+    if level.is_zero():
+        return scaled.erf()
+    return (1 - level) - scaled.erfc()
+
+
+def _sine_squared(cosine: acb) -> acb:
+    """1 − t²; factored only near ±1: elsewhere that ball would be 1/|t| times wider."""
+    if cosine.abs_upper() < 0.75:
+        return 1 - cosine * cosine
+    return (1 - cosine) * (1 + cosine)
+
+
+def real_power(base: acb, exponent: arb, analytic: bool) -> acb:
+    """base^exponent, exponent ≥ 0; across 0 a ball by modulus, NaN where it is not analytic."""
+    if base.real > 0:
+        return (exponent * base.log()).exp()
+    whole = exponent.unique_fmpz()
+    if whole is not None and whole <= _SMALL_POWER:
+        return base ** int(whole)
+    if analytic and whole is None:
+        return acb("nan")
+    radius = (base.abs_upper() ** exponent).abs_upper()
+    if not radius.is_finite():
+        return acb("nan")
+    return acb(arb(0, radius), arb(0, radius))
+
+
+def integrate(f: Integrand, start: arb, end: arb, floor: arb) -> arb:
+    """∫ f from start to end, which may be balls: exact midpoints, plus width·sup|f| at the ends.
+
+    `floor` is a size below which the value is of no interest: absolute errors of
+    floor·2^{−precision} are accepted.
+    """
+    left, right = arb(start.mid()), arb(end.mid())
+    if not left < right:
+        raise TouchingError
+    tolerance = arb(2) ** (-ctx.prec)
+    value: arb = integral(
+        f,
+        left,
+        right,
+        rel_tol=tolerance,
+        abs_tol=arb((floor * tolerance).mid()),
+        eval_limit=400_000 + 2_000 * ctx.prec,
+        depth_limit=8 * ctx.prec,
+        deg_limit=20 + ctx.prec,
+    ).real
+    for ball in (start, end):
+        if ball.rad() > 0:
+            sliver = arb(ball.rad()) * f(acb(ball), False).abs_upper()
+            value += arb(0, sliver.abs_upper())
+    return value
+
+
+def between_zero_and(bound: arb) -> arb:
+    """Return a ball that contains all from 0 to a bound."""
+    half = bound.abs_upper() / 2
+    return arb(half.mid(), half.abs_upper())
+
+
+"""The privacy profile and the law of the privacy loss of the rank-one Gaussian law.
+
+Arguments are exact numbers; results are balls of about the ambient relative precision. The
+arguments are turned into balls at a raised internal precision, and the boundary of the worst
+event is integrated there; the precision rises until the result is accurate.
+"""
+
+_ROUNDS = 4
+"""Precisions that are tried: each has twice the extra bits of the last one."""
+_NEAR_ONE = 0.75
+"""P(L > ε) from which on its complement is computed by itself."""
+_LARGEST_REACH = 4096
+"""−ln of probabilities below which an upper bound is enough."""
+_BOUND_PRECISION = 64
+"""Bits of that bound."""
+
+Question: TypeAlias = Callable[[Boundary], arb]
+
+
+class Arguments(NamedTuple):
+    """ε ≥ 0, the dimension M > 2 and the ratio κ = Δ/√σ_* > 0."""
+
+    epsilon: ExactReal
+    dimension: int
+    ratio: ExactReal
+
+    def boundary(self) -> Boundary:
+        """Return the boundary of {L > ε}, at the ambient precision."""
+        a = arb(self.dimension - 1) / 2
+        return Boundary.of(Curve(self.epsilon.ball(), a, self.ratio.ball()))
+
+    def at(self, epsilon: ExactReal) -> Arguments:
+        """Return the same at another ε."""
+        return self._replace(epsilon=epsilon)
+
+    @property
+    def reach(self) -> Fraction:
+        """An upper bound on (ε − κ²/2)⁺/(M − 1): the worst event shrinks as e^{−reach}."""
+        excess = math.floor(self.epsilon) + 1 - Fraction(math.floor(self.ratio.squared)) / 2
+        return max(excess, Fraction(0)) / (self.dimension - 1)
+
+
+def hockey_stick(epsilon: ExactReal, dimension: int, ratio: ExactReal) -> arb:
+    """Return δ(ε) = sup_S P(S) − e^ε Q(S) for any real ε.
+
+    The isometry x ↦ s − x exchanges P and Q, so this is the divergence in both directions, and
+    δ(−ε) = 1 − e^{−ε} + e^{−ε} δ(ε) carries it to negative ε.
+    """
+    if epsilon.sign >= 0:
+        return _hockey_stick(Arguments(epsilon, dimension, ratio), ctx.prec)
+    positive = _hockey_stick(Arguments(-epsilon, dimension, ratio), ctx.prec)
+    eps = epsilon.ball()
+    return -eps.expm1() + eps.exp() * positive
+
+
+def tails(epsilon: ExactReal, dimension: int, ratio: ExactReal) -> Tails:
+    """Return P and Q of {L > ε} and {L ≤ ε} for any real ε.
+
+    L has no atom, and has under P the law that −L has under Q: P(L > −ε) = Q(L ≤ ε).
+    """
+    size = epsilon if epsilon.sign >= 0 else -epsilon
+    found = _tails(Arguments(size, dimension, ratio), ctx.prec)
+    return found if epsilon.sign >= 0 else found.reflected
+
+
+@functools.lru_cache(maxsize=512)
+def _hockey_stick(arguments: Arguments, precision: int) -> arb:
+    """δ(ε) for ε ≥ 0; a pure function, remembered because a verdict asks it several times."""
+    return _accurate(Boundary.hockey_stick, arguments, precision)
+
+
+@functools.lru_cache(maxsize=512)
+def _tails(arguments: Arguments, precision: int) -> Tails:
+    """Both tails for ε ≥ 0, where Q(L > ε) ≤ 1/2."""
+    p_above = _accurate(Boundary.p_above, arguments, precision)
+    q_above = _accurate(Boundary.q_above, arguments, precision)
+    if p_above < _NEAR_ONE:
+        p_below = 1 - p_above
+    else:
+        p_below = _accurate(Boundary.p_below, arguments, precision)
+    return Tails(p_above, p_below, q_above, 1 - q_above)
+
+
+def _accurate(question: Question, arguments: Arguments, precision: int) -> arb:
+    """Answer to `precision` bits where a few rounds of rising internal precision reach that.
+
+    Where the worst event is as small as e^{−reach} the curve is resolved with as many more
+    bits. Beyond the largest reach (P(L > ε) < e^{−4000}, so P(L ≤ ε) is never asked) the answer,
+    which falls with ε, is bounded by its value there.
+    """
+    if arguments.reach > _LARGEST_REACH:
+        most_reach = _LARGEST_REACH * (arguments.dimension - 1)
+        whole = Fraction(math.floor(arguments.ratio.squared))
+        nearer = arguments.at(ExactReal.of_rational(whole / 2 + most_reach - 1))
+        most = _raised(question, nearer, _BOUND_PRECISION)
+        return arb(0).union(most if most is not None else arb(1))
+    found = _raised(question, arguments, precision)
+    if found is None:  # ε is, to all those bits, where the curve just touches the axis
+        found = _beside(question, arguments, precision)
+    return arb(0).union(arb(1)) if found is None else found
+
+
+def _raised(question: Question, arguments: Arguments, precision: int) -> arb | None:
+    """Answer at rising precision; None where the curve was never told from touching the axis."""
+    extra = GUARD_BITS + arguments.dimension.bit_length() + 3 * math.ceil(arguments.reach)
+    best: arb | None = None
+    for _ in range(_ROUNDS):
+        with ctx.workprec(precision + extra):
+            try:
+                best = question(arguments.boundary())
+            except TouchingError:
+                pass
+            else:
+                if best.is_finite() and best.rel_accuracy_bits() >= precision:
+                    return best
+        extra = 2 * extra + precision // 2
+    return best
+
+
+def _beside(question: Question, arguments: Arguments, precision: int) -> arb | None:
+    """Enclose the answer, monotone in ε, by those at two neighbours of ε."""
+    ends = []
+    for sign in (-1, 1):
+        share = ExactReal.of_rational(1 + Fraction(sign, 1 << precision))
+        end = _raised(question, arguments.at(arguments.epsilon * share), precision)
+        if end is None:
+            return None
+        ends.append(end)
+    return ends[0].union(ends[1])
+
+
+"""Two rank-one Gaussian laws at a given distance."""
+
+_CLOSE = 1e-6
+"""Relative size of the last step of an estimate: the next one would be about its square."""
+_ROUGH = 53
+"""Bits in which estimates are made, those of a float: what they find is proved with more."""
+
+
+@final
+@dataclass(frozen=True)
+class RankOnePair(MirroredPair):
+    """P = law(s + n), Q = law(n) for rank-one Gaussian noise n in R^dimension, dimension > 2.
+
+    `ratio` is κ = ‖s‖/√σ_*. With ρ and w the distances of an outcome from the centres of P and
+    Q, in units of √σ_*,
+
+        L = (M−1) ln(w/ρ) + (w² − ρ²)/2.
+
+    The loss is unbounded, because the density of the noise is infinite at its centre. The
+    isometry x → s − x exchanges P and Q, so the pair equals its own reverse.
+    """
+
+    law_name = "rank-one-gaussian"
+    usual_width: ClassVar = Fraction(1, 10**12)
+
+    dimension: int
+    ratio: ExactReal
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) for any real ε: one integral along the boundary {L = ε}."""
+        return hockey_stick(epsilon, self.dimension, self.ratio)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the probabilities on both sides of {L = ε}, which has no mass."""
+        return tails(epsilon, self.dimension, self.ratio)
+
+    def estimate_log_delta(self, epsilon: float) -> float | None:
+        """Return ln H(ε) from a ball of few bits."""
+        found = self._roughly(ExactReal.of_rational(Fraction(epsilon))).log()
+        return float(found.mid()) if found.is_finite() else None
+
+    def estimate_epsilon(self, log_delta: float) -> float | None:
+        """Return the ε > 0 with ln H(ε) = log_delta; far out H falls as e^{−ε/(M − 1)}."""
+        top = self.estimate_log_delta(0.0)
+        if top is None or not top > log_delta:
+            return None
+        with suppress(UndecidedError, ArithmeticError):
+            far = (self.dimension - 1) * (top - log_delta)
+            return rough_root(self._roughly, log_delta, far, _CLOSE)
+        return None
+
+    def _roughly(self, epsilon: ExactReal) -> arb:
+        """Return H(ε) in few bits, which take a third of the time of those of a proof."""
+        with ctx.workprec(_ROUGH):
+            return self.hockey_stick(epsilon)
+
+    def renyi(self, order: arb) -> arb:
+        """Return +∞ for order ≥ M/(M−1); raise NotApplicableError below."""
+        if (order - 1) * (self.dimension - 1) >= 1:
+            return arb.pos_inf()
+        raise NotApplicableError(
+            "Rényi divergences of rank-one Gaussian noise are infinite from the order "
+            f"{self.dimension}/{self.dimension - 1} on, and not computed below. Ask for delta."
+        )
+
+    def kullback_leibler(self) -> arb:
+        """Raise NotApplicableError."""
+        return self.renyi(arb(1))
+
+    def closed_rho(self) -> arb:
+        """Return +∞: D_2 is infinite, since 2 ≥ M/(M−1) for every M ≥ 2.
+
+        Near its centre the density of P grows as ρ^{−(M−1)} while that of Q stays bounded, so
+        E_P[e^L] contains the divergent ∫_0 ρ^{−(M−1)} dρ. There is no finite zCDP.
+        """
+        return arb.pos_inf()
+
+    def ball_event(self, epsilon: ExactReal) -> arb:
+        """Return a lower bound on H(ε) that a hand can check: that of a ball round P's centre.
+
+        The ball of radius ‖s‖ has P-probability erf(κ/√2), by the half-normal distance. Seen
+        from the centre of Q, which lies on its surface, each direction at an acute angle to s
+        meets it in a chord of 2κ·cosine, and the half-normal density is at most √(2/π): its
+        Q-probability is at most √(2/π) κ E|cosine|, E|cosine| = Γ(M/2)/(√π Γ((M+1)/2)).
+        """
+        kappa, m = self.ratio.ball(), arb(self.dimension)
+        cosine = ((m / 2).lgamma() - ((m + 1) / 2).lgamma()).exp() / arb.pi().sqrt()
+        q = (2 / arb.pi()).sqrt() * kappa * cosine
+        return (kappa / arb(2).sqrt()).erf() - epsilon.ball().exp() * q
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe {L > ε}, and the bound from a ball where that says something."""
+        text = (
+            f"the outcomes x with {self.dimension - 1}·ln(w/r) + (w² − r²)/2 > {epsilon}, where r "
+            "and w are the distances of x from the true answer under P and under Q, in units of "
+            f"sqrt(sigma_star); the true answers are {self.ratio} apart"
+        )
+        with ctx.workprec(64):
+            bound = self.ball_event(epsilon)
+            if not bound > 0:
+                return text
+            kappa = self.ratio.ball()
+            probability = Interval.of_ball((kappa / arb(2).sqrt()).erf(), 12)
+            return (
+                f"{text}. Checkable by hand: the ball of that radius round the true answer under P "
+                f"has P = erf({Interval.of_ball(kappa, 12)}/sqrt(2)) = {probability}, and already "
+                f"shows P − e^epsilon·Q ≥ {Interval.of_ball(bound, 4).lower}"
+            )
+
+
+"""The amount of rank-one Gaussian noise that its paper asks for."""
+
+
+def theorem_5_sigma_star(epsilon: arb, delta: arb, dimension: int, l2_sensitivity: arb) -> arb:
+    """2Δ²/(εψ), ψ = (δ Γ((M−1)/2)/(√π Γ(M/2)))^{2/(M−2)}: the noise of Ji and Li, Theorem 5.
+
+    What the theorem prescribes for (ε, δ)-DP; it is not enough for that where δ is small.
+    """
+    m = arb(dimension)
+    gammas = ((m - 1) / 2).lgamma() - (m / 2).lgamma() - arb.pi().log() / 2
+    log_psi = 2 * (delta.log() + gammas) / (m - 2)
+    return 2 * l2_sensitivity**2 / epsilon * (-log_psi).exp()

@@ -31,7 +31,7 @@ GROUPS = {
     "counting": "Counts and running counts",
     "wrappers": "Finite laws, guarantees and releases of other mechanisms",
 }
-"""The folders of `dpassay.accountant.mechanisms`, and the title of each in the index."""
+"""The folders of mechanisms in `dpassay.accountant`, and the title of each in the index."""
 
 
 def examples() -> dict[str, list[tuple[Mechanism, str | None]]]:

@@ -1,7 +1,7 @@
-"""The mechanisms: one law per file, imported when it is first asked for.
+"""The mechanisms, each imported when it is first asked for.
 
 The stub `__init__.pyi` lists every public name with its module, one line each, for type checkers
-and for this file: to add a mechanism is to add a file and its line there.
+and for this file: to add a mechanism is to add its class and its line there.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from itertools import product
 
 from flint import arb
 
-from dpassay.accountant.composition.choose import FOR, METHODS, RENAMED, engine
 from dpassay.accountant.composition.invert import complement, hockey_stick, inverse, most
 from dpassay.accountant.composition.product import apart, is_numerical, simple_bound
 from dpassay.accountant.core.adjacency import Adjacency, Direction
@@ -301,6 +300,8 @@ def pairs_of(
     NotApplicableError
         If the engine does not apply; the message says which ones do.
     """
+    from dpassay.accountant.composition.choose import FOR, METHODS, RENAMED
+
     if method in RENAMED:
         raise InvalidInputError(
             f"method={method!r} is now method={RENAMED[method]!r}. Ask with that."
@@ -319,6 +320,8 @@ def pairs_of(
 
 def applicable(mechanism: Mechanism, adjacency: Adjacency | None) -> list[str]:
     """Return the names of the engines that apply, "auto" first."""
+    from dpassay.accountant.composition.choose import METHODS
+
     return [name for name in METHODS if _pairs(mechanism, name, adjacency, None) is not None]
 
 
@@ -345,6 +348,8 @@ def _each(method: str, cases: list[tuple[tuple[Pair, ...], int]]) -> tuple[Pair,
     counts = [count for _, count in cases]
     if sum(counts) > 1 and any(len(pairs) > 1 for pairs, _ in cases):
         return None
+    from dpassay.accountant.composition.choose import engine
+
     choices = product(*(pairs for pairs, _ in cases))
     made = [engine(method, apart(list(zip(choice, counts, strict=True)))) for choice in choices]
     found = tuple(pair for pair in made if pair is not None)

@@ -16,7 +16,7 @@ import dpassay
 from dpassay.accountant.composition.grid import GRID
 from dpassay.accountant.composition.grid import factors as survival
 from dpassay.accountant.composition.grid.dominate import Place, below
-from dpassay.accountant.composition.grid.plan import POINTS, bounds
+from dpassay.accountant.composition.grid.plan import POINTS, bracket_bounds
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -68,7 +68,7 @@ def contains(lower: arb, upper: arb, value: arb) -> bool:
 def test_contains_the_exact_value(mechanism: Mechanism, epsilon: str, width: float) -> None:
     (pair,) = methods.pairs_of(mechanism, "grid", None)
     assert isinstance(pair, Product)
-    lower, upper = bounds(pair, exact(epsilon), POINTS[0])
+    lower, upper = bracket_bounds(pair, exact(epsilon), POINTS[0])
     true = profile.delta(mechanism, epsilon)
     assert contains(lower, upper, true.ball())
     assert float((upper - lower) / lower) < width
@@ -135,7 +135,7 @@ def test_masses_at_infinity_stay_there() -> None:
     (pair,) = methods.pairs_of(whole, "grid", None)[:1]
     assert isinstance(pair, Product)
     true = profile.delta(whole, "1/10", direction=Direction.REMOVE).ball()
-    lower, upper = bounds(pair, exact("1/10"), POINTS[0])
+    lower, upper = bracket_bounds(pair, exact("1/10"), POINTS[0])
     assert contains(lower, upper, true)
     assert lower > 1 - arb("0.9") ** 3 - arb("1e-6")
 
@@ -217,7 +217,7 @@ def assert_bounded(tables: list[Masses], epsilon: Fraction) -> None:
     for each in tables:
         pair = Tabulated(*each).worst_case(None).remove[0]
         factors[pair] = factors.get(pair, 0) + 1
-    low, high = bounds(Product(tuple(factors.items()), GRID), exact(epsilon), 4096)
+    low, high = bracket_bounds(Product(tuple(factors.items()), GRID), exact(epsilon), 4096)
     slack = arb("1e-12")  # of the sum in doubles
     truth = arb(hockey_stick(tables, epsilon))
     assert low - slack <= truth <= high + slack

@@ -62,7 +62,7 @@ def certify(
 
 
 def completed(theorem: Mapping[str, Any], witness: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a certificate with the rows of lemmas that the kernel names, if it proves it in time."""
+    """Return a certificate with the rows of lemmas that its proof uses, if it is found in time."""
     data = {"version": VERSION, "theorem": theorem, "lemmas": [], "witness": witness}
     whole = require(data)
     try:

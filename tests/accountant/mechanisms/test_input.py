@@ -69,7 +69,6 @@ def test_the_notation_reads_back(text: str) -> None:
 
 TWO_BY_TWO = np.array([[1, 2], [3, 4]])
 BAD: list[list[str]] = rows(Path(__file__).with_name("bad.txt"))
-"""The checker refuses the same: `verify/test_checker_mechanisms.py`."""
 OWN: list[list[str]] = [
     *rows(Path(__file__).with_name("own_laws.txt")),
     [f"AdditiveNoise({'+'.join(['exp(-abs(x))'] * 300)!r})", "characters"],

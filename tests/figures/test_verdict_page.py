@@ -179,5 +179,6 @@ def test_it_is_readable_on_a_phone_and_by_night(tmp_path: Path, width: int, them
         assert (light < 60) == (theme == "dark")
         with page.expect_download() as download:
             page.get_by_text("Download the certificate").click()
-        assert json.loads(Path(download.value.path()).read_text("utf-8"))["verdict"] == "REFUTED"
+        certificate = json.loads(Path(download.value.path()).read_text("utf-8"))
+        assert certificate["theorem"]["verdict"] == "REFUTED"
         browser.close()

@@ -231,7 +231,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("AdditiveNoise",): "not yet: its inverse is no elementary function; `sample` simulates",
         ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",
-        ("KNorm",): "of independent coordinates alone: `norm='l1'`, or `norm='l2'` with `power=2`",
+        ("KNorm",): "of independent coordinates alone: `norm='l1'`",
         (
             "MixtureOfGaussians",
             "PoissonSubsampled",

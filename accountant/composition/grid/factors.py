@@ -48,8 +48,8 @@ from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.ball_noise import BallNoisePair
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
-from dpassay.accountant.pairs.falling_noise import BallNoisePair
 from dpassay.accountant.pairs.finite import FinitePair, finite, hull, masses, tables
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.own_density import OwnDensityPair, OwnMassPair

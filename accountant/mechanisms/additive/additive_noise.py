@@ -27,13 +27,7 @@ from dpassay.accountant.numbers.exact import ExactReal, Number
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import cached_property
 from dpassay.accountant.pairs.finite import FinitePair
-from dpassay.accountant.pairs.own_density import (
-    MassTable,
-    OwnDensityPair,
-    OwnMassPair,
-    OwnShiftsPair,
-)
-from dpassay.accountant.pairs.shift_tables import ShiftTables
+from dpassay.accountant.pairs.own_density import MassTable, OwnDensityPair, OwnMassPair
 from dpassay.accountant.release.lattice import release_integers
 
 _MOST_SHIFTS = 1000
@@ -42,7 +36,7 @@ _MOST_SHIFTS = 1000
 
 @declared
 class AdditiveNoise(Mechanism):
-    """Release the true scalar answer plus scale·X, X of any density.
+    """Release the true scalar answer plus scale·X, X of any density of one mode.
 
     Parameters
     ----------
@@ -65,10 +59,9 @@ class AdditiveNoise(Mechanism):
 
     Notes
     -----
-    δ(ε) is the supremum over all shifts up to the sensitivity. Whether the density has one mode is
+    δ(ε) is the supremum over all shifts up to the sensitivity. That the density has one mode is
     proved, from enclosures of the slope of ln f over the whole line
-    (`dpassay.accountant.density.pieces`); where it has several, a sweep over the shift finds the
-    worst with proof (`dpassay.accountant.density.shifts`). Of one mode the full shift is worst. Let
+    (`dpassay.accountant.density.pieces`); others are refused. So the full shift is worst. Let
     I_y = {f ≥ y}, intervals that shrink as y grows, and c = e^ε ≥ 1. (a − cb)⁺ is the length of {y
     : cb < y ≤ a}, so that for a shift t
 
@@ -106,7 +99,13 @@ class AdditiveNoise(Mechanism):
             object.__setattr__(self, "density", density_of(self.cdf, "cdf"))
             object.__setattr__(self, "cdf", "")
         if not self.mass:
-            law(self.density, "density")
+            rise = second_rise(law(self.density, "density").pieces)
+            if rise is not None:
+                raise InvalidInputError(
+                    f"density={self.density!r} was not proved to have one mode: it may rise again "
+                    f"next to x = {rise:.6g} after it fell, and then the worst shift depends on "
+                    "epsilon. Expected a density that rises and then falls, or mass='…'."
+                )
         else:
             integer_law(self.mass)  # what is no formula is named first
             shift = self.sensitivity.rational
@@ -144,21 +143,11 @@ class AdditiveNoise(Mechanism):
         """Return two laws at the worst distance, to both sides where the density is lopsided."""
         if self.mass:
             return self._worst_masses()
-        sides = self._sides
-        if self._has_one_mode:
-            pairs: tuple[Pair, ...] = tuple(
-                OwnDensityPair(self.density, self._distance, side) for side in sides
-            )
-            reason = (
-                "The density is proved to have one mode: its level sets are intervals, of which a "
-                "larger shift moves out more, so the worst pair is at distance sensitivity."
-            )
-        else:
-            pairs = tuple(OwnShiftsPair(self.density, self._distance, side) for side in sides)
-            reason = (
-                "The noise does not depend on the data, so a pair of neighbours is a shift of the "
-                "density; the worst of all shifts up to sensitivity is proved by a sweep."
-            )
+        pairs = tuple(OwnDensityPair(self.density, self._distance, side) for side in self._sides)
+        reason = (
+            "The density is proved to have one mode: its level sets are intervals, of which a "
+            "larger shift moves out more, so the worst pair is at distance sensitivity."
+        )
         return WorstCase(pairs, pairs, reason)
 
     def _worst_masses(self) -> WorstCase:
@@ -177,27 +166,6 @@ class AdditiveNoise(Mechanism):
         )  # fmt: skip
         reason = f"A pair of neighbours is a shift of the masses, in either direction; {which}."
         return WorstCase(pairs, pairs, reason)
-
-    @property
-    def dominated_by(self) -> ShiftTables | None:
-        """A table for all shifts of a density with several modes: the worst one varies."""
-        if self._has_one_mode or self.mass:
-            return None
-        return ShiftTables(self.density, self._distance)
-
-    def attained(self) -> tuple[Pair, ...]:
-        """Return the pairs of a few shifts."""
-        return () if (table := self.dominated_by) is None else table.below
-
-    @property
-    def only_alone(self) -> str:
-        """Of several modes: which shift is worst depends on ε."""
-        if self.dominated_by is None:
-            return ""
-        return (
-            "Its density is not proved to have one mode, so that the worst shift may depend on "
-            "epsilon: a composition is enclosed, a sample of it is not known."
-        )
 
     @property
     def is_symmetric(self) -> bool:
@@ -238,14 +206,8 @@ class AdditiveNoise(Mechanism):
         return [(0, int(self._distance))] if self.mass else super().worst_answers()
 
     def worst_shift(self) -> float:
-        """Return the full distance; of a density with several modes, the worst at ε = 1."""
-        if self._has_one_mode or self.mass:
-            return float(self.sensitivity)
-        one = ExactReal.of_rational(1)
-        pairs = (OwnShiftsPair(self.density, self._distance, side) for side in self._sides)
-        found = max(pairs, key=lambda pair: pair.worst(one).lower)
-        shift = float(found.worst(one).shift or self._distance) * float(self.scale)
-        return -shift if found.mirrored else shift
+        """Return the full distance."""
+        return float(self.sensitivity)
 
     @property
     def _own(self) -> Law | IntegerLaw:

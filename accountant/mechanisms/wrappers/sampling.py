@@ -35,7 +35,6 @@ from dpassay.accountant.mechanisms.wrappers.composed import (
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.allocation import (
-    AllocatedNoise,
     AllocationEvent,
     RandomAllocationPair,
     allocated,
@@ -306,15 +305,15 @@ class RandomAllocation(OnChosenRecords):
     Parameters
     ----------
     mechanism
-        The mechanism of one step, such as `Gaussian(standard_deviation=1)`. Other noise needs one
-        worst pair, with finite losses.
+        The mechanism of one step, such as `Gaussian(standard_deviation=1)`, or one whose loss
+        has few finite values, such as `RandomizedResponse` or `DiscreteLaplace`.
     steps
         t ≥ 1: the steps of one epoch.
     participations
         How many different steps a record takes part in, 1 ≤ k ≤ t, all sets of k steps being
         equally likely, and those of different records independent. Gaussian noise is exact at
-        k = 1 and k = t, with two ends elsewhere; noise whose loss has few values, such as
-        DiscreteLaplace, is exact; other noise has two ends, near each other, for k = 1.
+        k = 1 and k = t, with two ends elsewhere; noise whose loss has few values is exact;
+        other noise is refused.
 
     Notes
     -----
@@ -405,10 +404,9 @@ class RandomAllocation(OnChosenRecords):
         pair = allocated(inner, self.steps, self.participations)
         if pair is None:
             raise NotApplicableError(
-                f"RandomAllocation of {type(self.mechanism).__name__} is known for noise with one "
-                "worst pair and finite losses, and for several participations where the loss of a "
-                "step has few values. Use Gaussian, one participation, or PoissonSubsampled, which "
-                "is another way to sample."
+                f"RandomAllocation of {type(self.mechanism).__name__} is known where the loss of a "
+                f"step has few values, and numbers of {self.steps} steps with each are few. Use "
+                "Gaussian, or PoissonSubsampled, which is another way to sample."
             )
         return WorstCase(
             (pair,),
@@ -445,11 +443,7 @@ class RandomAllocation(OnChosenRecords):
         """Say what to compose where several participations have two ends."""
         if self.participations == self.steps:
             return ""
-        if self._mu() is None:
-            (pair,) = self.worst_case(Adjacency.ADD_REMOVE).remove
-            epochs = f"Several epochs of {self!r} are not known. Ask about one, or use Gaussian."
-            return epochs if isinstance(pair, AllocatedNoise) else ""
-        if self.participations == 1:
+        if self.participations == 1 or self._mu() is None:
             return ""
         return (
             f"participations={self.participations} of steps={self.steps} is known between two ends "

@@ -21,7 +21,7 @@ from dpassay.accountant.density.law import law
 from dpassay.accountant.density.pieces import pieces, second_rise
 from dpassay.accountant.density.ranges import Ranges, product
 from dpassay.accountant.density.text import read
-from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms import (
     AdditiveNoise,
     Composed,
@@ -164,63 +164,14 @@ def test_one_mode_is_proved(density: str) -> None:
 
 
 @pytest.mark.parametrize("density", SEVERAL)
-def test_several_modes_are_told(density: str) -> None:
-    assert second_rise(pieces(read(density, "density"), "density")) is not None
-
-
-def test_a_quotient_that_jumps_is_a_jump() -> None:
-    """|x|/x is −1, then 1: δ(1) is 0 at the full shift, and is not at smaller ones."""
-    one, other = (
-        profile.delta(AdditiveNoise(f"exp(-abs(x+1)+{jump})"), 1)
-        for jump in ("abs(x)/x", "(1 if x > 0 else -1)")
-    )
-    assert Fraction(one.lower) > Fraction(9, 100)
-    assert one.overlaps(other)
-
-
-def test_a_root_of_a_quotient_jumps_with_it() -> None:
-    """√0 is 0 and √1 is 1: the density has the same δ as with a branch."""
-    one, other = (
-        profile.delta(AdditiveNoise(f"exp(-abs(x+1)+3*{jump})", sensitivity=2), "3/2")
-        for jump in ("sqrt(max(0,x-1)/(x-1))", "(1 if x > 1 else 0)")
-    )
-    assert one.lower == other.lower > 0
-    assert one.upper == other.upper < Decimal("1.01") * one.lower
-
-
-BUMPS = "exp(-x**2/2)+exp(-(x-10)**2/2)"
-SLABS = "(abs(x)<1)+0.5*(abs(x-3)<1)"
-HISTOGRAM = "steps((0,3),(1,5),(2,1),(3,4),(4,0))"
-INSIDE: list[tuple[str, str, Fraction, bool]] = [
-    (BUMPS, "13", Fraction(1), True),
-    (SLABS, "7/2", Fraction(0), True),
-    (SLABS, "4", Fraction(2), False),
-    (HISTOGRAM, "1.7", Fraction(1, 2), True),
-    ("linear((-1,0),(0,1),(1,1/2),(2,1),(3,0))", "2", Fraction(1, 2), False),
-]
-
-
-@pytest.mark.parametrize(("density", "distance", "epsilon", "inside"), quick(INSIDE, 1, 2, 3))
-def test_the_worst_shift_is_found(
-    density: str, distance: str, epsilon: Fraction, inside: bool
-) -> None:
-    """No shift of a grid is worse than the answer, whose own shift attains it."""
-    noise = AdditiveNoise(density, sensitivity=distance)
-    found = profile.delta(noise, epsilon)
-    assert narrow(found, WIDTH)
-    farthest = Fraction(distance)
-    worst = abs(noise_shift(noise, epsilon))
-    assert (worst < farthest) is inside
-    for shift in [worst, *(farthest * k / 12 for k in range(1, 13))]:
-        for mirrored in (False, True):
-            pair = OwnDensityPair(density, shift, mirrored)
-            assert pair.hockey_stick(ExactReal.of_rational(epsilon)).lower() <= found.ball().upper()
+def test_several_modes_are_refused(density: str) -> None:
+    with pytest.raises(InvalidInputError, match="one mode|be bounded"):
+        AdditiveNoise(density)
 
 
 SYMMETRIC = [
-    BUMPS,
     "exp(-abs(x-1/3)**3)",
-    "exp(-(x**2-4*x+1)**2)",
+    "exp(-(x**2-4*x+4)**2)",
     "steps((0,1),(1,2),(2,1),(3,0))",
     "1/cosh(x-2)",
 ]
@@ -239,41 +190,9 @@ def test_a_density_that_is_symmetric_about_any_point_has_one_side(density: str) 
         assert one.overlaps(other)
 
 
-@pytest.mark.parametrize(
-    "density",
-    ["exp(-x**2/2)+exp(-(x-10)**2/3)", "exp(-abs(x))*(x-1)**2", "steps((0,1),(1,2),(2,1),(4,0))"],
-)
+@pytest.mark.parametrize("density", ["exp(-x-exp(-x))", "steps((0,1),(1,2),(2,1),(4,0))"])
 def test_a_lopsided_density_has_two_sides(density: str) -> None:
     assert len(AdditiveNoise(density).worst_case(None).remove) == 2
-
-
-def noise_shift(noise: AdditiveNoise, epsilon: Fraction) -> Fraction:
-    at = ExactReal.of_rational(epsilon)
-    pairs = [pair.attained(at) for pair in noise.worst_case(None).remove]
-    best = max(pairs, key=lambda pair: pair.hockey_stick(at).lower())
-    assert isinstance(best, OwnDensityPair)
-    return best.distance
-
-
-def test_slabs_have_their_closed_form() -> None:
-    """Slabs of length 2, masses 2/3 and 1/3, from 2 on apart: a shift by 2 parts all but 1/6."""
-    assert profile.delta(AdditiveNoise(SLABS, sensitivity=4), 0).overlaps(
-        Interval.of_exact(Fraction(5, 6))
-    )
-    table = AdditiveNoise("steps((-1,1),(1,0),(2,1/2),(4,0))", sensitivity=4)
-    for epsilon in ("0", "1/3", "2"):
-        ours, other = (
-            profile.delta(noise, epsilon) for noise in (table, AdditiveNoise(SLABS, sensitivity=4))
-        )
-        assert ours.overlaps(other)
-
-
-def test_epsilon_of_several_modes_is_where_delta_is_met() -> None:
-    noise = AdditiveNoise("linear((-1,0),(0,1),(1,1/2),(2,1),(3,0))")
-    found = profile.epsilon(noise, "0.3")
-    assert narrow(found, WIDTH)
-    assert profile.delta(noise, found.upper).lower <= Decimal("0.3")
-    assert profile.delta(noise, found.lower).upper >= Decimal("0.3") * (1 - Decimal("1e-11"))
 
 
 def test_the_notation_reads_back() -> None:
@@ -293,11 +212,7 @@ def test_heavy_tails_have_no_moments() -> None:
 @pytest.mark.parametrize(
     ("density", "median"),
     [
-        ("(abs(x+3)<1)+(abs(x-3)<1)", -2),
-        ("(abs(x)>2)*exp(-abs(x))", -2),
-        ("steps((0,1),(1,0),(3,1),(4,0))", 1),
         ("exp(-(x-4)**2)", 4),
-        ("x**2*exp(-x**2)", 0),
     ],
 )
 def test_the_median_is_the_least_number_below_which_half_lies(density: str, median: int) -> None:
@@ -306,7 +221,7 @@ def test_the_median_is_the_least_number_below_which_half_lies(density: str, medi
 
 @pytest.mark.parametrize(
     ("density", "level"),
-    [("(x**2>2)*(abs(x)<3)", "1/2"), ("(x**2<2)*1", 0), ("(x**2<2)*exp(-x)", 0)],
+    [("(x**2<2)*1", 0), ("(x**2<2)*exp(-x)", 0)],
 )
 def test_a_quantile_at_an_irrational_end_is_enclosed(density: str, level: str) -> None:
     with mpmath.workdps(120):

@@ -12,10 +12,10 @@ import pytest
 
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.geometry.ball_loss import shape
-from dpassay.accountant.mechanisms import Composed, Gaussian, KNorm, Laplace
+from dpassay.accountant.mechanisms import Composed, KNorm
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.pairs.falling_noise import BallNoisePair
+from dpassay.accountant.pairs.ball_noise import BallNoisePair
 from dpassay.accountant.questions import accuracy, guarantees, profile
 
 FALSE_ALARM = 1e-6
@@ -127,27 +127,12 @@ def test_two_releases_are_a_mean_of_one_over_the_loss_of_the_other(
     assert float(found.upper) == pytest.approx(known, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "noise", [KNorm(2, 1, "l1", power=2), KNorm(2, 1, "linf", power=2), KNorm(2, 3, power=2)]
-)
-def test_squares_compose_as_gaussian_noise(noise: KNorm) -> None:
-    known = Composed(Gaussian("sqrt(2)"), 4)
-    assert profile.epsilon(Composed(noise, 4), "1e-6") == profile.epsilon(known, "1e-6")
-    assert profile.delta(noise, 1) == profile.delta(Gaussian("sqrt(2)"), 1)
-    both = Composed([noise, Laplace(1)])
-    assert profile.delta(both, 1).overlaps(
-        profile.delta(Composed([Gaussian("sqrt(2)"), Laplace(1)]), 1)
-    )
-
-
 def test_a_million_coordinates() -> None:
     noise = KNorm(2, 10**6, sensitivity=500)
     assert float(profile.delta(noise, "1/10").upper) == pytest.approx(0.0603371861503, rel=1e-10)
 
 
-@pytest.mark.parametrize(
-    "noise", [KNorm(2, 3, "l1"), KNorm(2, 3, "l2", power=2), KNorm(2, 1), KNorm(2, 1, "linf")]
-)
+@pytest.mark.parametrize("noise", [KNorm(2, 3, "l1"), KNorm(2, 1), KNorm(2, 1, "linf")])
 def test_releases_of_independent_coordinates_have_the_variance(noise: KNorm) -> None:
     size, answer = 2000, [1.5] * noise.dimension
     released = noise.release(answer, size, rng=np.random.default_rng(3))

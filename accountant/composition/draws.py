@@ -234,7 +234,7 @@ def _furthest(pair: SubsampledPair) -> tuple[arb, arb] | None:
         if m.is_finite():
             return m.upper(), arb(0)
         try:
-            at = ends(pair.inner.kullback_leibler())[1]
+            at = ends(pair.inner.renyi(arb(1)))[1]
             return at.ball(), pair.inner.tails(at).q_above.upper()
         except (NotApplicableError, UndecidedError):
             return None

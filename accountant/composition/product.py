@@ -164,10 +164,6 @@ class Engine(ABC):
         """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
         return arb(1)
 
-    def lower_bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a proved lower bound of H(ε) that takes little time: that of all outcomes."""
-        return -epsilon.ball().expm1() if epsilon.sign < 0 else arb(0)
-
     def width(self, product: Product) -> Fraction:
         """Return the relative width of answers for which none is named: most reach it soon."""
         return COMPOSED_WIDTH
@@ -327,17 +323,9 @@ class Product(Pair):
                 return arb(1)
         return (1 - kept).upper()
 
-    def lower_bound(self, epsilon: ExactReal) -> arb:
-        """Return the quick lower bound of the engine."""
-        return self.engine.lower_bound(self, epsilon)
-
     def renyi(self, order: arb) -> arb:
         """Return Σ k_i D_order(P_i‖Q_i)."""
         return _weighted([(pair.renyi(order), count) for pair, count in self.factors])
-
-    def kullback_leibler(self) -> arb:
-        """Return Σ k_i KL(P_i‖Q_i)."""
-        return _weighted([(pair.kullback_leibler(), count) for pair, count in self.factors])
 
     def closed_rho(self) -> arb | None:
         """Return Σ k_i ρ_i where every D_a/a tends to its supremum ρ_i at large orders, or is ∞."""

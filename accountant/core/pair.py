@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -17,7 +16,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval
 
 if TYPE_CHECKING:
-    from dpassay.accountant.composition.losses.transform import Transform
+    pass
 
 
 @final
@@ -72,11 +71,6 @@ class Pair(ABC):
     law_name: ClassVar[str]
     """The name in `law`, where that is the default."""
 
-    @property
-    def largest_order(self) -> float:
-        """Order from which on a Rényi divergence takes seconds; ∞ where it is a closed form."""
-        return math.inf
-
     @abstractmethod
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε) = sup_S P(S) − e^ε Q(S) = E_P[(1 − e^{ε−L})⁺], for any real ε."""
@@ -87,11 +81,10 @@ class Pair(ABC):
 
     @abstractmethod
     def renyi(self, order: arb) -> arb:
-        """Return the Rényi divergence D_order(P‖Q) for a ball inside (1, ∞); may be +∞."""
+        """Return the Rényi divergence D_order(P‖Q) for 1 or a ball inside (1, ∞); may be +∞.
 
-    @abstractmethod
-    def kullback_leibler(self) -> arb:
-        """Return E_P[L], the Rényi divergence at order 1; may be +∞."""
+        Of order 1 it is the Kullback–Leibler divergence E_P[L].
+        """
 
     @abstractmethod
     def max_loss(self) -> arb:
@@ -166,13 +159,6 @@ class Pair(ABC):
         """Return the ε with ln H(ε) = log_delta in floats, without proof; None where unknown."""
         return None
 
-    def loss_transform(self) -> Transform | None:
-        """Return the moment generating function of the loss on vertical lines, for compositions.
-
-        None for a pair without one: a composition is then enclosed on a grid.
-        """
-        return None
-
     def at_most(self, epsilon: ExactReal) -> arb:
         """Return a bound of H(ε), as near as a bracket of H has it."""
         return self.hockey_stick(epsilon).upper()
@@ -180,10 +166,6 @@ class Pair(ABC):
     def bound(self, epsilon: ExactReal) -> arb:
         """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
         return arb(1)
-
-    def lower_bound(self, epsilon: ExactReal) -> arb:
-        """Return a proved lower bound of H(ε) that takes little time: that of all outcomes."""
-        return -epsilon.ball().expm1() if epsilon.sign < 0 else arb(0)
 
     def attained(self, epsilon: ExactReal) -> Pair:
         """Return a pair of two datasets that shows H at ε, where this one only bounds them."""
@@ -275,10 +257,6 @@ class ProfileOnly(Pair):
         raise NotApplicableError(self.refusal)
 
     def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise NotApplicableError(self.refusal)
-
-    def kullback_leibler(self) -> arb:
         """Raise NotApplicableError."""
         raise NotApplicableError(self.refusal)
 

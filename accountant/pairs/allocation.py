@@ -1086,13 +1086,6 @@ class RandomAllocationPair(Pair):
         a = int(whole)
         return self.mean.moments(a)[a].log() / (a - 1)
 
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        raise NotApplicableError(
-            "The Kullback–Leibler divergence of a random allocation has no closed form. Ask for "
-            "delta, epsilon, the trade-off function or a Rényi divergence of integer order."
-        )
-
     def closed_rho(self) -> arb | None:
         """Return μ²/2, mixture first: t^{1−a} e^{a(a−1)μ²/2} ≤ E W^a ≤ e^{a(a−1)μ²/2}."""
         return self.rho_bound() if self.mixed_first else None

@@ -7,7 +7,7 @@ P is at a point v of length t, Q at 0. The loss L = t sin φ has the density w(�
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, final
 
 from flint import acb, arb
 
@@ -17,7 +17,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 
 if TYPE_CHECKING:
-    from dpassay.accountant.composition.losses.transform import Transform
+    pass
 
 
 _SPARE_BITS = 8
@@ -32,7 +32,6 @@ class BallNoisePair(ReflectedPair):
     """Two laws of density e^{−‖x‖₂} at distance t > 0."""
 
     law_name = "ball-noise"
-    largest_order: ClassVar = 1 << 20
 
     distance: ExactReal
     dimension: int
@@ -76,13 +75,9 @@ class BallNoisePair(ReflectedPair):
 
     def renyi(self, order: arb) -> arb:
         """Return ln M/(a − 1)."""
+        if order == 1:
+            return self._mean_loss()
         return moment(self.distance, self.dimension, acb(order - 0.5)).real.log() / (order - 1)
-
-    def loss_transform(self) -> Transform | None:
-        """Return the moments; in two dimensions how they fall is not known."""
-        from dpassay.accountant.composition.losses.laplace import BallNoiseTransform
-
-        return None if self.dimension == 2 else BallNoiseTransform(self.distance, self.dimension)
 
     def rho_bound(self) -> arb:
         """Return max(D_1, t²/2m), m = d − 3 + 2/(1 + k), where d > 3.
@@ -96,9 +91,9 @@ class BallNoisePair(ReflectedPair):
         if self.dimension <= _FLAT:
             return known
         m = self.dimension - _FLAT + 2 / (1 + shape(self.distance, self.dimension)[0])
-        return known.min(self.kullback_leibler().max(self.distance.ball() ** 2 / (2 * m)).upper())
+        return known.min(self.renyi(arb(1)).max(self.distance.ball() ** 2 / (2 * m)).upper())
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return 2z² (K_{d/2−1} I_{d/2+1} + K_{d/2} I_{d/2}), as j_ν′ = y j_{ν+1}."""
         z, nu = self.distance.ball() / 2, arb(self.dimension) / 2
         less, more = bessel_k(z, self.dimension)

@@ -197,15 +197,11 @@ class Between(ProfileOnly):
         """Return a ball around both ends."""
         return self._around(lambda pair: pair.renyi(order))
 
-    def kullback_leibler(self) -> arb:
-        """Return a ball around both ends."""
-        return self._around(lambda pair: pair.kullback_leibler())
-
     def closed_rho(self) -> arb:
         """Return a ball from D_1 up to what bounds the ρ of `most`, or ∞ where `least` has it."""
         if any(pair.closed_rho() == arb.pos_inf() for pair in self.least):
             return arb.pos_inf()
-        return self.kullback_leibler().union(self.rho_bound())
+        return self.renyi(arb(1)).union(self.rho_bound())
 
     def rho_bound(self) -> arb:
         """Return that of `most`."""

@@ -47,10 +47,6 @@ class HalfLinePair(MirroredPair, ABC):
         """Return ρ."""
         return self.exact_closed_rho().ball()
 
-    def kullback_leibler(self) -> arb:
-        """Return ρ: the noise has mean 0."""
-        return self.closed_rho()
-
     def lost_bits(self) -> int:
         """Return the bits by which H may be smaller than its two terms, at ε = 0: those of v."""
         return 2 * math.floor(self.parameter).bit_length() + 8
@@ -102,6 +98,8 @@ class DiscreteGaussianPair(HalfLinePair):
 
         Completing the square in Σ p(z − s)^a p(z)^{1−a}; θ(c) ≤ θ(0), with equality at integers.
         """
+        if order == 1:  # the noise has mean 0
+            return self.closed_rho()
         ratio = log_theta_ratio(self.parameter, order * self.shift)
         return order * self.closed_rho() + ratio / (order - 1)
 
@@ -179,6 +177,8 @@ class DiscreteGaussianProductPair(HalfLinePair):
 
     def renyi(self, order: arb) -> arb:
         """Return a·ρ plus ln(θ(a·shift)/θ(0))/(a − 1) of every coordinate."""
+        if order == 1:
+            return self.closed_rho()
         v, w = self._parameters()
         ratio = self.count * log_theta_ratio(v, order * self.shift)
         if self.last_shift:
@@ -347,6 +347,8 @@ class DiscreteLaplacePair(ReflectedPair):
 
         M = (e^{(a−1)s/b} + e^{−as/b})/(1 + r) + tanh(1/2b) e^{−as/b} Σ_{0<z<s} e^{(2a−1)z/b}.
         """
+        if order == 1:
+            return self._mean_loss()
         rate, s = 1 / self.scale.ball(), self.shift
         less, low = order - 1, (-order * rate * s).exp()
         moment = ((less * rate * s).exp() + low) / (1 + (-rate).exp())
@@ -354,7 +356,7 @@ class DiscreteLaplacePair(ReflectedPair):
         inner = growth.exp() * (growth * (s - 1)).expm1() / growth.expm1()
         return (moment + (rate / 2).tanh() * low * inner).log() / less
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return E_P[L] = (s(1 − r^s)/(1 + r) + tanh(1/2b) Σ_{0<k<s} (s − 2k) r^k)/b."""
         rate, s = 1 / self.scale.ball(), self.shift
         r = (-rate).exp()

@@ -221,6 +221,8 @@ class FinitePair(Pair):
 
     def renyi(self, order: arb) -> arb:
         """Return ln(Σ p e^{(a−1)L})/(a − 1) = ln(1 + Σ p (e^{(a−1)L} − 1))/(a − 1)."""
+        if order == 1:
+            return self._mean_loss()
         less = order - 1
 
         def moment(outcome: _Outcome) -> arb:
@@ -228,7 +230,7 @@ class FinitePair(Pair):
 
         return self._expectation(moment, lambda total: total.log1p() / less)
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return Σ p L."""
         return self._expectation(lambda outcome: outcome.p * outcome.log_ratio(), lambda t: t)
 
@@ -426,15 +428,13 @@ def _runs(labels: Sequence[object]) -> list[str]:
     return shown
 
 
-def largest_divergence(
-    laws: Iterable[tuple[Sequence[arb], Sequence[arb]]], order: arb | None
-) -> arb:
-    """Return the largest D_order (D_1 for None) of laws without zeros, in either direction."""
+def largest_divergence(laws: Iterable[tuple[Sequence[arb], Sequence[arb]]], order: arb) -> arb:
+    """Return the largest D_order of laws without zeros, in either direction."""
     found = arb(0)
     for laws_of_both in laws:
         for p, q in (laws_of_both, laws_of_both[::-1]):
             logs = [(a / b).log() for a, b in zip(p, q, strict=True)]
-            if order is None:
+            if order == 1:
                 value = sum((a * log for a, log in zip(p, logs, strict=True)), arb(0))
             else:
                 terms = (a * ((order - 1) * x).exp() for a, x in zip(p, logs, strict=True))

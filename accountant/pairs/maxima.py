@@ -121,12 +121,12 @@ class TwoCandidates(FiniteLaws):
         """All of them."""
         return tuple(FinitePair(self, i) for i in range(self.steps + 1))
 
-    def divergence(self, order: arb | None) -> arb:
-        """Return their largest D_order (D_1 for None), a lower bound, to few digits."""
+    def divergence(self, order: arb) -> arb:
+        """Return their largest D_order, a lower bound, to few digits."""
         with ctx.workprec(START_PRECISION):
             found = arb(0)
             for pair in self.pairs:
-                found = found.max(pair.kullback_leibler() if order is None else pair.renyi(order))
+                found = found.max(pair.renyi(order))
             return found
 
     def outcomes(self, index: int) -> Sequence[object]:
@@ -369,8 +369,8 @@ class MaximaPair(Pair):
         )
         return Tails(*(reduce(arb.union, values) for values in found))
 
-    def _lower(self, order: arb | None) -> arb:
-        """Return the largest D_order that was found of two outcomes (order 1 for None)."""
+    def _lower(self, order: arb) -> arb:
+        """Return the largest D_order that was found of two outcomes."""
         with ctx.workprec(START_PRECISION):  # more digits of a bound that is far off help nobody
             t, laws = self._move(), []
             for i in range(STEPS + 1):
@@ -383,13 +383,9 @@ class MaximaPair(Pair):
         """Return a wide ball: from two outcomes up to what a loss in [−t, t] allows."""
         return self._lower(order).union(order * self.rho_bound())
 
-    def kullback_leibler(self) -> arb:
-        """Return a wide ball: from two outcomes up to what a loss in [−t, t] allows."""
-        return self._lower(None).union(self.rho_bound())
-
     def closed_rho(self) -> arb:
         """Return the same wide ball: ρ is at least D_1."""
-        return self.kullback_leibler()
+        return self.renyi(arb(1))
 
     def rho_bound(self) -> arb:
         """Return that of the noise of one score, t²/2 for discrete noise: a loss in [−t, t]."""
@@ -515,10 +511,6 @@ class UnequalMaximaPair(MirroredPair):
     def renyi(self, order: arb) -> arb:
         """Return that of the noise of one score."""
         return self._noise.renyi(order)
-
-    def kullback_leibler(self) -> arb:
-        """Return that of the noise of one score."""
-        return self._noise.kullback_leibler()
 
     def rho_bound(self) -> arb:
         """Return that of the noise of one score."""
@@ -831,8 +823,8 @@ class GaussianMaximaPair(MirroredPair):
 
         return Tails(at(s, t, 1), at(k - s, t, -1), at(s, arb(0), 1), at(k - s, arb(0), -1))
 
-    def _lower(self, order: arb | None) -> arb:
-        """Return the largest D_order that was found of two candidates (order 1 for None)."""
+    def _lower(self, order: arb) -> arb:
+        """Return the largest D_order that was found of two candidates ."""
         laws = []
         with ctx.workprec(START_PRECISION):  # more digits of a bound that is far off help nobody
             mu = self.distance.ball() / arb(2).sqrt()
@@ -845,10 +837,6 @@ class GaussianMaximaPair(MirroredPair):
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from two candidates up to the vector of noisy scores."""
         return self._lower(order).union(order * self.rho_bound())
-
-    def kullback_leibler(self) -> arb:
-        """Return a wide ball: from two candidates up to the vector of noisy scores."""
-        return self._lower(None).union(self.rho_bound())
 
     def closed_rho(self) -> arb:
         """Return a ball from `limiting_rho` up to `rho_bound`, which are one number for k ≤ 3."""

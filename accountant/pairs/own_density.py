@@ -48,7 +48,6 @@ class OwnDensityPair(Pair):
     law_name = "own-density"
     usual_width: ClassVar = Fraction(1, 10**12)
     """Integrals take longer for more, and floats prove little more."""
-    largest_order: ClassVar = 16
 
     density: str
     distance: Fraction
@@ -144,11 +143,9 @@ class OwnDensityPair(Pair):
 
     def renyi(self, order: arb) -> arb:
         """Return ln ∫ p^a q^{1−a}/(a − 1); ∞ where there is mass that Q does not have."""
+        if order == 1:
+            return kullback_leibler(self._law(), self.distance)
         return renyi(self._law(), self.distance, order)
-
-    def kullback_leibler(self) -> arb:
-        """Return ∫ p ln(p/q)."""
-        return kullback_leibler(self._law(), self.distance)
 
     def closed_rho(self) -> arb | None:
         """Return ∞ where (−ln f)″ tends to ∞ on the right, else None."""

@@ -618,10 +618,6 @@ class RankOnePair(MirroredPair):
             f"{self.dimension}/{self.dimension - 1} on, and not computed below. Ask for delta."
         )
 
-    def kullback_leibler(self) -> arb:
-        """Raise NotApplicableError."""
-        return self.renyi(arb(1))
-
     def closed_rho(self) -> arb:
         """Return +∞: D_2 is infinite, since 2 ≥ M/(M−1) for every M ≥ 2.
 

@@ -188,10 +188,6 @@ class Selections(ReflectedPair):
         """Return k times the largest of one release."""
         return self.count * self.one.renyi(order)
 
-    def kullback_leibler(self) -> arb:
-        """Return k times the largest of one release."""
-        return self.count * self.one.kullback_leibler()
-
     def exact_max_loss(self) -> ExactReal:
         """Return kt."""
         return ExactReal.of_rational(self.count) * self.length
@@ -528,13 +524,9 @@ class AboveThresholdPair(MirroredPair):
         """Return a wide ball: from 0 up to what a loss in [−t, t] allows."""
         return arb(0).union(order * self.rho_bound())
 
-    def kullback_leibler(self) -> arb:
-        """Return a wide ball: from 0 up to what a loss in [−t, t] allows."""
-        return arb(0).union(self.rho_bound())
-
     def closed_rho(self) -> arb:
         """Return the same wide ball."""
-        return self.kullback_leibler()
+        return self.renyi(arb(1))
 
     def rho_bound(self) -> arb:
         """Return t²/2, for a loss in [−t, t]."""
@@ -653,17 +645,19 @@ class TestedReleasePair(Pair):
 
     def renyi(self, order: arb) -> arb:
         """Return ln(E e^{(order − 1)L})/(order − 1)."""
+        if order == 1:
+            return self._mean_loss()
         (a, no_a), _ = self._chances()
         passed, failed = self._losses()
         less = order - 1
         inner = (less * (self._noise.renyi(order) + passed)).exp()
         return (a * inner + no_a * (less * failed).exp()).log() / less
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return E L."""
         (a, no_a), _ = self._chances()
         passed, failed = self._losses()
-        return a * (passed + self._noise.kullback_leibler()) + no_a * failed
+        return a * (passed + self._noise.renyi(arb(1))) + no_a * failed
 
     def max_loss(self) -> arb:
         """Return the larger one of both parts."""

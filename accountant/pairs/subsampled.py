@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -159,6 +158,8 @@ class SubsampledPair(Pair):
         Sampled Gaussian, discrete Gaussian, Laplace and logistic noise has every order above 1, in
         both directions, by quadrature or a sum (`dpassay.accountant.pairs.own_density`).
         """
+        if order == 1:
+            return self._mean_loss()
         if (extreme := self.renyi_of_large_losses(order)) is not None:
             return extreme
         whole = order.unique_fmpz() if order.is_exact() else None
@@ -229,7 +230,7 @@ class SubsampledPair(Pair):
                 return moments.discrete_gaussian(parameter, shift)
         return None
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return D_1 of Gaussian, discrete Gaussian, Laplace, logistic noise: an integral or sum.
 
         Raises NotApplicableError for other noise.
@@ -342,11 +343,6 @@ class EnvelopePair(ProfileOnly):
         asked = (pair.relative_width for pair in self.family)
         return next((width for width in asked if width is not None), None)
 
-    @property
-    def largest_order(self) -> float:
-        """The least one of the pairs of the family."""
-        return min(pair.largest_order for pair in self.family)
-
     def to_width(self, relative_width: Fraction | None) -> EnvelopePair:
         """Return the same of the pairs of the family to that width."""
         asked = tuple(pair.to_width(relative_width) for pair in self.family)
@@ -386,10 +382,6 @@ class EnvelopePair(ProfileOnly):
     def renyi(self, order: arb) -> arb:
         """Return the largest divergence of the neighbours; NotApplicableError if not listed."""
         return most([pair.renyi(order) for pair in self._neighbours()])
-
-    def kullback_leibler(self) -> arb:
-        """Return the same of order 1."""
-        return most([pair.kullback_leibler() for pair in self._neighbours()])
 
     def _neighbours(self) -> Family:
         if not self.listed:
@@ -559,13 +551,10 @@ class GaussianMixturePair(Pair):
             high *= 2
         raise UndecidedError("The loss of a mixture was not told from its limit.")
 
-    @property
-    def largest_order(self) -> float:
-        """Integrals of two mixtures take seconds from this order on."""
-        return math.inf if len(self.q) == 1 else 64
-
     def renyi(self, order: arb) -> arb:
         """Return D_a, an integral, or a closed form where the largest shift dominates it."""
+        if order == 1:
+            return self._mean_loss()
         from dpassay.accountant.pairs.own_density import mixture_renyi
 
         extreme = self._renyi_of_large_losses(order)
@@ -595,7 +584,7 @@ class GaussianMixturePair(Pair):
             return None
         return (least + arb(0).union(excess.upper())) / (order - 1)
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return D_1, an integral."""
         from dpassay.accountant.pairs.own_density import mixture_kullback_leibler
 

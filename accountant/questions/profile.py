@@ -115,7 +115,7 @@ def delta(
 def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
     """Bound δ(ε) by what takes little time."""
     above = most([simple_bound(pair, epsilon) for pair in pairs])
-    return most([pair.lower_bound(epsilon) for pair in pairs]), above
+    return -epsilon.ball().expm1() if epsilon.sign < 0 else arb(0), above
 
 
 def _reaches(pairs: Sequence[Pair], delta: ExactReal) -> arb:

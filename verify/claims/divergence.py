@@ -75,8 +75,6 @@ def _bounded(bounds: UndecidedError, claimed: ExactReal) -> tuple[Interval, bool
 
 
 def _divergence(pair: Pair, order: ExactReal) -> Callable[[], arb]:
-    if order.rational == 1:
-        return pair.kullback_leibler
     return lambda: pair.renyi(order.ball())
 
 

@@ -116,11 +116,11 @@ class GaussianTransform(Transform):
 
     def value(self, c: Fraction) -> arb:
         """Return the closed form."""
-        return (ball(c * (c + 1)) * self.pair.kullback_leibler()).exp()
+        return (ball(c * (c + 1)) * self.pair.renyi(arb(1))).exp()
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return the closed form e^{−t²μ²/2 + it(2c + 1)μ²/2}."""
-        half = self.pair.kullback_leibler()
+        half = self.pair.renyi(arb(1))
         found = []
         for j in range(count):
             t = j * step
@@ -129,11 +129,11 @@ class GaussianTransform(Transform):
 
     def estimate(self) -> FloatTransform:
         """Return the closed form."""
-        return FloatGaussian(float(self.pair.kullback_leibler().mid()))
+        return FloatGaussian(float(self.pair.renyi(arb(1)).mid()))
 
     def decay(self, c: Fraction) -> Decay:
         """Return e^{−t²μ²/2}, rounded up."""
-        return GaussianDecay(float(self.pair.kullback_leibler().mid()) * (1 - 1e-12))
+        return GaussianDecay(float(self.pair.renyi(arb(1)).mid()) * (1 - 1e-12))
 
 
 @final
@@ -273,7 +273,7 @@ class MixtureTransform(MixedTransform):
 
     def _of_both(self, mass: Callable[[arb], arb]) -> tuple[arb, arb]:
         """Return a mass under the laws of the pair, from that under N(m, 1)."""
-        q, mu = self.sampling_prob.ball(), (2 * self.pair.kullback_leibler()).sqrt()
+        q, mu = self.sampling_prob.ball(), (2 * self.pair.renyi(arb(1))).sqrt()
         plain, shifted = mass(arb(0)), mass(mu)
         mixed = (1 - q) * plain + q * shifted
         return (mixed, plain) if self.mixed_first else (plain, mixed)
@@ -313,7 +313,7 @@ def _between(low: Cut, high: Cut, mean: arb) -> arb:
 def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None, rise: Cut | None) -> Mixture:
     with ctx.workprec(128):
         q = sampling_prob.ball()
-        mu = (2 * pair.kullback_leibler()).sqrt()
+        mu = (2 * pair.renyi(arb(1))).sqrt()
         parts = float(mu.mid()), float(q.log().mid()), float((-q).log1p().mid())
     found = Mixture(*parts)
     if cut is not None:
@@ -415,7 +415,7 @@ def _quadrature(
             f"The moments of a subsampled Gaussian release at s={real:.4g}, |t| up to {t:.4g}, "
             f"need {last - first} nodes. Ask for a larger relative_width."
         )
-    q, mu = of.sampling_prob.ball(), (2 * of.pair.kullback_leibler()).sqrt()
+    q, mu = of.sampling_prob.ball(), (2 * of.pair.renyi(arb(1))).sqrt()
     half, exponent, rest = mu * mu / 2, ball(s), 1 - q
     h = ball(step)
     odds, scale = (q.log() - half).exp(), h / (2 * arb.pi()).sqrt()

@@ -71,11 +71,13 @@ class LaplacePair(ReflectedPair):
 
     def renyi(self, order: arb) -> arb:
         """Return ln((a e^{(a−1)t} + (a−1) e^{−at})/(2a − 1))/(a − 1)."""
+        if order == 1:
+            return self._mean_loss()
         t, less = self.distance.ball(), order - 1
         moment = order * (less * t).exp() + less * (-order * t).exp()
         return (moment / (2 * order - 1)).log() / less
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return t + e^{−t} − 1."""
         t = self.distance.ball()
         return t + (-t).expm1()
@@ -88,7 +90,7 @@ class LaplacePair(ReflectedPair):
         y′(t) = −y(t)/2: so all are < 0, its logarithm is concave for v > 0, and as (a − 1)D_a = 0
         at v = ¼ it is at most (v − ¼)D_1 = a(a − 1)D_1.
         """
-        return self.kullback_leibler()
+        return self.renyi(arb(1))
 
     def exact_max_loss(self) -> ExactReal:
         """Return t."""
@@ -237,9 +239,11 @@ class TruncatedLaplacePair(MirroredPair):
 
     def renyi(self, order: arb) -> arb:
         """Return ∞."""
+        if order == 1:
+            return self._mean_loss()
         return arb.pos_inf()
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return ∞."""
         return arb.pos_inf()
 
@@ -548,11 +552,13 @@ class LogisticPair(ReflectedPair):
 
     def renyi(self, order: arb) -> arb:
         """Return ln M/(a − 1), M = E_Q[e^{aL}] = sinh((a − ½)t)/((2a − 1) sinh(t/2))."""
+        if order == 1:
+            return self._mean_loss()
         t, twice = self.distance.ball(), 2 * order - 1
         shape = (-(-twice * t).expm1()).log() - twice.log() - (-(-t).expm1()).log()
         return t + shape / (order - 1)
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return t coth(t/2) − 2, the derivative of ln M at a = 1."""
         t = self.distance.ball()
         return t * (t / 2).coth() - 2

@@ -139,13 +139,15 @@ class BoundedRangePair(MirroredPair):
         With b = e^t − 1, A = e^{at} − 1 and the moment (1 + pA)/(1 + pb)^a, the best p is
         (A − ab)/((a − 1)Ab), where 1 + pA = (A − b)/((a − 1)b) and 1 + pb = a(A − b)/((a − 1)A).
         """
+        if order == 1:
+            return self._mean_loss()
         t, less = self.length.ball(), order - 1
         b, a_moment = t.expm1(), (order * t).expm1()
         rest = t.exp() * (less * t).expm1()  # A − b
         first = (rest / (less * b)).log()
         return (first + order * (less * a_moment / (order * rest)).log()) / less
 
-    def kullback_leibler(self) -> arb:
+    def _mean_loss(self) -> arb:
         """Return u − 1 − ln u, u = t/(1 − e^{−t}): at 1 + p(e^t − 1) = t e^t/(e^t − 1)."""
         t = self.length.ball()
         u = t / -(-t).expm1()
@@ -290,21 +292,14 @@ class NoisyMaximumPair(MirroredPair):
         """Return that of Laplace noise."""
         return self._laplace.inverse(delta, relative_width)
 
-    def _two_candidates(self, order: arb | None) -> arb:
-        """Return the largest D_order found of two candidates (order 1 for None)."""
-        return TwoCandidates("Exponential", self.distance).divergence(order)
-
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from two candidates up to Laplace noise."""
-        return self._two_candidates(order).union(self._laplace.renyi(order))
-
-    def kullback_leibler(self) -> arb:
-        """Return a wide ball: from two candidates up to Laplace noise."""
-        return self._two_candidates(None).union(self._laplace.kullback_leibler())
+        least = TwoCandidates("Exponential", self.distance).divergence(order)
+        return least.union(self._laplace.renyi(order))
 
     def closed_rho(self) -> arb:
         """Return a wide ball: from two candidates up to Laplace noise."""
-        return self._two_candidates(None).union(self.rho_bound())
+        return self.renyi(arb(1)).union(self.rho_bound())
 
     def rho_bound(self) -> arb:
         """Return that of Laplace noise."""

@@ -126,15 +126,6 @@ def test_divergences_add_up_the_largest_of_every_release(order: str) -> None:
     assert three.overlaps(two * 3 / 2)
 
 
-def test_orders_that_take_seconds_of_one_pair_take_them_of_all() -> None:
-    from dpassay.accountant.mechanisms import AdditiveNoise
-
-    noise = AdditiveNoise("exp(-sqrt(1+(x-abs(x)/2)**2))", scale=2)
-    family = noise.worst_case(Adjacency.REPLACE_ONE).remove
-    assert len(family) == 2
-    assert envelope(family, listed=True).largest_order == family[0].largest_order < math.inf
-
-
 def test_the_relation_must_still_be_named() -> None:
     with pytest.raises(AdjacencyError, match="adjacency to be named"):
         Composed(PoissonSubsampled(SKEW, "1/2"), 2).worst_case(None)

@@ -165,7 +165,7 @@ def test_one_mode_is_proved(density: str) -> None:
 
 @pytest.mark.parametrize("density", SEVERAL)
 def test_several_modes_are_refused(density: str) -> None:
-    with pytest.raises(InvalidInputError, match="one mode|be bounded"):
+    with pytest.raises(InvalidInputError, match=r"one mode|be bounded"):
         AdditiveNoise(density)
 
 

@@ -75,7 +75,7 @@ def _known() -> dict[str, str]:
 def _write(titles: dict[str, str]) -> None:
     rows = []
     for name in registry.FIGURES:
-        cells = (registry.load(name).description.number, titles.get(name, ""))
+        cells = (registry.description(name).number, titles.get(name, ""))
         escaped = " | ".join(cell.replace("|", "\\|") for cell in cells)
         rows.append(f"| `{name}` | {escaped} |")
     PAGE.write_text(_HEAD + "\n".join(rows) + "\n", encoding="utf-8")

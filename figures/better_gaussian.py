@@ -9,35 +9,13 @@ from typing import TYPE_CHECKING
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms import CorrelatedGaussian, CountEllipse, Gaussian, OptimalEllipse
 from dpassay.figures import quantities, style
-from dpassay.figures.description import Description, Plot, Settings
+from dpassay.figures.description import Plots, Settings
 from dpassay.figures.table import Table, label, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_ABOUT_1 = Description(
-    number="Figure 1",
-    title="Shapes of noise for two counts",
-    plotted="Where the answer of a neighbouring data set can be, relative to f(X), and the set "
-    "{x : xᵀΣ⁻¹x ≤ 1} of the noise's own covariance Σ at μ = 1, for d = 2. The last panel adds "
-    "the optimal ellipse.",
-    says="Under replacement all four corners touch the circle of radius √2, under add/remove only "
-    "two do; the ellipse of Algorithm 1 contains the add/remove boxes, with a small gap.",
-    quote="In general, there are 2^d possible values for f(X′) that touch the hypersphere under "
-    "replacement, but only 2 such values under add/remove for any d.",
-    where="Figure 1",
-    alt="Four planes. A grey square of side 2 with all corners on a circle of radius √2; two unit "
-    "squares along the diagonal inside the same circle; one unit square inside a circle of radius "
-    "√2/2 around (½, ½); the two unit squares inside an ellipse along the diagonal and a slightly "
-    "smaller dashed one that touches all corners.",
-    claims=(
-        "figure-1/replacement-corners", "figure-1/add-remove-corners", "figure-1/circles",
-        "figure-1/ellipse",
-    ),
-    differs="Drawn in the coordinates of f(X') − f(X). The optimal ellipse for d = k = 2 is added: "
-    "variance 4/3 per count instead of 1.457.",
-)  # fmt: skip
 _PANELS = ("replacement", "add or remove", "add, half the size", "Algorithm 1")
 _BOXES = {
     "replacement": [(-1.0, -1.0, 2.0)],
@@ -135,27 +113,6 @@ def _draw_1(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_2 = Description(
-    number="Figure 2",
-    title="The parameter C at d = 10000",
-    plotted="The variance (A + B)/4 of a query and the variance A of the released size against C, "
-    "with A = d/C² + 1 and B = d + C², at μ = 1; beside them the covariance matrix.",
-    says="The query variance is least at C = d^(1/4) = 10; at C = 100 it is 5000.5, roughly half "
-    "of the standard mechanism's 10000, and the size has variance 2.",
-    quote="The plot depicts the value of (A + B)/4 as a function of C.",
-    where="Figure 2",
-    alt="Left: a flat curve with its least value 2550.25 at C = 10 that reaches 5000.5 at C = 100 "
-    "and crosses the line 10000 of the standard mechanism at C = 173. Middle: the variance of the "
-    "size falling from 626 at C = 4 towards 1. Right: the matrix with (A+B)/4 on the diagonal, A/4 "
-    "beside it, A/2 in the last row and column and A in the corner.",
-    claims=(
-        "figure-2/curve", "figure-2/covariance", "section-3-1/c-100/half",
-        "section-3-1/still-outperforms",
-    ),
-    assumptions=("The range of C, 4 to 200, is not in the text.",),
-    differs="The variance of the size is plotted too. d = 10000 is a perfect square, so every "
-    "C ≥ 10 is on the boundary of what any Gaussian can do for the two variances together.",
-)  # fmt: skip
 _D = 10_000
 """Dimension: counts that are answered, as in the paper."""
 
@@ -242,28 +199,6 @@ def _matrix(axes: Axes, table: Table) -> None:
         )
 
 
-_ABOUT_3 = Description(
-    number="Figure 3",
-    title="Bounded counts at d = 1000",
-    plotted="Left: the variance of a query relative to that of the standard mechanism, against "
-    "the largest number k of non-zero entries. Right: the variances themselves. Added: the optimal "
-    "ellipse for every k, and how far Algorithm 1 is from it.",
-    says="The Count ellipse improves with k up to d/2, Algorithm 1 goes on from there; Algorithm 1 "
-    "is within 2√3/4 of the optimum for k ≥ d/2 (Lemma 4.4), which is left open.",
-    quote="In fact, our mechanism is almost optimal for any k ≥ d/2 as we show below.",
-    where="Section 4.1",
-    alt="Left: a curve that falls from 1 at k = 1 to 0.53 at k = 500 and on to 0.27 at k = 1000; "
-    "the Count ellipse to 500 and Algorithm 1 from 501 lie on the optimal ellipse. Right: the "
-    "standard mechanism's straight line k, the Count ellipse up to 265.8, the constant 266.06 of "
-    "Algorithm 1. Bottom: the difference of Algorithm 1 to the optimum, below 0.26 at k = 500 and "
-    "3.7·10⁻⁵ from k = 516 on, far below the bound 0.866.",
-    claims=(
-        "figure-3/left", "figure-3/left/algorithm-1", "figure-3/right", "figure-3/preferred",
-        "figure-3/continued",
-    ),
-    assumptions=("Relative error is the ratio of variances.", "μ = 1, add/remove."),
-    differs="The optimal ellipse, an open problem of the paper for k > d/2, is drawn for every k.",
-)  # fmt: skip
 _D_3 = 1000
 """Dimension: counts that are answered, as in the paper."""
 _BOUND = 2 * math.sqrt(3) / 4
@@ -337,9 +272,9 @@ def _draw_3(table: Table) -> style.Figure:
         return figure
 
 
-PLOTS = {
-    "1": Plot(_ABOUT_1, _compute_1, _draw_1),
-    "2": Plot(_ABOUT_2, _compute_2, _draw_2),
-    "3": Plot(_ABOUT_3, _compute_3, _draw_3),
+PLOTS: Plots = {
+    "1": (_compute_1, _draw_1),
+    "2": (_compute_2, _draw_2),
+    "3": (_compute_3, _draw_3),
 }
 """By the part of an id after the paper."""

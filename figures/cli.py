@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     names = registry.selected(options.only, options.paper)
     if options.list:
         return _list(names, options)
-    registry.require({name: registry.load(name).description.needs for name in names})
+    registry.require({name: registry.description(name).needs for name in names})
     if not options.check:
         _need_folder(options.out)
     made, interrupted = _make(names, settings, options)
@@ -129,7 +129,7 @@ def _need_folder(out: Path) -> None:
 def _list(names: Sequence[str], options: argparse.Namespace) -> int:
     from dpassay.figures import registry
 
-    about = {name: registry.load(name).description for name in names}
+    about = {name: registry.description(name) for name in names}
     if options.json:
         rows = [
             {"id": n, "figure": d.number, "title": d.title, "claims": list(d.claims)}

@@ -34,7 +34,7 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style
-from dpassay.figures.description import Description, Plot, Settings
+from dpassay.figures.description import Plots, Settings
 from dpassay.figures.table import Column, Table, label, number
 
 if TYPE_CHECKING:
@@ -135,20 +135,6 @@ def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
     axes.legend(loc="upper left", title="vertices")
 
 
-_ABOUT_1 = Description(
-    number="Figure 1",
-    title="A prefix sum in a k-ary tree",
-    plotted="A ternary tree of height 3 and the vertices that Algorithm 1 adds for the prefix of "
-    "23 inputs, 23 = 2·9 + 1·3 + 2.",
-    says="The k-ary digits of the time step say how many vertices are added on each level.",
-    quote="expressing a time step … as a …-ary number … gives a direct means of computing which "
-    "vertices contribute to a given prefix sum",
-    where="Section 1.2",
-    alt="A tree with 27 leaves. Marked are two vertices of level 2, one of level 1 and two leaves: "
-    "together they lie above the inputs 1 to 23.",
-    claims=("proposition-4-1", "figures-1-and-2"),
-    assumptions=("The drawing is not in the text at hand: arity 3, height 3, time step 23.",),
-)
 _ARITY, _HEIGHT, _STEP = 3, 3, 23
 _PANEL = "without subtraction"
 
@@ -172,21 +158,6 @@ def _draw_1(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_2 = Description(
-    number="Figure 2",
-    title="The same prefix sum with and without subtraction",
-    plotted="The vertices that make up the prefix of 9 inputs in a tree of arity 5 and height 2: "
-    "9 = 1·5 + 4 without subtraction, 9 = 2·5 − 1 with it.",
-    says="Instead of k − 1 leftmost children one may add the parent and subtract the rightmost "
-    "child: at most (k − 1)/2 vertices per level instead of k − 1.",
-    quote="if you need to add … left-children for an estimate, you might as well add the parent "
-    "and subtract the … right-most children",
-    where="Section 3.3",
-    alt="Two trees with 25 leaves. On the left one vertex of level 1 and four leaves are added, on "
-    "the right two vertices of level 1 are added and one leaf is subtracted.",
-    claims=("section-3-3/half-vertices", "proposition-4-1", "figures-1-and-2"),
-    assumptions=("The drawing is not in the text at hand: arity 5, height 2, time step 9.",),
-)
 _ARITY_2, _HEIGHT_2, _STEP_2 = 5, 2, 9
 _PANELS = {"without subtraction": False, "with subtraction": True}
 
@@ -218,34 +189,6 @@ def _draw_2(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_ERROR_BY_LENGTH = Description(
-    number="Theorem 1.1, Theorem 3.7 and Section 1.3",
-    title="Error of continual counting against n",
-    plotted="The exact mean squared error at ε = 1: the binary tree, Honaker's estimates, the best "
-    "arities with and without subtraction, and the square-root factorisation with Gaussian noise "
-    "of the least deviation that is (1, δ)-DP. Then, over lg(n)³, k-ary trees of several arities "
-    "without and with subtraction, and three other counters with Laplace noise.",
-    says="k = 19 with subtraction has the leading constant 0.1236, k = 17 without it 0.2343, the "
-    "binary tree 1; 19 improves on Honaker Online by a factor of more than 4.",
-    quote="In relation to Honaker Online, this is a constant improvement by more than a factor "
-    "4.",
-    where="after Corollary 4.9",
-    alt="Four log-scale panels. In the first the binary tree is highest, then Honaker, then the "
-    "17-ary tree, then the 19-ary tree with subtraction, which lies between the Gaussian "
-    "factorisations at δ = 10⁻⁶ and 10⁻¹². In the next two the error over lg(n)³ jumps up at "
-    "each capacity and falls between them, to 0.23 without and 0.14 with subtraction for the best "
-    "arities. In the last the bridged grids reach 0.10, below every tree of the paper.",
-    claims=(
-        "theorem-1-1/mse", "theorem-3-7/mse", "section-1-3/honaker-factor-2",
-        "corollary-4-9/0.1236", "corollary-4-9/factor-4", "corollary-4-9/factor-4/finite",
-        "section-3-2/k-17/value",
-    ),
-    assumptions=("ε = 1 and δ = 10⁻⁶, 10⁻¹² for the Gaussian factorisation.",),
-    differs="The paper has no such plot. The factor 4 is one of leading constants: at n = 10⁶ the "
-    "exact errors of Honaker and k = 19 differ by 3.74. The last panel has Andersson "
-    "and Pagh's smooth binary tree, and two counters that the paper does not have: grids that are "
-    "closed up level by level, and chains in an ℓ1 ball.",
-)  # fmt: skip
 _PLAIN = (2, 3, 5, 9, 17, 33)
 _SIGNED = (3, 5, 9, 19, 20, 39)
 _DELTAS = ("1e-6", "1e-12")
@@ -349,27 +292,6 @@ def _draw_error_by_length(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_ERROR_BY_ARITY = Description(
-    number="Corollary 4.9, Section 3.2 and Appendix C",
-    title="Error against the arity k",
-    plotted="Left: the leading constants (k−1)/lg(k)³ without subtraction, k(1−1/k²)/(2 lg(k)³) "
-    "for odd and k/(2 lg(k)³) for even k with it. Right: the exact mean squared error with "
-    "subtraction for three lengths of the stream, relative to the best arity.",
-    says="The constants are least at k = 17, k = 19 (0.1236) and k = 20; even k performs worse.",
-    quote="Algorithm 2 achieves a mean squared error that scales as …, and which is minimized "
-    "for … yielding …",
-    where="Corollary 4.9",
-    alt="Left: three flat valleys, without subtraction with its minimum at 17, with subtraction "
-    "half as high with minima at 19 and 20, marked. Right: the exact errors jump between 1 and "
-    "several times the best; the best odd k and the best k of all are marked in the title.",
-    claims=(
-        "section-3-2/k-17", "corollary-4-9/k-19", "corollary-c-3/k-20",
-        "corollary-4-9/k-19/finite", "claim-1/worse/finite", "claim-1/worse/million",
-        "appendix-c/scaling-worse",
-    ),
-    differs="The paper has no such plot. The exact error at a given n is least at other arities, "
-    "and often at an even one.",
-)  # fmt: skip
 _LARGEST = 48
 """Largest arity that is drawn: the best one is far below."""
 _STEPS = (1000, 10_000, 1_000_000)
@@ -429,29 +351,6 @@ def _draw_error_by_arity(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_CROSSOVER = Description(
-    number="Theorem 1.2 and Lemma 5.1",
-    title="Where Laplace overtakes Gaussian",
-    plotted="The largest δ for which the tree with subtraction (k = 19, and the best k for each n) "
-    "has no larger error than the square-root factorisation: measured by the printed bound of "
-    "Henzinger, Upadhyay and Upadhyay, and with its exact error under the least Gaussian noise "
-    "that is (ε, δ)-DP. Dashed: the orders n^(−0.92) of the paper and n^(−1.83).",
-    says="Laplace noise improves on the bound whenever δ = O(n^(−0.92)).",
-    quote="improves on the mean squared error bound given in [24], up to lower-order "
-    "asymptotically vanishing terms, whenever …",
-    where="Theorem 1.2",
-    alt="Curves of δ falling with n on logarithmic axes. The two for the printed bound lie near "
-    "the line n^(−0.92); those for exactly calibrated noise fall about twice as fast, near the "
-    "line n^(−1.83).",
-    claims=(
-        "theorem-1-2", "theorem-1-2/two-digits", "theorem-1-2/capacity", "theorem-1-2/finite",
-        "lemma-5-1", "proof-5-3/0.92", "section-1-1/huu-constant/exponent",
-        "abstract/strictly-better",
-    ),
-    assumptions=("ε = 1 and ε = 0.1 for exactly calibrated noise; the bound does not need one.",),
-    differs="The paper has no such plot, and compares with the bound only. The constant of the "
-    "bound is nearly twice that of the Gaussian mechanism, and the exponent doubles without it.",
-)  # fmt: skip
 _ASYMPTOTIC = (0.92, 1.83)
 _ARITIES = range(2, 65)
 
@@ -498,29 +397,6 @@ def _draw_crossover(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_LAPLACE_VARIANCE = Description(
-    number="Lemma 5.4 and Corollary 5.5",
-    title="Price of Laplace noise for ℓ2 sensitivity",
-    plotted="The variance 2λ² of Lemma 5.4's Laplace noise over that of the classic Gaussian "
-    "mechanism σ² = 2 ln(1.25/δ)/ε² and over that of the analytic one, against δ.",
-    says="The ratio tends to 2 as ε/ln(1/δ) → 0: only a constant factor higher.",
-    quote="The variance needed for using Laplace noise instead of Gaussian noise for …-DP is "
-    "only a constant factor higher whenever …, and the constant approaches … as … approaches "
-    "zero.",
-    where="before Corollary 5.5",
-    alt="Left: the ratio to the classic mechanism stays below 2.9 and tends to 2 for small δ. "
-    "Right: the ratio to the analytic mechanism is between 2 and 4 for ε = 1 and δ below 10⁻⁵, but "
-    "12 for ε = 0.001 there, and grows to millions for large δ; for small δ it falls towards 2.",
-    claims=(
-        "lemma-5-4", "lemma-5-4/loose", "corollary-5-5/variance", "corollary-5-5/limit",
-        "corollary-5-5/ratio-2", "corollary-5-5/ratio-2/wording",
-        "corollary-5-5/ratio-2/corrected",
-        "abstract/gaussian-replaceable", "abstract/gaussian-replaceable/small-epsilon",
-    ),
-    assumptions=("ε = 1, 0.1, 0.01 and 0.001.",),
-    differs="The paper has no such plot. For fixed δ the ratio to the classic mechanism tends to "
-    "2 ln(1/δ)/ln(1.25/δ), and to the analytic one it has no bound as ε → 0.",
-)  # fmt: skip
 _PRACTICAL = 1e-5
 """The δ that the title is about."""
 _EPSILONS = ("1", "0.1", "0.01", "0.001")
@@ -569,24 +445,6 @@ def _draw_laplace_variance(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_LAPLACE_GUARANTEE = Description(
-    number="Theorem 1.3 and Lemma 5.4",
-    title="Laplace noise for ℓ2 sensitivity 1: claimed and exact",
-    plotted="δ against ε for Lap(5.35) noise on d coordinates that each move by 1/√d: the claim "
-    "δ = exp(−(ελ − 1/(2λ))²/2) of Theorem 1.3, the exact profile for several d, and those of "
-    "Gaussian noise of the same variance and of half of it, the limit of large d.",
-    says="The mechanism is (ε, δ)-DP for ε = (Δ₂/λ)(Δ₂/(2λ) + √(2 ln(1/δ))); λ = 5.35 is made for "
-    "(1, 10⁻⁶).",
-    quote="the resulting … is never worse than what simple composition gives, while also being "
-    "competitive with the Gaussian mechanism in the regime where it is advantageous",
-    where="after Theorem 1.3",
-    alt="On a logarithmic scale the claimed curve is highest and passes 10⁻⁶ at ε = 1. The exact "
-    "profiles fall much faster, each to 0 at ε = √d/5.35, and approach that of the Gaussian of "
-    "half the variance as d grows.",
-    claims=("theorem-1-3", "lemma-5-4", "theorem-1-3/never-worse", "theorem-1-3/largest-loss"),
-    assumptions=("λ = 5.35, Lemma 5.4's value for (1, 10⁻⁶) in three digits; equal shifts.",),
-    differs="The paper has no such plot.",
-)
 _SCALE = "5.35"
 _DIMENSIONS = (1, 4, 16, 64, 256)
 _LEAST = -14.0
@@ -645,19 +503,13 @@ def _draw_laplace_guarantee(table: Table) -> style.Figure:
         return figure
 
 
-PLOTS = {
-    "1": Plot(_ABOUT_1, _compute_1, _draw_1),
-    "2": Plot(_ABOUT_2, _compute_2, _draw_2),
-    "error-by-length": Plot(
-        _ABOUT_ERROR_BY_LENGTH, _compute_error_by_length, _draw_error_by_length
-    ),
-    "error-by-arity": Plot(_ABOUT_ERROR_BY_ARITY, _compute_error_by_arity, _draw_error_by_arity),
-    "crossover": Plot(_ABOUT_CROSSOVER, _compute_crossover, _draw_crossover),
-    "laplace-variance": Plot(
-        _ABOUT_LAPLACE_VARIANCE, _compute_laplace_variance, _draw_laplace_variance
-    ),
-    "laplace-guarantee": Plot(
-        _ABOUT_LAPLACE_GUARANTEE, _compute_laplace_guarantee, _draw_laplace_guarantee
-    ),
+PLOTS: Plots = {
+    "1": (_compute_1, _draw_1),
+    "2": (_compute_2, _draw_2),
+    "error-by-length": (_compute_error_by_length, _draw_error_by_length),
+    "error-by-arity": (_compute_error_by_arity, _draw_error_by_arity),
+    "crossover": (_compute_crossover, _draw_crossover),
+    "laplace-variance": (_compute_laplace_variance, _draw_laplace_variance),
+    "laplace-guarantee": (_compute_laplace_guarantee, _draw_laplace_guarantee),
 }
 """By the part of an id after the paper."""

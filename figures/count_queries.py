@@ -26,7 +26,7 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.solve import halved
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style
-from dpassay.figures.description import Description, Plot, Settings
+from dpassay.figures.description import Plots, Settings
 from dpassay.figures.table import Table, label, number
 from dpassay.lp.count_noise import optimal_count_noise
 from dpassay.lp.problem import CountNoiseProblem
@@ -140,36 +140,6 @@ def _middle(value: Interval) -> float:
     return float((value.lower + value.upper) / 2)
 
 
-_ABOUT_1 = Description(
-    number="Figure 1",
-    title="Noise for a count: ε = 2.18, η = 0.8, D = 6",
-    plotted="(a) As printed: P(Z = z) of Definition 2 and of the discrete Gaussian whose parameter "
-    "is the mechanism's variance. (b) The same on a logarithmic scale with the discrete Gaussian "
-    "of truly identical variance, the law on −6..6 whose exact δ is least at ε = 2.18, and the "
-    "geometric law with the same P(Z = 0). (c) The exact δ(ε) of all of them; marks: the least ε "
-    "at which P(Z = 1) ≤ e^ε P(Z = 2) + 0.0049, the comparison of the paper.",
-    says="The discrete Gaussian of identical variance has p(1) = 0.11685 and p(2) = 0.000416; it "
-    "needs ε = 5.6 at δ = 0.0049 where the mechanism needs 2.18: the more graceful transition from "
-    "1 to 2 improves the privacy.",
-    quote="in the discrete Gaussian mechanism the smallest ε such that … for δ̃ = 0.0049 is ε = "
-    "5.6, while for our mechanism ε = 2.18 is sufficient",
-    where="Section III-B",
-    alt="Left: two laws that fall from 0.8 and 0.77 at 0 to 0.09 and 0.12 at 1 and nearly 0 at 2. "
-    "Middle: on the logarithmic scale the mechanism has 0.0096 at 2, the discrete Gaussians "
-    "0.0004 and 0.0007, the geometric law a straight line. Right: the exact profiles; the "
-    "geometric law's falls to 0 at ε = 2.197, the mechanism's is far below the Gaussians' there; "
-    "marks on the line 0.0049 at ε = 2.18, 5.17 and 5.60.",
-    claims=(
-        "figure-1/delta-3", "figure-1/p-1", "figure-1/p-2", "figure-1/ratio",
-        "figure-1/identical-variance", "figure-1/identical-variance/corrected",
-        "figure-1/gaussian-p-1", "figure-1/gaussian-p-1/corrected", "figure-1/gaussian-p-2",
-        "figure-1/gaussian-ratio", "figure-1/gaussian-epsilon",
-        "figure-1/gaussian-epsilon/corrected", "figure-1/mechanism-epsilon", "figure-1/improves",
-        "figure-1/graceful",
-    ),
-    differs="The printed Gaussian numbers belong to the parameter 0.2660, whose variance is "
-    "0.2370, 11 % less than the mechanism's.",
-)  # fmt: skip
 _EPSILON, _ETA, _SUPPORT = "2.18", "4/5", 6
 _TILDE = 0.0049
 """δ̃ as the paper rounds it."""
@@ -240,26 +210,6 @@ def _draw_1(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_2 = Description(
-    number="Figure 2",
-    title="δ against ε at η = 0.5",
-    plotted="(a) As printed: (2D + 1)δ* against ε for several D. (b) The exact δ of the same "
-    "mechanisms. (c) At D = 8: the printed number, the exact one, the least true δ of any law on "
-    "−8..8 with the same η, and the geometric law with P(Z = 0) = η.",
-    says="(2D + 1)δ* is at most 0.001 for D = 8 and ε > 1.1.",
-    quote="(2D + 1)δ* is no greater than 0.001 for D = 8 and ε > 1.1",
-    where="Section IV",
-    alt="Left: curves falling with ε, steeper for larger D, that pass 0.001 near ε = 1.1 for "
-    "D = 8. Middle: the exact δ, about half as large there. Right: the exact δ is below the "
-    "printed one, the optimum still lower, and the geometric law's δ ends at ε = ln 3 = 1.0986.",
-    claims=(
-        "figure-2", "figure-2/d-8", "figure-2/d-8/end", "figure-2/within-3",
-        "section-1/epsilon-monotone", "section-1/support-monotone", "remark-2/guarantee/corrected",
-    ),
-    assumptions=("D = 2, 4, 6, 8, 10: the text names D = 8 only.", "ε from 0 to 4."),
-    differs="(2D + 1)δ* is a valid bound here, about twice the exact δ; the mechanism that the "
-    "paper compares least with, the geometric law, is (ln 3, 0)-DP at the same η.",
-)  # fmt: skip
 SUPPORTS = (2, 4, 6, 8, 10)
 _ETA_2, _SHOWN_SUPPORT = "1/2", 8
 
@@ -315,29 +265,6 @@ def _draw_2(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_3 = Description(
-    number="Figure 3",
-    title="δ against η at ε = 1.1 and ε = 2.2",
-    plotted="Above, as printed: (2D + 1)δ* against η for several D. Below, at D = 8: the printed "
-    "number, the exact δ, the least true δ of any law on −8..8 with the same η, and the "
-    "geometric law with P(Z = 0) = η.",
-    says="Above a threshold of η the parameter grows fast to one; for D = 8 the mechanism is "
-    "(1.1, 10⁻³)-DP at η = 0.5 and (2.2, 5·10⁻⁷)-DP at η = 0.8.",
-    quote="assuming D = 8, our mechanism provides (1.1, 10⁻³)-DP and (2.2, 5×10⁻⁷)-DP guarantee "
-    "while presenting η = 0.5 and η = 0.8, respectively",
-    where="Section IV",
-    alt="Above: curves that fall slowly in η to a knee near 0.5 and 0.8 and then rise steeply to "
-    "2D + 1. Below: the exact δ is about half the printed number around the knee, but far above it "
-    "for small η: 0.27 against 0.0017 at η = 0.02, ε = 1.1; the optimum is lower everywhere.",
-    claims=(
-        "figure-3/threshold", "figure-3/left", "figure-3/right", "figure-3/knees",
-        "figure-3/small-eta", "section-1/eta-threshold", "section-1/support-9-13",
-        "remark-2/guarantee", "remark-2/below-threshold",
-    ),
-    assumptions=("D = 2, 4, 6, 8, 10: the text names D = 8 only.", "η from 0.01 to 0.99."),
-    differs="For small η the printed number is no DP parameter of the mechanism: a constraint is "
-    "missing from the paper's program. Without the minimum with 1 it grows to 2D + 1.",
-)  # fmt: skip
 _EPSILONS = ("1.1", "2.2")
 _SHOWN_SUPPORT_3 = 8
 """Support of the laws that are drawn."""
@@ -399,29 +326,6 @@ def _draw_3(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_4 = Description(
-    number="Figure 4",
-    title="Against the discrete Gaussian of the same variance: η = 0.5, D = 6",
-    plotted="(a) As printed: (2D + 1)δ* and equation (45) with the mechanism's variance as the "
-    "parameter σ². (b) The exact δ of the mechanism, of the discrete Gaussian of truly identical "
-    "variance, the least true δ of any law on −6..6 with the same η, and the geometric law with "
-    "P(Z = 0) = η; the variances depend on ε.",
-    says="For a wide range of ε the mechanism is superior; both perform poorly for ε < 1.1.",
-    quote="the (ε, δ)-DP performance of our proposed scheme is superior to that of the discrete "
-    "Gaussian mechanism with the same variance for a wide range of privacy parameters (both "
-    "mechanisms perform rather poorly for ε < 1.1, resulting in quite high δ)",
-    where="Section IV",
-    alt="Left: the two curves cross near ε = 1.06; beyond, the mechanism falls fast and the "
-    "discrete Gaussian slowly. Right: the exact curves cross near 0.29 and 0.81, the mechanism is "
-    "lower from there on; the geometric law ends at ε = 1.0986.",
-    claims=(
-        "figure-4", "figure-4/superiority", "figure-4/superiority/exact",
-        "figure-4/superiority/reversed", "figure-4/same-variance", "figure-4/same-utility/wording",
-        "equation-45", "figure-4/poor-below-1.1/wording", "abstract/superiority/wording",
-    ),
-    assumptions=("ε from 0 to 4.",),
-    differs="Equal variance is not equal utility: P(Z = 0) of the discrete Gaussian is not 0.5.",
-)  # fmt: skip
 _ETA_4, _SUPPORT_4 = "1/2", 6
 
 
@@ -489,23 +393,6 @@ def _draw_4(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_COMPOSITION = Description(
-    number="Section V, the open question",
-    title="Composition over several counts",
-    plotted="The exact δ(ε) of 1, 2, 4 and 8 releases together: Definition 2 for ε = 1.1, η = 0.5, "
-    "D = 6, the law of least exact δ of one there, the discrete Gaussian of the same variance, the "
-    "geometric law with P(Z = 0) = η.",
-    says="How the guarantee degrades under many queries is left open.",
-    quote="it is essential to determine how privacy degrades as the number of queries increases",
-    where="Section V",
-    alt="Four panels of profiles falling with ε. Definition 2 and the optimum fall towards a "
-    "floor, k times the probability of the largest error; the discrete Gaussian falls on, and the "
-    "geometric law ends at k·ln 3. For 1 and 2 releases the bounded laws are far below the "
-    "discrete Gaussian beyond k·1.1; for 8 the discrete Gaussian is the lowest everywhere.",
-    claims=("section-5/composition", "section-5/composition/eight", "section-5/guarantee"),
-    assumptions=("ε = 1.1, η = 0.5, D = 6 for each release.",),
-    differs="The paper has no such plot. Noise that is bounded cannot have δ = 0 for any ε.",
-)
 _EPSILON_COMPOSITION, _ETA_COMPOSITION, _SUPPORT_COMPOSITION = "1.1", "1/2", 6
 _COUNTS = (1, 2, 4, 8)
 _WIDTH = Fraction(1, 10**9)
@@ -578,11 +465,11 @@ def _draw_composition(table: Table) -> style.Figure:
         return figure
 
 
-PLOTS = {
-    "1": Plot(_ABOUT_1, _compute_1, _draw_1),
-    "2": Plot(_ABOUT_2, _compute_2, _draw_2),
-    "3": Plot(_ABOUT_3, _compute_3, _draw_3),
-    "4": Plot(_ABOUT_4, _compute_4, _draw_4),
-    "composition": Plot(_ABOUT_COMPOSITION, _compute_composition, _draw_composition),
+PLOTS: Plots = {
+    "1": (_compute_1, _draw_1),
+    "2": (_compute_2, _draw_2),
+    "3": (_compute_3, _draw_3),
+    "4": (_compute_4, _draw_4),
+    "composition": (_compute_composition, _draw_composition),
 }
 """By the part of an id after the paper."""

@@ -1,13 +1,19 @@
-"""What is said about a figure, and the settings that it is computed with."""
+"""What is said about a figure, and the settings that it is computed with.
+
+The words stand in `figures/words/PAPER.toml`, a table for each figure, in the paper's order.
+"""
 
 from __future__ import annotations
 
+import tomllib
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
 
 from dpassay.figures.table import Table
 
@@ -64,8 +70,10 @@ class Settings:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """The words about a figure."""
+    """The words about a figure: a table of `figures/words`."""
 
+    module: str
+    """The module below dpassay.figures that computes and draws it."""
     number: str
     """The figure of the paper ("Figure 1"), or the place in it that a further plot is about."""
     title: str
@@ -81,12 +89,27 @@ class Description:
     """What one would see: the text in place of the picture."""
     claims: tuple[str, ...] = ()
     """Ids in the paper's ledger of the statements that the figure is about."""
+    assumptions_of: str = ""
+    """The figure of the paper whose assumptions come first."""
     assumptions: tuple[str, ...] = ()
     """Parameters that the paper does not state, and what was taken for them."""
     differs: str = ""
     """How the figure differs from the printed one, and why."""
     needs: tuple[str, ...] = ()
     """Modules of optional extras, as (module) names of dpassay.figures.registry.EXTRAS."""
+
+
+@cache
+def described(paper: str) -> dict[str, Description]:
+    """Return the words about the figures of a paper, by the part of an id after the paper."""
+    import msgspec
+
+    text = (resources.files("dpassay.figures") / "words" / f"{paper}.toml").read_text("utf-8")
+    tables = tomllib.loads(text)
+    for table in tables.values():
+        shared = tables.get(table.get("assumptions_of"), {}).get("assumptions", [])
+        table["assumptions"] = [*shared, *table.get("assumptions", [])]
+    return msgspec.convert(tables, dict[str, Description])
 
 
 @final
@@ -97,3 +120,7 @@ class Plot:
     description: Description
     compute: Callable[[Settings], Table]
     draw: Callable[[Table], Figure]
+
+
+Plots: TypeAlias = "Mapping[str, tuple[Callable[[Settings], Table], Callable[[Table], Figure]]]"
+"""What a module declares: compute and draw, by the part of an id after the paper."""

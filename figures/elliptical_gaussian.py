@@ -10,39 +10,13 @@ from typing import TYPE_CHECKING, final
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.mechanisms import EllipticalGaussian
 from dpassay.figures import quantities, style
-from dpassay.figures.description import Description, Plot, Settings
+from dpassay.figures.description import Plots, Settings
 from dpassay.figures.table import Table, label, number
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
 
-_ABOUT_1 = Description(
-    number="Sections 2 and 3",
-    title="Elliptical against spherical noise by skew",
-    plotted="The total variance of spherical noise over that of elliptical noise with the same μ, "
-    "for sensitivities Δⱼ = j⁻ˢ against s, and for one sensitivity t times the others against "
-    "t. Right: the variance of each coordinate at d = 10, s = 1, (ε, δ) = (½, 10⁻⁵), with the "
-    "note's Theorem 1 and with the least noise.",
-    says="The Gaussian mechanism introduces the same variance in all dimensions; the elliptical "
-    "mechanism is for coordinates with bounds of their own.",
-    quote="Does introduce the same variance for all dimensions regardless of individual variance"
-,
-    where="Section 2.1",
-    alt="Left and middle: curves that begin at 1 for equal sensitivities and rise with the skew, "
-    "higher for more dimensions, never above d. Right: spherical noise has the same variance in "
-    "every coordinate; elliptical noise has more in the first and less in all others; the "
-    "formula of Theorem 1 lies 1.9 times above the least noise in both cases.",
-    claims=(
-        "elliptical/guarantee", "elliptical/optimal", "elliptical/improvement", "theorem-1",
-        "theorem-1/smaller", "section-2/same-variance",
-    ),
-    assumptions=(
-        "The note states no sensitivities: power laws and one large coordinate.",
-        "Replace-one adjacency, data in the box, (ε, δ) = (½, 10⁻⁵).",
-    ),
-    differs="The note prints no plot.",
-)  # fmt: skip
 _DIMENSIONS = (2, 10, 100)
 _EPSILON, _DELTA = "0.5", "1e-5"
 _POWER, _LARGE, _EACH = "power", "one large", "coordinates"
@@ -121,29 +95,6 @@ def _draw_1(table: Table) -> style.Figure:
 
 _BATCH = 20
 """Trials that are drawn at once."""
-_ABOUT_2 = Description(
-    number="The title: the case of multivariate normal data",
-    title="Clipped normal data under elliptical and spherical noise",
-    plotted="The squared error of the sum of 1000 records N(m, S) in 10 dimensions, clipped to "
-    "|xⱼ| ≤ c·sⱼ, summed over the coordinates: squared bias and variance of the clipping, "
-    "variance of the noise, total; lines by theory, marks by simulation. Right: the least total "
-    "over c against the number of records.",
-    says="Elliptical noise is for data in a box; the note's title asks for normal data, which are "
-    "in no box, and the note ends before it treats them.",
-    quote="Elliptical Gaussian Noise in the case of multivariate normal data",
-    where="the title",
-    alt="Two panels with a falling bias curve, a falling clipping variance and a noise curve that "
-    "rises with the width of the box; their total is a valley. It is lower and wider for "
-    "elliptical noise. The simulated marks lie on the lines. Right: the least total error grows "
-    "with the number of records and is up to 1.8 times smaller for elliptical noise.",
-    claims=("title/multivariate-normal", "elliptical/guarantee", "elliptical/improvement"),
-    assumptions=(
-        "d = 10, standard deviations sⱼ = 1/j, means m_j = sⱼ/2, correlations 0.5^|i−j|.",
-        "The box is centred at 0 and proportional to the standard deviations, which are public.",
-        "n = 1000, (ε, δ) = (½, 10⁻⁵), replace-one, the least Gaussian noise.",
-    ),
-    differs="The note prints no plot.",
-)
 _D, _N = 10, 1000
 _EPSILON_2, _DELTA_2 = "0.5", "1e-5"
 _SHIFT = 0.5
@@ -328,8 +279,8 @@ def simulate(
     return found
 
 
-PLOTS = {
-    "1": Plot(_ABOUT_1, _compute_1, _draw_1),
-    "2": Plot(_ABOUT_2, _compute_2, _draw_2),
+PLOTS: Plots = {
+    "1": (_compute_1, _draw_1),
+    "2": (_compute_2, _draw_2),
 }
 """By the part of an id after the paper."""

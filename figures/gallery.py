@@ -27,7 +27,7 @@ from dpassay.verifier.verdict import Finding
 
 def claims_of(name: str) -> list[str]:
     """Return the whole ids of the claims of a figure."""
-    claims = registry.load(name).description.claims
+    claims = registry.description(name).claims
     return [f"{registry.paper(name)}/{claim}" for claim in claims]
 
 
@@ -44,7 +44,7 @@ def decide(names: Sequence[str], *, jobs: int, keep: Path | None = None) -> dict
         A file that keeps what was decided for the next run.
     """
     wanted = {claim for name in names for claim in claims_of(name)}
-    everything = [claim for paper in registry.papers() for claim in ledger(paper)]
+    everything = [claim for paper in registry.PAPERS for claim in ledger(paper)]
     claims = with_lemmas(everything, wanted)
     outcomes = dict(decide_all(claims, lemmas=everything, jobs=jobs, keep=keep))
     findings = [outcome.finding for outcome in concluded(claims, outcomes).values()]
@@ -86,7 +86,7 @@ def cards(
 
 
 def _card(name: str, out: Path, findings: Mapping[str, Finding], error: str) -> dict[str, Any]:
-    about = registry.load(name).description
+    about = registry.description(name)
     made = production.provenance(name, out)
     found = [findings[claim] for claim in claims_of(name) if claim in findings]
     counts = Counter(finding.verdict.value for finding in found)
@@ -112,7 +112,7 @@ def _card(name: str, out: Path, findings: Mapping[str, Finding], error: str) -> 
 
 
 def _picture(name: str, out: Path) -> str:
-    about = registry.load(name).description
+    about = registry.description(name)
     drawn = production.files(name, out)[".svg"].read_text("utf-8")
     title = f"{about.number}: {about.title}"
     return template.inline(drawn, slug=template.slug(name), title=title, alt=about.alt)

@@ -171,11 +171,11 @@ def _data_files(folder: Path | None) -> list[str]:
 
 @cache
 def _program() -> str:
-    """Return a digest of the source of what computes and draws."""
+    """Return a digest of what computes, draws and says."""
     digest = hashlib.sha256()
     for package in ("dpassay.accountant", "dpassay.lp", "dpassay.figures"):
         root = Path(str(resources.files(package)))
-        for path in sorted(root.rglob("*.py")):
+        for path in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
             digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return digest.hexdigest()
 
@@ -189,7 +189,7 @@ def _whole(paths: dict[str, Path], known: dict[str, Any]) -> bool:
 
 
 def _provenance(name: str, settings: Settings, table: Table, seconds: float) -> dict[str, Any]:
-    description = registry.load(name).description
+    description = registry.description(name)
     return {
         "schema_version": _SCHEMA_VERSION,
         "id": name,

@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from dpassay.figures import style
-from dpassay.figures.description import Description, Plot, Settings
+from dpassay.figures.description import Plots, Settings
 from dpassay.figures.less_is_more import losses
 from dpassay.figures.table import Table, label, number
 
@@ -43,16 +43,6 @@ _SHARE = 0.576
 NAMES = (
     "R1SMG", "classic", "analytic", "MVG", "MGM", "PPCA", "MOD-SULQ", "Wishart",
 )  # fmt: skip
-ASSUMPTIONS = (
-    "The total deviation sums over all components (the paper: 2041 of 2400).",
-    "Rows lie in [−1, 1]^M and are divided by √M for PPCA, MOD-SULQ and Wishart, which ask for "
-    "norm ≤ 1. One row is replaced: Δ = M√2/n.",
-    "MVG and MGM have equal eigenvalues, MVG with γ = Δ/2; MGM's condition is "
-    "P(privacy loss > ε) ≤ δ. All noisy matrices are made symmetric.",
-    "PPCA draws 20 components by 5 Gibbs sweeps; the others are a uniform basis of the rest.",
-    "R1SMG has 0.576/M² of ε, which is the paper's 1e-7 at M = 2400.",
-    "60 % of the records train a linear SVM (scikit-learn, C = 1, bias).",
-)
 
 
 def compute(settings: Settings, *, same_budget: bool) -> Table:
@@ -279,70 +269,8 @@ def draw(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_6 = Description(
-    number="Figure 6",
-    title="Principal components of swarms against ε, δ = 1e-7",
-    plotted="Total deviation Σ|λᵢ − vᵢ'Cvᵢ| of private components, and accuracy of a linear SVM on "
-    "the first 20. Top as printed: each mechanism by its claimed formula, R1SMG at 0.576/M² of ε. "
-    "Bottom as verified: R1SMG at the whole ε, Gaussian noise (classic, analytic, MVG and MGM are "
-    "then one law), MOD-SULQ and Wishart at the least noise that is really (ε, δ)-DP; PPCA is "
-    "unchanged.",
-    says="R1SMG's total deviation is around 50 and its accuracy near the non-private 96.89 %, at a "
-    "ten-millionth of the budget; similar to PPCA, MOD-SULQ and Wishart.",
-    quote="the R1SMG mechanism has high utility although its the privacy budget is extremely "
-    "limited, e.g., ϵ < 10⁻⁷, which is also close to the non-private baselines (i.e., Δ = 0 and "
-    "96.89 % accuracy)",
-    where="Section 7.2",
-    alt="Top left: R1SMG's deviation is the lowest, at half of that of random directions; classic, "
-    "analytic and MGM fall with ε, MVG, MOD-SULQ, PPCA and Wishart stay near random directions. "
-    "Bottom left: the exact Gaussian and MOD-SULQ fall with ε, R1SMG and Wishart are as bad as "
-    "random directions. Right: accuracies between 0.65 and 0.83, the non-private line at 0.96.",
-    claims=(
-        "section-7-2/sensitivity", "section-7-2/epsilon", "section-7-2/one-ten-millionth",
-        "section-7-2/classic-above-one", "section-7-2/mvg-0.011",
-        "section-7-2/mvg-0.011/corrected", "section-7-2/dp-claim",
-        "section-7-2/total-deviation-2041", "section-7-2/nonprivate-zero",
-        "section-7-2/accuracy-96.89", "section-7-2/figure-6", "section-7-2/symmetrise",
-        "section-7-2/mod-sulq", "section-7-2/ppca", "section-7-2/wishart/cited",
-        "section-7-2/wishart/corrected", "theorem-5/needed/pca",
-    ),
-    assumptions=ASSUMPTIONS,
-    differs="By default 20 boids and 2402 records (the paper: 200 and 24016, --full): the same "
-    "M/n, and R1SMG's share of ε grows with 1/M² as its bound on ε does. Relative to the trace of "
-    "the covariance R1SMG's noise is then √10 times stronger than at M = 2400, and its accuracy is "
-    "0.76 to 0.79: with the noise of Theorem 5 divided by √10 it is 0.78 (ε = 0.2) to 0.89 "
-    "(ε = 1.6) on the same records. That the paper's 0.97 does not appear is due to the size of "
-    "the stand-in first, then to its spectrum, in which three components stand out. Wishart noise "
-    "is not ε-DP at any scale; what is verified is (0, δ)-DP.",
-    needs=("sklearn",),
-)  # fmt: skip
-
-
-_ABOUT_11 = Description(
-    number="Figure 11",
-    title="Principal components of swarms, all at R1SMG's ε, δ = 1e-7",
-    plotted="As Figure 6 with every mechanism at R1SMG's ε: 0.576/M² of 0.2 to 1.6, "
-    "which is 1e-7 of it at M = 2400.",
-    says="At R1SMG's ε the total deviation of the others is on the order of 10³ and the accuracy "
-    "around 0.5, while R1SMG's deviation is around 50.",
-    quote="all the other DP mechanisms also achieve very poor utility, because Δ is on the order "
-    "of 10³ while Δ is around 50 for the R1SMG mechanism as shown in Figure 6(a)",
-    where="Appendix D",
-    alt="Top: R1SMG alone has a small deviation and the best accuracy among the private ones; all "
-    "others lie together at the level of random directions. Bottom: as verified all mechanisms, "
-    "R1SMG among them, lie at that level.",
-    claims=("appendix-d/deviation-1e3", "appendix-d/accuracy-half", "section-7-2/dp-claim"),
-    assumptions=(
-        *ASSUMPTIONS,
-        "The caption of the printed figure says accuracy, the text total deviation: both are here.",
-    ),
-    differs="By default 20 boids and 2402 records (the paper: 200 and 24016, --full).",
-    needs=("sklearn",),
-)
-
-
-PLOTS = {
-    "6": Plot(_ABOUT_6, partial(compute, same_budget=False), draw),
-    "11": Plot(_ABOUT_11, partial(compute, same_budget=True), draw),
+PLOTS: Plots = {
+    "6": (partial(compute, same_budget=False), draw),
+    "11": (partial(compute, same_budget=True), draw),
 }
 """By the part of an id after the paper."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dpassay.figures import quantities, style
-from dpassay.figures.description import Description, Plot, Settings
+from dpassay.figures.description import Plots, Settings
 from dpassay.figures.table import Column, Table, label, number
 
 if TYPE_CHECKING:
@@ -84,27 +84,6 @@ def draw(axes: Axes, table: Table, panel: str) -> None:
     axes.margins(0.08)
 
 
-_ABOUT_1 = Description(
-    number="Figure 1",
-    title="Two noises that give the same output",
-    plotted="(a) n = s − f(x) and n' = s − f(x') along the directions h and g; v = n − n'. (b), "
-    "(c) The triangle with ‖v‖ = 1 and its circumscribed circle, of diameter 1/sin θ, for θ = 50° "
-    "and θ = 125°. (d) The bound 2/sin θ of (14) on the sum of the two sides, and the largest sum.",
-    says="Each side is at most the diameter, so the sum is at most 2‖v‖/sin θ; the bound is tight.",
-    quote="the length of each edge of a triangle is upper bounded by the diameter of the "
-    "circumscribed circle of the triangle",
-    where="Section 5.2",
-    alt="Three triangles: two arrows from one point with the angle θ between them and the side v "
-    "across; two triangles inscribed in circles. A plot of two curves against θ: the bound 2/sin θ "
-    "lies above the largest sum 1/sin(θ/2), and grows again beyond 90° where the sum falls to 1.",
-    claims=(
-        "theorem-5/proof/tight/wording",
-        "theorem-5/proof/equation-14",
-        "theorem-5/proof/event",
-    ),
-    assumptions=("The drawing is not in the text at hand: angles 50° and 125°.",),
-    differs="Panel (d) is added: the bound is not tight, and there is no need for sin θ.",
-)
 _ANGLES = {"acute": 50.0, "obtuse": 125.0}
 
 
@@ -184,23 +163,6 @@ def _draw_1(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_2 = Description(
-    number="Figure 2",
-    title="Triangles of noise and the size of ε",
-    plotted="(a) to (d): noises n and n' that form a triangle with v = f(x') − f(x), or are too "
-    "short to; with full-rank noise and with noise along the directions h and g. (e) The "
-    "probability erfc(Δ/√(8σ))² that both noises of R1SMG reach Δ/2, at the σ of Theorem 5.",
-    says="Beyond an upper bound of ε the noises are too small to form a triangle; so ε is bounded.",
-    quote="when ϵ is beyond the upper bound n, n′, and v cannot form a triangle",
-    where="Remark 1",
-    alt="Four drawings of two answers on a line: arrows from them meet above the line in the first "
-    "and the last, and end apart in the second and third. A plot of the probability against ε: it "
-    "falls, but is positive for every ε, with no threshold.",
-    claims=("remark-1/triangle", "remark-1/triangle/wording", "remark-1/one-over-M"),
-    assumptions=("The drawing is not in the text at hand.", "δ = 10⁻⁵ in panel (e)."),
-    differs="Panel (e) is added: a Gaussian length is unbounded, so the triangle is possible for "
-    "every ε, and Remark 1 gives no bound.",
-)
 _DRAWN = {
     "classic, small ε": (1.0, 62.0, None),
     "classic, large ε": (0.36, 62.0, None),
@@ -282,25 +244,6 @@ def _draw_2(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_3 = Description(
-    number="Figure 3",
-    title="The null space of the noise",
-    plotted="(a) The unit circle, v₁ = (−1, 2)/√5 and the line orthogonal to it. (b) The unit "
-    "sphere, v₂ = (1, −1, 1)/√3 and the great circle of the plane orthogonal to it, seen from "
-    "above. (c) The probability that a random unit vector v has |⟨u, v⟩| ≤ w for a fixed u.",
-    says="The probability that a fixed direction lies in the null space of the random v is 0, so "
-    "nothing leaks.",
-    quote="by generating v randomly, the R1SMG mechanism will cause privacy leakage of using the "
-    "vectors in the null space of v to have probability zero",
-    where="Section 5.4",
-    alt="A circle with an arrow and the line at right angles to it; a sphere with an arrow and a "
-    "tilted circle around it. A plot of probabilities against w on logarithmic axes: straight "
-    "lines that tend to 0 with w, but reach 0.7 at w = 1/√M.",
-    claims=("section-5/toy-vectors", "section-5/null-space", "section-5/null-space-leak"),
-    assumptions=("The view of the sphere is not stated.",),
-    differs="Panel (c) is added: exact orthogonality has probability 0, but nearly orthogonal "
-    "directions do not, and along them there is nearly no noise.",
-)
 _FIRST = (-1 / math.sqrt(5), 2 / math.sqrt(5))
 _SECOND = (1 / math.sqrt(3), -1 / math.sqrt(3), 1 / math.sqrt(3))
 _AZIMUTH, _ELEVATION = 15.0, 10.0
@@ -399,9 +342,9 @@ def _draw_3(table: Table) -> style.Figure:
         return figure
 
 
-PLOTS = {
-    "1": Plot(_ABOUT_1, _compute_1, _draw_1),
-    "2": Plot(_ABOUT_2, _compute_2, _draw_2),
-    "3": Plot(_ABOUT_3, _compute_3, _draw_3),
+PLOTS: Plots = {
+    "1": (_compute_1, _draw_1),
+    "2": (_compute_2, _draw_2),
+    "3": (_compute_3, _draw_3),
 }
 """By the part of an id after the paper."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, final
 
 from dpassay.accountant.errors import UndecidedError
 from dpassay.figures import quantities, registry, style
-from dpassay.figures.description import Description, Plot, Settings, Size
+from dpassay.figures.description import Plots, Settings, Size
 from dpassay.figures.less_is_more import losses
 from dpassay.figures.table import Table, label, number
 
@@ -30,12 +30,6 @@ SAMPLING = Fraction(256, 60000)
 _KINDS = ("printed", "verified")
 _CLOSE, _MOST_STEPS = 1e-3, 12
 _CURVES = ("non-private", "DP-SGD", "R1SMG-SGD")
-ASSUMPTIONS = (
-    "Learning rate 0.25, C = 1, Poisson sampling with q = 256/60000; C = ∞ for non-private SGD.",
-    "The model is softmax regression by default, and the convolutional network of TensorFlow "
-    "Privacy's tutorial with --full (extra casestudies).",
-    "The accuracy on the training records is that on the first 5000 of them.",
-)
 
 
 @final
@@ -259,31 +253,6 @@ def _about(table: Table, kind: str, total: str) -> str:
     return f"DP-SGD: σ = {gaussian:.4g}; R1SMG: σ_* = {rank_one:.2g} C²"
 
 
-_ABOUT_7 = Description(
-    number="Figure 7",
-    title="Training on digits: DP-SGD against R1SMG-SGD",
-    plotted="Accuracy after each epoch on test (solid) and training records (dashed), at the total "
-    "(ε, 1e-5) of DP-SGD with σ = 1.1 and 0.5. Top as printed: R1SMG by Theorem 5 at "
-    "(ε₀, δ₀) = (0.71, 3.33e-7) and (5.42, 3.33e-7) in each step. Bottom as verified: DP-SGD with "
-    "the σ whose 30 epochs are exactly (ε, 1e-5)-DP, R1SMG with steps that are (ε₀, δ₀)-DP.",
-    says="R1SMG-SGD achieves higher accuracy than DP-SGD with the same total guarantee: 95 % on "
-    "the test data in 5 epochs where DP-SGD needs 14, at (16.983, 1e-5).",
-    quote="when the total privacy budget is (16.983, 10⁻⁵), our method achieves 95% accuracy on "
-    "the testing dataset using 5 epochs, whereas DPSGD requires 14 epochs",
-    where="Section 7.3",
-    alt="Top: three rising curves close together in both panels. Bottom: DP-SGD still rises as the "
-    "non-private curve does, R1SMG-SGD stays near the accuracy of guessing.",
-    claims=(
-        "section-7-3/equation-16/amplification", "section-7-3/epsilon0-0.71",
-        "section-7-3/epsilon0-5.42", "section-7-3/delta0-3.33e-7", "section-7-3/dpsgd-1.795",
-        "section-7-3/dpsgd-16.983", "section-7-3/step", "section-7-3/step/corrected",
-        "section-7-3/r1smg-total", "section-7-3/mnist-epochs", "section-7-3/figures-7-8",
-    ),
-    assumptions=ASSUMPTIONS,
-    differs="By default the first 6 of the paper's 30 epochs, with softmax regression. The "
-    "verified R1SMG-SGD is granted equation (16), which is false.",
-    needs=("sklearn",),
-)  # fmt: skip
 _BUDGETS = (
     Budget("1.1", "1.795", "0.71", "3.33e-7"),
     Budget("0.5", "16.983", "5.42", "3.33e-7"),
@@ -301,32 +270,6 @@ def _compute_7(settings: Settings) -> Table:
     )  # fmt: skip
 
 
-_ABOUT_8 = Description(
-    number="Figure 8",
-    title="Training on colour images: DP-SGD against R1SMG-SGD",
-    plotted="As Figure 7 at the total (ε, 1e-5) of 100 epochs, R1SMG's steps at "
-    "(ε₀, δ₀) = (0.54, 1e-7) and (3.52, 1e-7).",
-    says="R1SMG-SGD is closer to the non-private baseline than DP-SGD, and reaches a training "
-    "accuracy above 80 % in much fewer epochs.",
-    quote="both training and testing accuracy achieved by R1SMG-based DPSGD are closer to the "
-    "non-private baselines compared with those achieved by DPSGD",
-    where="Section 7.3",
-    alt="Top: rising curves of three kinds of training, close together. Bottom: DP-SGD as before, "
-    "R1SMG-SGD stays near the accuracy of guessing.",
-    claims=(
-        "section-7-3/equation-16/amplification", "section-7-3/epsilon0-0.54",
-        "section-7-3/epsilon0-3.52", "section-7-3/delta0-1e-7", "section-7-3/dpsgd-2.673",
-        "section-7-3/dpsgd-20.713", "section-7-3/r1smg-total", "section-7-3/figures-7-8",
-    ),
-    assumptions=(
-        *ASSUMPTIONS,
-        "q = 256/60000 as for MNIST ('the same parameter setups'); CIFAR-10 has 50000 images.",
-    ),
-    differs="By default the first 6 of the paper's 100 epochs, with softmax regression on images "
-    "averaged over 2×2 pixels, less 1/2. DP-SGD's exact ε for the 100 epochs is 3.159 and 28.05, "
-    "not 2.673 and 20.713. The verified R1SMG-SGD is granted equation (16), which is false.",
-    needs=("threadpoolctl",),
-)  # fmt: skip
 _BUDGETS_8 = (
     Budget("1.1", "2.673", "0.54", "1e-7"),
     Budget("0.5", "20.713", "3.52", "1e-7"),
@@ -347,8 +290,8 @@ def _compute_8(settings: Settings) -> Table:
     )  # fmt: skip
 
 
-PLOTS = {
-    "7": Plot(_ABOUT_7, _compute_7, draw),
-    "8": Plot(_ABOUT_8, _compute_8, draw),
+PLOTS: Plots = {
+    "7": (_compute_7, draw),
+    "8": (_compute_8, draw),
 }
 """By the part of an id after the paper."""

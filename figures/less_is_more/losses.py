@@ -20,7 +20,7 @@ from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussia
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style
-from dpassay.figures.description import Description, Plot, Settings
+from dpassay.figures.description import Plots, Settings
 from dpassay.figures.table import Table, label, number
 
 _CLOSE = 1e-6
@@ -93,41 +93,6 @@ def analytic_deviation(epsilon: str, delta: str) -> float:
     return float(calibrate("Gaussian", EpsilonDelta(epsilon, delta)).least.upper)
 
 
-_ABOUT_5 = Description(
-    number="Figure 5",
-    title="Loss of the noise on 89×89 counts, δ = 1e-7",
-    plotted="L = ‖n‖² of 100 draws; Δ² = 2, ε = 1e-5 for R1SMG and 0.5 for the others. Above: "
-    "histograms on one logarithmic axis, (a) of noise by Theorems 5, 1, 2 and 3 with the means "
-    "that the paper prints (crosses), (b) of the least noise that is (ε, δ)-DP. Below: each "
-    "mechanism of (a) on its own axis in units of its expected loss, with the density of its law "
-    "and the share of losses above twice the mean.",
-    says="R1SMG's loss is around 1.5·10⁴, the others' around 5·10⁴; its histogram is the most "
-    "leptokurtic and right-skewed, so it is less likely to generate noise of large magnitude.",
-    quote="L obtained by the R1SMG mechanism is around 1.5×10⁴ when ϵ = 10⁻⁵, whereas, L "
-    "obtained by the other mechanisms are around 5×10⁴ even with ϵ = 0.5",
-    where="Section 7.1",
-    alt="Above left: R1SMG's losses spread over decades up to 10⁶, the classic and analytic ones "
-    "stand at 2·10⁶ and 1.3·10⁶, MVG's at 10¹⁸; crosses at 1.5·10⁴ and 5·10⁴ lie to their left. "
-    "Above right: R1SMG's losses around 10¹⁹, all others at 1.3·10⁶. Below: R1SMG's density is "
-    "highest at 0 and reaches beyond four times its mean, 16 % of it beyond twice; the three "
-    "others are narrow bells around their means.",
-    claims=(
-        "section-7-1/sensitivity/wording", "section-7-1/loss-r1smg",
-        "section-7-1/loss-r1smg/corrected",
-        "section-7-1/loss-others/classic", "section-7-1/loss-others/classic/corrected",
-        "section-7-1/loss-others/analytic", "section-7-1/loss-others/analytic/corrected",
-        "section-7-1/loss-others/mvg", "section-7-1/loss-others/mvg/corrected",
-        "section-7-1/smaller-mean", "section-7-1/less-likely-large", "section-7-1/dp-claim",
-        "theorem-5/needed",
-    ),
-    assumptions=(
-        "MVG: equal eigenvalues and γ = Δ/2, which make its noise by Theorem 3 least.",
-        "L sums over all 7921 cells, as Definition 1 says.",
-    ),
-    differs="The printed means, 1.5·10⁴ and 5·10⁴, do not follow from the printed formulas, which "
-    "give 4.0·10⁵, 2.1·10⁶, 1.3·10⁶ and 9.7·10¹⁷. Losses of all mechanisms share a logarithmic "
-    "axis, and (b) is added.",
-)  # fmt: skip
 _CELLS = 89
 """Cells of a side of the map, as in the paper."""
 _SIZE = _CELLS**2
@@ -258,27 +223,6 @@ def _draw_5(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_9 = Description(
-    number="Figure 9",
-    title="Expected loss against the dimension M at Δ = 1, δ = 1e-10",
-    plotted="E‖n‖² for ε = 1e-7, 1e-8, 1e-9. (a) As printed: σ_* of Theorem 5, the classic Mσ² of "
-    "Theorem 1, the analytic Mσ² of Theorem 2. (b) As verified: the least noise with which "
-    "each mechanism is really (ε, δ)-DP.",
-    says="The losses of the Gaussian mechanisms grow with M; that of R1SMG falls and converges to "
-    "2Δ²/ε: the curse of full-rank covariances is broken.",
-    quote="as M increases, the expected accuracy loss incurred by the R1SMG mechanism (i.e., "
-    "Tr[Π] = σ*) decreases and converges to 2(Δ₂f)²/ϵ",
-    where="Appendix B",
-    alt="Left: rising lines of the two Gaussian mechanisms above nearly level lines of R1SMG. "
-    "Right: all lines rise; R1SMG lies a factor of thousands to millions above the Gaussian ones.",
-    claims=(
-        "appendix-b/linear", "appendix-b/parameters", "appendix-b/converges", "appendix-b/dp",
-        "appendix-b/dp/r1smg", "appendix-b/dp/needed", "theorem-7/decreasing", "theorem-7/limit",
-        "theorem-7/as-low-as",
-    ),
-    differs="Panel (b) is added. The classic formula is far from least at these ε, and R1SMG with "
-    "the printed σ_* is not (ε, δ)-DP at any of the plotted M.",
-)  # fmt: skip
 _DELTA_9 = "1e-10"
 _EPSILONS = ("1e-7", "1e-8", "1e-9")
 _MECHANISMS = ("R1SMG", "classic Gaussian", "analytic Gaussian")
@@ -367,27 +311,6 @@ def _draw_9(table: Table) -> style.Figure:
         return figure
 
 
-_ABOUT_TABLE_1 = Description(
-    number="Table 1",
-    title="Expected loss and stability of four mechanisms, printed and true",
-    plotted="E‖n‖² at Δ = 1, ε = 1/(2M), δ = 1e-5 for M = 3, 100 and 7921 (3×1, 10×10, 89×89), by "
-    "the table's formulas and by the least noise that is really (ε, δ)-DP; Var(L)/(E L)² of the "
-    "accuracy loss L = ‖n‖².",
-    says="R1SMG has by far the least expected loss, and it is stable; the other mechanisms are "
-    "unstable.",
-    quote="stable, i.e., unlikely to generate noise with large magnitude",
-    where="Table 1",
-    alt="A table with a line for each mechanism and M. In every line of R1SMG the true loss is the "
-    "largest of its M, and its relative variance is 2; that of the others falls like 2/M.",
-    claims=(
-        "abstract/lower-order/classic/finite", "abstract/lower-order/analytic/finite",
-        "table-1", "abstract/lower-order/mvg/finite", "abstract/kurtosis-stability",
-        "abstract/kurtosis-stability/corrected", "theorem-4/analytic/corrected",
-    ),
-    differs="The table prints formulas; the numbers, the true losses and the relative variances "
-    "are added. With the ℓ2 sensitivity alone no covariance does better than equal variances, so "
-    "the true line of MVG is that of Gaussian noise.",
-)  # fmt: skip
 _DELTA_TABLE_1 = "1e-5"
 _SHAPES = ((3, 1), (10, 10), (89, 89))
 _MECHANISMS_TABLE_1 = ("classic Gaussian", "analytic Gaussian", "MVG", "R1SMG")
@@ -485,9 +408,9 @@ def _draw_table_1(table: Table) -> style.Figure:
         return figure
 
 
-PLOTS = {
-    "5": Plot(_ABOUT_5, _compute_5, _draw_5),
-    "9": Plot(_ABOUT_9, _compute_9, _draw_9),
-    "table-1": Plot(_ABOUT_TABLE_1, _compute_table_1, _draw_table_1),
+PLOTS: Plots = {
+    "5": (_compute_5, _draw_5),
+    "9": (_compute_9, _draw_9),
+    "table-1": (_compute_table_1, _draw_table_1),
 }
 """By the part of an id after the paper."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpassay.figures import style
-from dpassay.figures.description import Description, Plot, Settings, Size
+from dpassay.figures.description import Plots, Settings, Size
 from dpassay.figures.less_is_more import losses
 from dpassay.figures.table import Column, Table, label, number
 
@@ -29,16 +29,6 @@ _CELLS = 89
 _SIZE = _CELLS**2
 _DRAWS = 9
 """Releases of which the median is shown: with more, the range is wider and the figure slower."""
-ASSUMPTIONS = (
-    "The map is the box of latitudes 40.60 to 40.90 and longitudes −74.06 to −73.70.",
-    "MVG and MGM have equal eigenvalues, MVG with γ = Δ/2: the least loss that they allow. The "
-    "paper does not state MGM's condition: taken is P(privacy loss > ε) ≤ δ for the worst pair.",
-    "DAWA is simplified: dyadic intervals, and Laplace noise on their totals without the second "
-    "stage that its authors fit to a workload; a quarter of ε is for the partition.",
-    "H_b has branching 10, which its authors' rule gives for a side of 89.",
-    "Each map is the release whose error is the median of so many; in brackets their range.",
-    "The recipient knows the valid cells, and rounds to whole counts ≥ 0 (post-processing).",
-)
 EXACT = "Gaussian, exact"
 _LOW = "1e-5"
 """R1SMG's ε."""
@@ -206,33 +196,6 @@ def _short(value: float) -> str:
     return f"{value:.1g}" if value >= 10**4 else f"{value:.2g}"
 
 
-_ABOUT_4 = Description(
-    number="Figure 4",
-    title="Pickups on 89×89 cells: ε = 1e-5 for R1SMG, 0.5 for the others",
-    plotted="Counts released by R1SMG, classic and analytic Gaussian, MVG, MGM, DAWA and H_b. "
-    "(a)–(h) as printed: noise by the paper's formulas, δ = 1e-7, Δ² = 2. Last row as verified: "
-    "the least noise with which R1SMG (at both ε) and Gaussian noise (classic, analytic, MVG and "
-    "MGM are then one law) are really (ε, δ)-DP; simplified DAWA and H_b at half of ε, for a move.",
-    says="R1SMG preserves the patterns best, at a budget 10⁴ times smaller, and is comparable with "
-    "DAWA and H_b; classic, MVG and MGM show maxima above 60, 50 and 40 instead of about 27.",
-    quote="the R1SMG mechanism outperforms all the comparing output perturbation mechanisms … "
-    "even under a very restricted privacy budget",
-    where="Section 7.1",
-    alt="Thirteen maps of a city. Non-private, R1SMG, simplified DAWA and H_b show it; the "
-    "Gaussian maps are speckled, MVG is saturated. In the last row R1SMG is saturated at both "
-    "ε, the Gaussian map is speckled as before, DAWA and H_b still show the city.",
-    claims=(
-        "section-7-1/sensitivity/wording", "section-7-1/sensitivity/replacement",
-        "section-7-1/epsilon-bound", "section-7-1/budget-10000-times/wording",
-        "section-7-1/budget-below",
-        "section-7-1/max-counts", "section-7-1/comparable-dawa", "section-7-1/dawa",
-        "section-7-1/h-b", "section-7-1/dp-claim", "theorem-5/needed",
-    ),
-    assumptions=ASSUMPTIONS,
-    differs="MVG by Theorem 3 needs a standard deviation of 1.1·10⁷ pickups per cell; the printed "
-    "map with a maximum near 50 cannot have been made by it. R1SMG multiplies one map by one "
-    "z ~ N(0, 1): its error is 7.1|z|, and shown is the median of several. The last row is added.",
-)  # fmt: skip
 _OTHERS = ("classic", "analytic", "MVG", "MGM", "DAWA", "H_b")
 _REQUESTS: tuple[Request, ...] = (
     ("printed", "R1SMG", "1e-5"),
@@ -255,23 +218,6 @@ def _draw_4(table: Table) -> style.Figure:
     return draw(table, 3, 5, dict(zip(requests, _PLACES, strict=True)))
 
 
-_ABOUT_10 = Description(
-    number="Figure 10",
-    title="Pickups on 89×89 cells: ε = 1e-5 for every mechanism",
-    plotted="As Figure 4 with ε = 1e-5 for the classic and analytic Gaussian, MVG, MGM, DAWA and "
-    "H_b; non-private counts and R1SMG's are repeated. Last row: R1SMG and Gaussian noise that "
-    "are really (ε, δ)-DP, and simplified DAWA and H_b at half of ε, for a move.",
-    says="At R1SMG's ε the other mechanisms release nothing of use: largest counts of an order of "
-    "10⁵ and more.",
-    quote="under extreme restricted privacy guarantee, these mechanisms achieve very poor "
-    "utility as the number of pickups are on the order of 10⁵",
-    where="Appendix D",
-    alt="Twelve maps of a city. Only the non-private one and the printed R1SMG show the city; in "
-    "all others, the verified R1SMG among them, the cells are saturated noise or one even colour.",
-    claims=("appendix-d/order-1e5", "theorem-5/needed", "theorem-5/needed/against-gaussian"),
-    assumptions=ASSUMPTIONS,
-    differs="Non-private counts, R1SMG and the last row are added.",
-)
 _OTHERS_10 = ("classic", "analytic", "MVG", "MGM", "DAWA", "H_b")
 _REQUESTS_10: tuple[Request, ...] = (
     ("printed", "R1SMG", "1e-5"),
@@ -292,8 +238,8 @@ def _draw_10(table: Table) -> style.Figure:
     return draw(table, 3, 4, dict(zip(requests, range(12), strict=True)))
 
 
-PLOTS = {
-    "4": Plot(_ABOUT_4, _compute_4, _draw_4),
-    "10": Plot(_ABOUT_10, _compute_10, _draw_10),
+PLOTS: Plots = {
+    "4": (_compute_4, _draw_4),
+    "10": (_compute_10, _draw_10),
 }
 """By the part of an id after the paper."""

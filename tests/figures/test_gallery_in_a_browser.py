@@ -27,7 +27,7 @@ OPTIONS = [
 @pytest.mark.browser
 def test_the_gallery_shows_every_figure_offline(tmp_path: Path) -> None:
     """Every picture is there and has a text alternative; nothing is fetched, nothing complains."""
-    names = [name for name in registry.FIGURES if not registry.load(name).description.needs]
+    names = [name for name in registry.FIGURES if not registry.description(name).needs]
     only = [part for name in names for part in ("--only", name)]
     out = ["--fast", "--quiet", "--out", str(tmp_path)]
     assert main(["figures", *only, *out], commands=[COMMAND]) == 0
@@ -43,7 +43,7 @@ def test_the_gallery_shows_every_figure_offline(tmp_path: Path) -> None:
         pictures = page.get_by_role("img")
         assert pictures.count() == len(names)
         for name in names:
-            title = registry.load(name).description.title
+            title = registry.description(name).title
             assert page.get_by_role("img", name=title).count() >= 1
         require_small(page, names)
         require_filters(page, names)

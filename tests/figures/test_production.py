@@ -89,9 +89,9 @@ def test_check_passes_and_fails_when_a_table_is_changed(
 
 
 def test_every_figure_has_its_tables_its_words_and_its_claims() -> None:
-    ids = {claim.id for paper in registry.papers() for claim in ledger(paper)}
+    ids = {claim.id for paper in registry.PAPERS for claim in ledger(paper)}
     for name in registry.FIGURES:
-        about = registry.load(name).description
+        about = registry.description(name)
         assert about.plotted
         assert about.says
         assert len(about.alt) > 60, name
@@ -117,7 +117,7 @@ def test_a_title_that_says_printed_names_where_and_its_numbers_stand_there() -> 
     assert list(found) == list(registry.FIGURES)
     quoting = 0
     for name, title in found.items():
-        about = registry.load(name).description
+        about = registry.description(name)
         assert title, name
         assert "rinted" not in _SAID.sub("", title), title
         for place, said in _SAID.findall(title):
@@ -250,7 +250,7 @@ def test_one_command_makes_figures_and_a_page_that_needs_nothing_else(
     assert "://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page).replace("href", "")
 
 
-QUICK = [name for name in registry.FIGURES if not registry.load(name).description.needs]
+QUICK = [name for name in registry.FIGURES if not registry.description(name).needs]
 
 
 FIRST = [next(figures) for _, figures in itertools.groupby(QUICK, lambda n: n.split("/")[0])]

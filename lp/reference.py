@@ -7,6 +7,10 @@ the program (9) to (13) is
     minimise δ   subject to   α ≥ 0,  Σ_{i1,i2} α_{i1,i2,n} = 1,
                               P(Y = y | n) ≤ E·P(Y = y | n ± 1) + δ   for all y in 0..N + D.
 
+A two-point law, for i1 in −min(n, D)..−1 and i2 in 1..D, is by eq. (2)
+
+    P(Z = i1) = (1 − η) i2/(i2 − i1),   P(Z = 0) = η,   P(Z = i2) = −(1 − η) i1/(i2 − i1).
+
 For one law that serves all counts n ≥ D it is Proposition 3 with the variables α_1, …, α_D:
 p(±j) = α_j (1 − η)/2, Σ α_j = 1, and p(z) ≤ E·p(z ± 1) + δ for all z. Its answers
 have the accuracy of a floating-point solver: an absolute error near 1e-8, which is larger than δ
@@ -19,11 +23,11 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from dpassay.accountant.core.description import Description
 from dpassay.accountant.errors import expected
-from dpassay.lp.example import two_point_law, two_point_pairs
 from dpassay.lp.problem import CountNoiseProblem
 from dpassay.lp.solve import SolverError, require_solver, stdout_closed
 
@@ -221,3 +225,15 @@ def mixtures(problem: CountNoiseProblem, count: int, largest: int) -> NDArray[np
         for value, probability in two_point_law(problem.eta, *pair).items():
             matrix[count + value, column] = float(probability)
     return matrix
+
+
+def two_point_pairs(count: int, support: int) -> list[tuple[int, int]]:
+    """Return the pairs (i1, i2) of Proposition 1: min(n, D)·D of them."""
+    lowest = -min(count, support)
+    return [(i1, i2) for i1 in range(lowest, 0) for i2 in range(1, support + 1)]
+
+
+def two_point_law(eta: Fraction, i1: int, i2: int) -> dict[int, Fraction]:
+    """Return P(Z = i1), P(Z = 0), P(Z = i2)."""
+    width = i2 - i1
+    return {i1: (1 - eta) * i2 / width, 0: eta, i2: (1 - eta) * -i1 / width}

@@ -13,7 +13,6 @@ import dpassay
 import dpassay.verifier.audit
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.figures.comparison.cli import COMMAND as COMPARE
-from dpassay.lp.many_queries import optimal_for_queries
 from dpassay.lp.problem import CountNoiseProblem
 from dpassay.verifier.cli import (
     audit,
@@ -73,7 +72,7 @@ SAID_BY: dict[str, tuple[Any, ...]] = {
     "check": (dpassay.check,),
     "compare": (dpassay.compare, dpassay.sweep),
     "convert": (dpassay.convert,),
-    "count-noise": (CountNoiseProblem, dpassay.optimal_count_noise, optimal_for_queries),
+    "count-noise": (CountNoiseProblem, dpassay.optimal_count_noise),
     "profile": (dpassay.profile, dpassay.delta),
     "training": (dpassay.dpsgd, dpassay.dpsgd_noise, dpassay.training_schemes),
     "verify": (dpassay.verify,),

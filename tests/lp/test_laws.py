@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.lp.count_noise import optimal_count_noise
-from dpassay.lp.example import two_point_law
 from dpassay.lp.laws import Law, mixture_weights
 from dpassay.lp.one_law import counts_for_one_law
 from dpassay.lp.problem import CountNoiseProblem, to_fmpq
-from dpassay.lp.reference import ReferenceModel
+from dpassay.lp.reference import ReferenceModel, two_point_law
 from dpassay.verifier.cli import main
 
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown, values
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.cli.optimal_shared import DrawLaws, Kind, add_files, digits, shown
+from dpassay.verifier.cli.shell import Command, add_output_options, say
 from dpassay.verifier.tables import columns
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ examples:
   dpassay optimal count-noise --epsilon 2.2 --eta 0.7 --support 12 --max-count 1000000
   dpassay optimal count-noise --ratio 3 --eta 1/2 --support 4 --data-independent --json
   dpassay optimal count-noise --epsilon 1.5 --eta 0.5 --support 6 --objective true-delta
-  dpassay optimal count-noise --epsilon 2 --eta 0.5 --support 3 --queries 5
   dpassay optimal count-noise --epsilon 1,2,3 --eta 0.3,0.5 --support 6,8 --out cells.jsonl
   dpassay optimal count-noise --epsilon 1,1.5,2,2.5 --eta 0.5 --support 4,6,8 --plot delta.pdf
   dpassay optimal count-noise --epsilon 1.1 --eta 0.5 --support 6 --solver cvxpy:HIGHS
@@ -44,7 +42,7 @@ def command(draw: DrawLaws | None) -> Command:
         _DESCRIPTION,
         _EPILOG,
         configure,
-        lambda options: _run(options, draw),
+        lambda options: _KIND.run(options, draw),
     )
 
 
@@ -67,11 +65,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="singular (default): of single outcomes; true-delta: of (epsilon, delta)-DP",
     )
     add(
-        "--queries",
-        metavar="K",
-        help="the least delta of (epsilon, delta)-DP of K answers together, by one law",
-    )
-    add(
         "--alphas",
         action="store_true",
         help="also print the weights α[i1,i2,n] of the two-point laws",
@@ -85,45 +78,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--relative-width", metavar="W", help="width of the enclosure (default: aim at 1e-12)")
     add_files(parser, evidence="laws and multipliers")
     add_output_options(parser, quiet="print the enclosure only")
-
-
-def _run(options: argparse.Namespace, draw: DrawLaws | None) -> int:
-    if options.queries is None:
-        return _KIND.run(options, draw)
-    from dpassay.accountant.core.validate import rational
-    from dpassay.lp.many_queries import optimal_for_queries
-
-    axes = {name: values(getattr(options, name)) for name in _KIND.axes}
-    written = (options.certificate, options.plot, options.out)
-    if any(len(given) > 1 for given in axes.values()) or written != (None, None, None):
-        raise InvalidInputError(
-            "--queries takes one value of each option, and writes no certificate, picture or table."
-        )
-    count = rational("queries", options.queries, least=1)
-    if count.denominator != 1:
-        raise InvalidInputError(f"Expected queries={options.queries} to be an integer ≥ 1.")
-    width = rational("relative-width", options.relative_width or "0.01", least=0, strict=True)
-    problem = _problem(options, {name: given[0] for name, given in axes.items()})
-    found = optimal_for_queries(problem, int(count), relative_width=float(width))
-    ends = found.delta.to_json()
-    if options.json:
-        alpha = [*map(str, found.alpha)]
-        mechanism = repr(found.mechanism)
-        say_json({"delta": ends, "queries": found.count, "alpha": alpha, "mechanism": mechanism})
-    elif options.quiet:
-        say(f"[{ends['lower']}, {ends['upper']}]")
-    else:
-        rows = [
-            (f"least delta of {count} answers", f"between {ends['lower']} and {ends['upper']}"),
-            (
-                "at every epsilon at least",
-                f"{float(found.floor):.6g} (errors of D are seen)",
-            ),
-            *((f"α_{j}", f"{float(share):.9g}") for j, share in enumerate(found.alpha, start=1)),
-            ("mechanism for each", repr(found.mechanism)),
-        ]
-        say(columns([(f"  {name}", value) for name, value in rows]))
-    return ExitCode.DONE
 
 
 def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:

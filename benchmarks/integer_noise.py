@@ -18,8 +18,7 @@ from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
-from dpassay.lp.integer_noise import optimal_integer_noise
-from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
 
 CASES = (
     (1, "0.1", "1e-2"),

@@ -31,11 +31,9 @@ _PUBLIC = {
     "accountant.errors": "AdjacencyError DpassayError InvalidInputError NotApplicableError "
     "UndecidedError",
     "lp.problem": "CountNoiseProblem",
-    "lp.shape_problem": "GaussianShapeProblem",
-    "lp.integer_problem": "IntegerNoiseProblem",
     "lp.count_noise": "optimal_count_noise",
-    "lp.integer_noise": "optimal_free_noise optimal_integer_noise",
-    "lp.shapes": "optimal_gaussian_shape",
+    "lp.integer_noise": "IntegerNoiseProblem optimal_free_noise optimal_integer_noise",
+    "lp.shapes": "GaussianShapeProblem optimal_gaussian_shape",
     "accountant.questions.convert": "convert",
     "accountant.numbers.interval": "Interval",
     "accountant.notation": "parse",

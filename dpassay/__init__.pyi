@@ -70,11 +70,11 @@ from dpassay.accountant.training import training as training
 from dpassay.accountant.training import training_schemes as training_schemes
 from dpassay.figures.plot import plot as plot
 from dpassay.lp.count_noise import optimal_count_noise as optimal_count_noise
+from dpassay.lp.integer_noise import IntegerNoiseProblem as IntegerNoiseProblem
 from dpassay.lp.integer_noise import optimal_free_noise as optimal_free_noise
 from dpassay.lp.integer_noise import optimal_integer_noise as optimal_integer_noise
-from dpassay.lp.integer_problem import IntegerNoiseProblem as IntegerNoiseProblem
 from dpassay.lp.problem import CountNoiseProblem as CountNoiseProblem
-from dpassay.lp.shape_problem import GaussianShapeProblem as GaussianShapeProblem
+from dpassay.lp.shapes import GaussianShapeProblem as GaussianShapeProblem
 from dpassay.lp.shapes import optimal_gaussian_shape as optimal_gaussian_shape
 from dpassay.verifier.ask import assert_private as assert_private
 from dpassay.verifier.ask import audit as audit

@@ -12,7 +12,7 @@ How the program of Proposition 2 is solved for any N in the time of one small pr
 The two agree to the width that is asked for, or M is doubled; if they still do not, the answer
 says so. The optimum is then the same for every N beyond the counts of the relaxation. (N = D + 1
 is not always enough: for E = 3, η = 1/100, D = 4 it is 1/24 there and 57/1352 from N = 6 on.)
-One law for all counts n ≥ D has a closed form (`dpassay.lp.closed_form`).
+One law for all counts n ≥ D has a closed form (`dpassay.lp.one_law`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from dpassay.lp.certificate import DualBound, Ratio
 from dpassay.lp.laws import Law, Weights, mixture_weights, symmetric_weights
 from dpassay.lp.passes import Answer
 from dpassay.lp.problem import CountNoiseProblem, to_fraction
-from dpassay.lp.search import answers, by_formula, first_answer
-from dpassay.lp.true_delta import divergence, true_answers
+from dpassay.lp.search import answers, by_formula, divergence, first_answer, true_answers
 
 if TYPE_CHECKING:
     from dpassay.lp.reference import SolverAnswer

@@ -131,7 +131,7 @@ class CountNoiseProblem(WithRatio):
         that serves all counts n ≥ D (the program of Section III, "data-independent").
     objective
         "singular" is the δ of single outcomes above; "true-delta" that of (ε, δ)-DP itself,
-        Σ_y max(0, P(Y = y | n) − E·P(Y = y | n')) ≤ δ (see `dpassay.lp.true_delta`).
+        Σ_y max(0, P(Y = y | n) − E·P(Y = y | n')) ≤ δ (see `dpassay.lp.search`).
     min_count
         The least count that occurs; every count n in min_count..N has a law.
     """

@@ -1,4 +1,20 @@
-"""The passes that lead from a count-noise problem to laws and multipliers that prove its value."""
+"""The passes that lead from a count-noise problem to laws and multipliers that prove its value.
+
+Optimal count noise under (ε, δ)-DP itself, with events of any number of outcomes.
+
+Proposition 2 bounds single outcomes. Here the hockey-stick divergence is bounded,
+
+    Σ_z max(0, p(z | n) − E p(z − s | n + s)) ≤ δ    for s = ±1 and all counts n, n + s.
+
+Each outcome has a slack t ≥ p(z | n) − E p(z − s | n + s), and the slacks of a pair of neighbours
+sum to at most δ. A dual solution is the same as for single outcomes, flows w ≥ 0 that respect
+the columns of all laws, except that Σ over pairs of max_z w is at most 1, in the place of Σ w:
+the maximum of w over z weighs the pair, and w over it is a randomised test.
+
+Counts beyond M are treated as in `dpassay.lp.count_noise`: without their constraints (a lower
+bound), and with the law of M for all of them (an upper bound). Unlike there, the optimum may still
+grow with N beyond D + 1, by a factor that falls like E^{−N}; so M grows until the two bounds meet.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +22,17 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 
 from flint import arb, fmpq
 
 from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.lp.build import Layout, count_program
-from dpassay.lp.certificate import DualBound, Ratio, dual_bound
-from dpassay.lp.closed_form import closed_form
+from dpassay.lp.build import Comparison, CountProgram, Layout, count_program
+from dpassay.lp.certificate import DualBound, Ratio, dual_bound, rounded
 from dpassay.lp.laws import Law
+from dpassay.lp.one_law import closed_form
 from dpassay.lp.passes import (
     GUARD_DIGITS,
     ROOM,
@@ -28,6 +45,7 @@ from dpassay.lp.passes import (
     solved,
 )
 from dpassay.lp.problem import CountNoiseProblem, Value, to_fraction
+from dpassay.lp.program import ONE, Coefficient, Program, Row
 
 _EXACT_SUPPORT = 16
 """Support up to which rational data are solved exactly."""
@@ -150,3 +168,100 @@ def _relaxed(problem: CountNoiseProblem, found: Solved) -> Solved:
     known = dict(zip(found.program.flows, found.multipliers[own:], strict=True))
     flows: list[Value] = [known.get(flow, fmpq(0)) for flow in program.flows]
     return Solved(program, found.point, [*found.multipliers[:own], *flows])
+
+
+_EXACT_EVENTS = 8
+"""Support up to which rational data are solved exactly."""
+_MOST_CELLS = 800
+"""Laws by outcomes that one program may have."""
+
+
+def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
+    """Yield answers, each proved; later ones give more counts a law of their own."""
+    exactly = problem.is_rational and problem.support <= _EXACT_EVENTS
+    magnitude = first_magnitude(problem)
+    if problem.counts is None:
+        whole = Layout.one_law(problem)
+    elif problem.counts <= _MOST_CELLS // problem.support:
+        whole = Layout.first_counts(problem, problem.counts)
+    else:
+        whole = None
+    counts = problem.columns
+
+    def solve(layout: Layout, *, exactly: bool = False, share: fmpq = WHOLE) -> Solved:
+        nonlocal magnitude
+        found, magnitude = solved(
+            problem, layout, magnitude, bits, form=_with_slacks, exactly=exactly, share=share
+        )
+        return found
+
+    few = 2 if exactly else 1  # a program of few more laws is solved exactly as a whole
+    while whole is None or few * counts < len(whole.lowest):
+        tail, window = Layout.shared_tail(problem, counts), Layout.first_counts(problem, counts + 1)
+        yield _answer(problem, solve(tail), solve(window), bits)
+        counts *= 2
+        if counts * problem.support > _MOST_CELLS:
+            break
+    if whole is None:
+        return
+    found = solve(whole, exactly=exactly)
+    proved = _answer(problem, found, found, bits)
+    yield proved
+    if proved.delta.lower == 0 < proved.delta.upper:  # a law with room may need no δ at all
+        yield _answer(problem, solve(whole, share=ROOM), found, bits)
+
+
+def _with_slacks(plain: CountProgram, magnitude: int) -> Program:
+    """Give each outcome a slack in the place of δ, and bound the slacks of a pair by δ.
+
+    The rows of `plain` keep their places; those of the pairs follow them.
+    """
+    program, equalities = plain.program, plain.equalities
+    first = program.columns
+    rows = list(program.rows[:equalities])
+    pairs: dict[Comparison, list[int]] = {}
+    for slack, (row, (comparison, _)) in enumerate(
+        zip(program.rows[equalities:], plain.flows, strict=True), start=first
+    ):
+        terms = ((slack, ONE), *(term for term in row.terms if term[0] != 0))
+        rows.append(Row(terms, row.bound))
+        pairs.setdefault(comparison, []).append(slack)
+    rows += [
+        Row(((0, ONE), *((slack, Coefficient(-1)) for slack in slacks)))
+        for slacks in pairs.values()
+    ]
+    exponents = (*program.column_exponents, *[magnitude] * len(plain.flows))
+    return Program({0: Fraction(1)}, tuple(rows), exponents)
+
+
+def _answer(problem: CountNoiseProblem, upper: Solved, lower: Solved, bits: int) -> Answer:
+    return answer(problem, upper, lower, bits, excess=divergence, bound=_proof)
+
+
+def divergence(law: Law, other: Law, shift: int, ratio: fmpq) -> fmpq:
+    """Return Σ_z max(0, P(Z = z) − E·P(Z' = z − shift))."""
+    excess = (law.at(z) - ratio * other.at(z - shift) for z in law.values)
+    return sum((entry for entry in excess if entry > 0), start=fmpq(0))
+
+
+def _proof(found: Solved, ratio: Ratio, digits: int | None) -> DualBound:
+    """Scale the flows so that Σ over pairs of max_z w is at most 1; repair, and prove a bound."""
+    plain = found.program
+    count = plain.equalities + len(plain.flows)
+    values: list[fmpq] = []
+    for index, value in enumerate(found.multipliers[:count]):
+        near = rounded(value, digits)
+        values.append(near if index < plain.equalities else max(near, fmpq(0)))
+    heights: dict[Comparison, fmpq] = {}
+    for (comparison, _), value in zip(plain.flows, values[plain.equalities :], strict=True):
+        heights[comparison] = max(heights.get(comparison, fmpq(0)), value)
+    total = sum(heights.values(), start=fmpq(0))
+    if total > 1:
+        shrink = rounded(1 / total, digits)
+        values = [value * shrink for value in values]
+    rows = [
+        Row(tuple(term for term in row.terms if term[0] != 0), row.bound, row.equality)
+        for row in plain.program.rows
+    ]
+    bare = Program(plain.program.cost, tuple(rows), plain.program.column_exponents)
+    return dual_bound(bare, values, ratio, covers(plain), None)

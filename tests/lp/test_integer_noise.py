@@ -16,12 +16,12 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.questions import profile
 from dpassay.lp.certificate import Ratio
 from dpassay.lp.integer_noise import (
+    IntegerNoiseProblem,
     IntegerNoiseSolution,
     lower_bound,
     optimal_free_noise,
     optimal_integer_noise,
 )
-from dpassay.lp.integer_problem import IntegerNoiseProblem
 from dpassay.lp.problem import to_fmpq
 from dpassay.lp.solve import InfeasibleError
 from dpassay.verifier.cli import main

@@ -13,8 +13,7 @@ from scipy.optimize import linprog
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.questions import profile
 from dpassay.lp.count_noise import Solution, optimal_count_noise
-from dpassay.lp.integer_noise import optimal_integer_noise
-from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
 from dpassay.lp.problem import CountNoiseProblem
 from tests.near import narrow
 

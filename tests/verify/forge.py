@@ -18,11 +18,9 @@ import numpy as np
 from dpassay.accountant import notation
 from dpassay.accountant.geometry.spaces import Box
 from dpassay.lp.count_noise import optimal_count_noise
-from dpassay.lp.integer_noise import optimal_integer_noise
-from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
 from dpassay.lp.problem import CountNoiseProblem
-from dpassay.lp.shape_problem import GaussianShapeProblem
-from dpassay.lp.shapes import optimal_gaussian_shape
+from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
 from dpassay.verifier import document, kernel, prover
 from dpassay.verifier.audit import audit, audit_one_run
 from dpassay.verifier.prover import optima

@@ -20,11 +20,9 @@ import pytest
 from dpassay.accountant.errors import DpassayError
 from dpassay.accountant.geometry.spaces import Box
 from dpassay.lp.count_noise import optimal_count_noise
-from dpassay.lp.integer_noise import optimal_integer_noise
-from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
 from dpassay.lp.problem import CountNoiseProblem
-from dpassay.lp.shape_problem import GaussianShapeProblem
-from dpassay.lp.shapes import optimal_gaussian_shape
+from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
 from dpassay.verifier.audit import Counts, Design, audit_one_run, p_value
 from dpassay.verifier.claims import KINDS
 from dpassay.verifier.exact import verify

@@ -20,11 +20,9 @@ from dpassay.accountant.geometry.spaces import (
     SparseBox,
 )
 from dpassay.lp.count_noise import optimal_count_noise
-from dpassay.lp.integer_noise import optimal_integer_noise
-from dpassay.lp.integer_problem import IntegerNoiseProblem
+from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
 from dpassay.lp.problem import CountNoiseProblem
-from dpassay.lp.shape_problem import GaussianShapeProblem
-from dpassay.lp.shapes import optimal_gaussian_shape
+from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
 from dpassay.verifier.cli import main
 from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.prover import optima

@@ -83,8 +83,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> IntegerNoiseSolution:
-    from dpassay.lp.integer_noise import optimal_free_noise, optimal_integer_noise
-    from dpassay.lp.integer_problem import IntegerNoiseProblem
+    from dpassay.lp.integer_noise import (
+        IntegerNoiseProblem,
+        optimal_free_noise,
+        optimal_integer_noise,
+    )
 
     support = cell.get("support") or "32"
     free = support == "free"

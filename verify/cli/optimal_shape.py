@@ -52,8 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve and print."""
-    from dpassay.lp.shape_problem import GaussianShapeProblem
-    from dpassay.lp.shapes import optimal_gaussian_shape
+    from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
 
     given = read(options.space)
     weights = given.get("weights") if options.weights is None else options.weights.split(",")

@@ -49,8 +49,7 @@ _COSTS = {"variance": "variance", "absolute": "mean absolute error", "error": "P
 
 def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calibrated:
     """Solve the linear program on supports that double until a longer one gains nothing."""
-    from dpassay.lp.integer_noise import optimal_integer_noise
-    from dpassay.lp.integer_problem import IntegerNoiseProblem
+    from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
 
     spent = budget.epsilon_delta
     assert spent is not None

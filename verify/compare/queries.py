@@ -65,8 +65,7 @@ def on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Imag
 
 def shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
     """Scale the covariance of least variance to the budget."""
-    from dpassay.lp.shape_problem import GaussianShapeProblem
-    from dpassay.lp.shapes import optimal_gaussian_shape
+    from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
 
     space = _space(moves)
     solution = optimal_gaussian_shape(GaussianShapeProblem(space))

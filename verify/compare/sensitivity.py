@@ -40,7 +40,7 @@ def moved(workload: Counts | GroupedCounts, budget: Budget) -> int:
 
 def images(workload: LinearQueries) -> list[Image]:
     """Return W v for the vertices v of the space, those that are not 0."""
-    from dpassay.lp.shape_problem import vertices
+    from dpassay.lp.shapes import vertices
 
     found: list[Image] = []
     for vertex in vertices(workload.space):

@@ -17,8 +17,7 @@ from dpassay.accountant.mechanisms.shapes.correlated import DisjointGroupsGaussi
 from dpassay.accountant.mechanisms.shapes.ellipses import OptimalEllipse, OptimalGroups
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.questions import accuracy
-from dpassay.lp.shape_problem import GaussianShapeProblem
-from dpassay.lp.shapes import optimal_gaussian_shape
+from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
 
 ADD, REPLACE = Adjacency
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -25,8 +27,13 @@ from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussia
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import enclose
 from dpassay.accountant.questions import accuracy
-from dpassay.lp.shape_problem import GaussianShapeProblem, vertices
-from dpassay.lp.shapes import GaussianShape, optimal_gaussian_shape, shape_bound
+from dpassay.lp.shapes import (
+    GaussianShape,
+    GaussianShapeProblem,
+    optimal_gaussian_shape,
+    shape_bound,
+    vertices,
+)
 from dpassay.verifier.cli import main
 from tests.near import narrow
 
@@ -209,3 +216,29 @@ def test_bad_files(
     assert main(["optimal", "gaussian-shape", str(path)]) == 2
     assert message in capsys.readouterr().err
     assert main(["optimal", "gaussian-shape", str(tmp_path / "none.toml")]) == 2
+
+
+def test_no_noise_has_less_for_the_queries_where_the_size_has_as_much() -> None:
+    """better-gaussian/beyond/size/optimum, d = 3: exact up to g = 3/2, and no further."""
+    records = [[*entries, 1] for entries in itertools.product((0, 1), repeat=3)]
+    for g, is_least in ((Fraction(1), True), (Fraction(3, 2), True), (Fraction(17, 10), False)):
+        size = (3 / g**2 - 1) / 4
+        found = _solve(FiniteSet(records), weights=[Fraction(1, 3)] * 3 + [size])
+        theirs = (4 + g + 3 / g) / 4 + size * (1 + g)
+        if is_least:
+            assert _is_narrow(found, "1e-5")
+            assert Fraction(found.value.lower) <= theirs
+        assert (Fraction(found.value.upper) >= theirs * (1 - Fraction(1, 10**6))) == is_least
+
+
+def test_records_in_two_of_three_groups() -> None:
+    """better-gaussian/beyond/contributions/optimum, three counts in each group."""
+    entries = list(itertools.product((0, 1), repeat=3))
+    records = {(*a, *b, 0, 0, 0) for a in entries for b in entries}
+    records |= {(*v[3:6], *v[6:], *v[:3]) for v in records} | {(*v[6:], *v[:6]) for v in records}
+    found = _solve(FiniteSet(sorted(map(list, records - {(0,) * 9}))))
+    root = math.sqrt(8 / 3)
+    most = 9 * 2 * (root + math.sqrt(root**2 + 6)) ** 2 / 12
+    least = max(2 * (root * s + math.sqrt(6 * s * (3 - s))) ** 2 / 3 for s in (1, 2, 3))
+    assert least * (1 - 1e-6) <= float(found.value.upper)
+    assert float(found.value.lower) <= most * (1 + 1e-6)

@@ -10,7 +10,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms import CorrelatedGaussian, CountEllipse, Gaussian, OptimalEllipse
 from dpassay.figures import quantities, style
 from dpassay.figures.description import Plots, Settings
-from dpassay.figures.table import Table, label, number
+from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def _compute_1(settings: Settings) -> Table:
     rows += [("add, half the size", "diagonal", x, x) for x in (-1.0, 1.5)]
     rows += _boundary("Algorithm 1", "Algorithm 1", _covariance(better), 0.0, points)
     rows += _boundary("Algorithm 1", "optimal", _covariance(best), 0.0, points)
-    columns = (label("panel"), label("curve"), number("x", "records"), number("y", "records"))
+    columns = columns_of("panel", "curve", x="records", y="records")
     return Table.of(columns, rows, d=2, mu=1, mechanisms=[repr(m) for m in (better, best)])
 
 
@@ -89,13 +89,8 @@ def _draw_1(table: Table) -> style.Figure:
                     axes.plot(xs, ys, label=name, **looks[str(curve)])
             axes.plot([0], [0], "x", color="#c00000", markersize=6, markeredgewidth=1.6)
             axes.set_aspect("equal")
-            axes.set(
-                xlim=(-1.8, 1.8),
-                ylim=(-1.8, 2.6),
-                xticks=[-1, 0, 1],
-                yticks=[-1, 0, 1],
-                xlabel="change of count 1 (records)",
-            )
+            axes.set(xlim=(-1.8, 1.8), ylim=(-1.8, 2.6), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+            axes.set_xlabel("change of count 1 (records)")
             axes.legend(loc="upper left", borderpad=0.1)
         grid[0].set_ylabel("change of count 2 (records)")
         style.letter(grid, _PANELS)
@@ -125,36 +120,27 @@ def _compute_2(settings: Settings) -> Table:
     rows: list[tuple[object, ...]] = []
     for c in sorted({*grid, Fraction(10), Fraction(100)}):
         noise = CorrelatedGaussian(dimension=_D, mu=1, c=c)
-        query = quantities.variance(noise, 0)
-        size = quantities.variance(noise, -1)
-        shared, cross = Fraction(size.lower) / 4, Fraction(size.lower) / 2
-        rows.append((c, query, shared, cross, size))
-    columns = (
-        number("C", "records"), number("query", "records²"), number("shared", "records²"),
-        number("cross", "records²"), number("size", "records²"),
-    )  # fmt: skip
-    return Table.of(columns, rows, d=_D, mu=1, standard=_D)
+        query, size = (quantities.variance(noise, place) for place in (0, -1))
+        rows.append((c, query, Fraction(size.lower) / 4, Fraction(size.lower) / 2, size))
+    units = dict.fromkeys(("query", "shared", "cross", "size"), "records²")
+    return Table.of(columns_of(C="records", **units), rows, d=_D, mu=1, standard=_D)
 
 
 def _draw_2(table: Table) -> style.Figure:
     with style.panels(1, 3, height=2.5) as (figure, grid):
         left, middle, right = grid
-        xs, ys = table.points("C", "query")
-        left.plot(xs, ys, label="(A + B)/4", **style.CURVES[0].options())
+        left.plot(*table.points("C", "query"), label="(A + B)/4", **style.CURVES[0].options())
         left.axhline(_D, label="standard, d", **style.CURVES[1].options())
-        for c, place in ((10.0, (4, -11)), (100.0, (-44, 4))):
-            y = table.value("query", C=c)
-            left.plot([c], [y], "o", color="black", markersize=3.5)
-            left.annotate(f"{y:g}", (c, y), textcoords="offset points", xytext=place)
         left.set(ylim=(0, 12_500), ylabel="variance of a query (records²)")
         left.legend(loc="upper left", bbox_to_anchor=(0, 0.8))
-        xs, ys = table.points("C", "size")
-        middle.plot(xs, ys, label="A", **style.CURVES[3].options())
-        for c, place in ((10.0, (5, 2)), (100.0, (-4, 7))):
-            y = table.value("size", C=c)
-            middle.plot([c], [y], "o", color="black", markersize=3.5)
-            middle.annotate(f"{y:g}", (c, y), textcoords="offset points", xytext=place)
+        middle.plot(*table.points("C", "size"), label="A", **style.CURVES[3].options())
         middle.set(yscale="log", ylabel="variance of the size (records²)")
+        places = {"query": ((4, -11), (-44, 4)), "size": ((5, 2), (-4, 7))}
+        for axes, (name, shifts) in zip((left, middle), places.items(), strict=True):
+            for c, shift in zip((10.0, 100.0), shifts, strict=True):
+                y = table.value(name, C=c)
+                axes.plot([c], [y], "o", color="black", markersize=3.5)
+                style.tag(axes, (c, y), f"{y:g}", shift=shift)
         for axes in (left, middle):
             axes.set_xscale("log")
             axes.set_xticks([5, 10, 20, 50, 100, 200], ["5", "10", "20", "50", "100", "200"])
@@ -188,15 +174,11 @@ def _matrix(axes: Axes, table: Table) -> None:
         axes.plot([inner, x, x, inner], [-0.6, -0.6, 3.6, 3.6], color="black", linewidth=0.9)
     axes.text(0, 4.6, "A = d/C² + 1,  B = d + C²", fontsize=7.5)
     for line, c in enumerate((10.0, 100.0)):
-        query, shared = table.value("query", C=c), table.value("shared", C=c)
-        cross, size = table.value("cross", C=c), table.value("size", C=c)
-        axes.text(
-            0,
-            5.7 + 1.6 * line,
-            f"C = {c:g}: (A+B)/4 = {query:g},\nA/4 = {shared:g}, A/2 = {cross:g}, A = {size:g}",
-            va="center",
-            fontsize=6.8,
+        query, shared, cross, size = (
+            table.value(name, C=c) for name in ("query", "shared", "cross", "size")
         )
+        text = f"C = {c:g}: (A+B)/4 = {query:g},\nA/4 = {shared:g}, A/2 = {cross:g}, A = {size:g}"
+        axes.text(0, 5.7 + 1.6 * line, text, va="center", fontsize=6.8)
 
 
 _D_3 = 1000
@@ -211,25 +193,14 @@ def _compute_3(settings: Settings) -> Table:
     for k in settings.thinned(range(1, _D_3 + 1), 9):
         best = _variance(OptimalEllipse(dimension=_D_3, sparsity=k, mu=1))
         count = _variance(CountEllipse(dimension=_D_3, sparsity=k, mu=1)) if 2 * k <= _D_3 else None
-        above = 2 * k >= _D_3
-        rows.append(
-            (
-                k,
-                k,
-                count,
-                constant if above else None,
-                best,
-                None if count is None else count / k,
-                constant / k if above else None,
-                best / k,
-                constant - best if above else None,
-            )
-        )
-    variances = ("standard", "count_ellipse", "algorithm_1", "optimal")
-    ratios = ("count_ellipse_ratio", "algorithm_1_ratio", "optimal_ratio")
-    columns = (
-        number("k", "entries"), *(number(name, "records²") for name in variances),
-        *(number(name, "1") for name in ratios), number("gap", "records²"),
+        ours = constant if 2 * k >= _D_3 else None
+        found = (count, ours, best)
+        ratios = [None if variance is None else variance / k for variance in found]
+        rows.append((k, k, *found, *ratios, None if ours is None else ours - best))
+    names = ("count_ellipse", "algorithm_1", "optimal")
+    columns = columns_of(
+        k="entries", standard="records²", **dict.fromkeys(names, "records²"),
+        **{f"{name}_ratio": "1" for name in names}, gap="records²",
     )  # fmt: skip
     return Table.of(columns, rows, d=_D_3, mu=1, lemma_4_4=_BOUND)
 
@@ -243,17 +214,19 @@ def _draw_3(table: Table) -> style.Figure:
     blue, orange, black, red = style.CURVES[:4]
     with style.panels(1, 3, height=3.2) as (figure, grid):
         left, right, gap = grid
-        left.plot(*table.points("k", "optimal_ratio"), label="optimal ellipse", **style.BEHIND)
-        left.axhline(1, label="ℓ₂ ball (standard)", **orange.options())
-        left.plot(
-            *table.points("k", "count_ellipse_ratio"), label="Count ellipse", **blue.options()
-        )
-        left.plot(*table.points("k", "algorithm_1_ratio"), label="Algorithm 1", **red.options())
+        lines = {
+            "optimal": ("optimal ellipse", style.BEHIND),
+            "standard": ("ℓ₂ ball (standard)", orange.options()),
+            "count_ellipse": ("Count ellipse", blue.options()),
+            "algorithm_1": ("Algorithm 1", red.options()),
+        }
+        for name, (text, look) in lines.items():
+            right.plot(*table.points("k", name), label=text, **look)
+            if name == "standard":
+                left.axhline(1, label=text, **look)
+            else:
+                left.plot(*table.points("k", f"{name}_ratio"), label=text, **look)
         left.set(ylim=(0, 1.08), ylabel="variance relative to standard")
-        right.plot(*table.points("k", "optimal"), label="optimal ellipse", **style.BEHIND)
-        right.plot(*table.points("k", "standard"), label="ℓ₂ ball (standard)", **orange.options())
-        right.plot(*table.points("k", "count_ellipse"), label="Count ellipse", **blue.options())
-        right.plot(*table.points("k", "algorithm_1"), label="Algorithm 1", **red.options())
         right.set(ylim=(0, 1050), ylabel="variance of a query (records²)")
         gap.plot(*table.points("k", "gap"), label="Algorithm 1 − optimum", **red.options())
         gap.axhline(_BOUND, label="bound of Lemma 4.4", **black.options())

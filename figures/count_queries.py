@@ -1,7 +1,4 @@
-"""Figures of Sadeghi, Asoodeh and Calmon, mechanisms for count queries.
-
-What the figures on count queries compare: printed formulas, exact δ, other integer noise.
-"""
+"""Figures of Sadeghi, Asoodeh and Calmon, mechanisms for count queries."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from dpassay.accountant.numbers.solve import halved
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style
 from dpassay.figures.description import Plots, Settings
-from dpassay.figures.table import Table, label, number
+from dpassay.figures.table import Table, columns_of
 from dpassay.lp.count_noise import optimal_count_noise
 from dpassay.lp.problem import CountNoiseProblem
 
@@ -53,6 +50,8 @@ LEAST = 1e-15
 _RELATION = Adjacency.ADD_REMOVE
 """The count changes by one."""
 _LP_WIDTH = Fraction(1, 10**10)
+_PROBABILITY = ("probability", 1e-8)
+"""Unit and tolerance."""
 
 
 def claimed(epsilon: str, eta: str, support: int) -> float:
@@ -167,10 +166,7 @@ def _compute_1(settings: Settings) -> Table:
     for name in list(compared)[:3]:
         one, two = masses(compared[name], 2)[1:]
         rows.append(("needed", name, math.log((one - _TILDE) / two), _TILDE))
-    columns = (
-        label("panel"), label("curve"), number("x", "records, or nats"),
-        number("y", "probability", relative=1e-8),
-    )  # fmt: skip
+    columns = columns_of("panel", "curve", x="records, or nats", y=_PROBABILITY)
     variances = {name: variance(mechanism) for name, mechanism in compared.items()}
     rounded = {name: float(f"{value:.8g}") for name, value in variances.items()}
     return Table.of(columns, rows, epsilon=_EPSILON, eta=_ETA, support=_SUPPORT, variances=rounded)
@@ -224,16 +220,14 @@ def _compute_2(settings: Settings) -> Table:
             rows.append(("printed", f"D = {support}", eps, printed))
             rows.append(("exact", f"D = {support}", eps, exact))
             if support == _SHOWN_SUPPORT:
-                best = optimum(eps, _ETA_2, support)[0]
-                other = delta(geometric(0.5), eps)
-                rows.append(("compared", "printed, (2D + 1)δ*", eps, printed))
-                rows.append(("compared", "exact δ", eps, exact))
-                rows.append(("compared", "least true δ", eps, best))
-                rows.append(("compared", "geometric", eps, shown(other)))
-    columns = (
-        label("panel"), label("curve"), number("epsilon", "nats"),
-        number("delta", "probability", relative=1e-8),
-    )  # fmt: skip
+                compared = {
+                    "printed, (2D + 1)δ*": printed,
+                    "exact δ": exact,
+                    "least true δ": optimum(eps, _ETA_2, support)[0],
+                    "geometric": shown(delta(geometric(0.5), eps)),
+                }
+                rows += [("compared", name, eps, value) for name, value in compared.items()]
+    columns = columns_of("panel", "curve", epsilon="nats", delta=_PROBABILITY)
     rows.sort(key=lambda row: ("printed", "exact", "compared").index(str(row[0])))
     return Table.of(columns, rows, eta=_ETA_2, supports=list(SUPPORTS))
 
@@ -275,25 +269,18 @@ def _compute_3(settings: Settings) -> Table:
     rows: list[tuple[object, ...]] = []
     for eps in _EPSILONS:
         for support in SUPPORTS:
-            rows += [
-                (f"printed {eps}", f"D = {support}", eta, claimed(eps, eta, support))
-                for eta in grid
-            ]
+            printed = [(eta, claimed(eps, eta, support)) for eta in grid]
+            rows += [(f"printed {eps}", f"D = {support}", *row) for row in printed]
     for eps in _EPSILONS:
-        panel = f"compared {eps}"
         for eta in grid:
-            noise = bounded(eps, eta, _SHOWN_SUPPORT_3)
-            best = optimum(eps, eta, _SHOWN_SUPPORT_3)[0]
-            other = delta(geometric(float(eta)), eps)
-            printed = claimed(eps, eta, _SHOWN_SUPPORT_3)
-            rows.append((panel, "printed, (2D + 1)δ*", eta, printed))
-            rows.append((panel, "exact δ", eta, delta(noise, eps)))
-            rows.append((panel, "least true δ", eta, shown(best)))
-            rows.append((panel, "geometric", eta, shown(other)))
-    columns = (
-        label("panel"), label("curve"), number("eta", "probability"),
-        number("delta", "probability", relative=1e-8),
-    )  # fmt: skip
+            compared = {
+                "printed, (2D + 1)δ*": claimed(eps, eta, _SHOWN_SUPPORT_3),
+                "exact δ": delta(bounded(eps, eta, _SHOWN_SUPPORT_3), eps),
+                "least true δ": shown(optimum(eps, eta, _SHOWN_SUPPORT_3)[0]),
+                "geometric": shown(delta(geometric(float(eta)), eps)),
+            }
+            rows += [(f"compared {eps}", name, eta, value) for name, value in compared.items()]
+    columns = columns_of("panel", "curve", eta="probability", delta=_PROBABILITY)
     return Table.of(columns, rows, epsilons=list(_EPSILONS), supports=list(SUPPORTS))
 
 
@@ -335,20 +322,16 @@ def _compute_4(settings: Settings) -> Table:
         eps = f"{point:.4f}"
         noise = bounded(eps, _ETA_4, _SUPPORT_4)
         spread = variance(noise)
-        printed = claimed(eps, _ETA_4, _SUPPORT_4)
-        rows.append(("printed", "mechanism, (2D + 1)δ*", eps, printed))
-        rows.append(("printed", "discrete Gaussian, eq. (45)", eps, equation_45(point, spread)))
-        rows.append(("exact", "mechanism", eps, delta(noise, eps)))
-        same = delta(same_variance(spread), eps)
-        rows.append(("exact", "discrete Gaussian, same variance", eps, same))
-        best = optimum(eps, _ETA_4, _SUPPORT_4)[0]
-        rows.append(("exact", "least true δ", eps, best))
-        other = delta(geometric(0.5), eps)
-        rows.append(("exact", "geometric, same P(Z = 0)", eps, shown(other)))
-    columns = (
-        label("panel"), label("curve"), number("epsilon", "nats"),
-        number("delta", "probability", relative=1e-8),
-    )  # fmt: skip
+        found = {
+            ("printed", "mechanism, (2D + 1)δ*"): claimed(eps, _ETA_4, _SUPPORT_4),
+            ("printed", "discrete Gaussian, eq. (45)"): equation_45(point, spread),
+            ("exact", "mechanism"): delta(noise, eps),
+            ("exact", "discrete Gaussian, same variance"): delta(same_variance(spread), eps),
+            ("exact", "least true δ"): optimum(eps, _ETA_4, _SUPPORT_4)[0],
+            ("exact", "geometric, same P(Z = 0)"): shown(delta(geometric(0.5), eps)),
+        }
+        rows += [(*names, eps, value) for names, value in found.items()]
+    columns = columns_of("panel", "curve", epsilon="nats", delta=_PROBABILITY)
     return Table.of(columns, rows, eta=_ETA_4, support=_SUPPORT_4)
 
 
@@ -423,17 +406,13 @@ def _compute_composition(settings: Settings) -> Table:
                 value = float((found.lower + found.upper) / 2)
                 rows.append((count, name, eps, shown(value)))
     columns = (
-        number("releases", "1"), label("curve"), number("epsilon", "nats"),
-        number("delta", "probability", relative=1e-7),
-    )  # fmt: skip
-    return Table.of(
-        columns,
-        rows,
-        epsilon=_EPSILON_COMPOSITION,
-        eta=_ETA_COMPOSITION,
-        support=_SUPPORT_COMPOSITION,
-        releases=list(counts),
+        *columns_of(releases="1"),
+        *columns_of("curve", epsilon="nats", delta=("probability", 1e-7)),
     )
+    return Table.of(
+        columns, rows, epsilon=_EPSILON_COMPOSITION, eta=_ETA_COMPOSITION,
+        support=_SUPPORT_COMPOSITION, releases=list(counts),
+    )  # fmt: skip
 
 
 def _draw_composition(table: Table) -> style.Figure:

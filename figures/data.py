@@ -1,35 +1,22 @@
 """The data of the case studies: loaders of the original files, and stand-ins for them.
 
-Where the data of a figure are from, and how its files are found and refused.
-
-Handwritten digits: MNIST's idx files, or scikit-learn's bundled digits in their shape.
-
-The stand-in takes the 1797 digits of 8×8 pixels that come with scikit-learn, a sixth of them
-for testing, scales them to 28×28 by linear interpolation, and repeats each with small seeded
-shifts until there are as many as in MNIST: the images of one digit are similar, so accuracies
-are not those of MNIST.
-
-Colour images: CIFAR-10's python batches, or structured images of the same shape.
-
-The stand-in's ten classes are gratings of ten directions and two colours, with a random phase,
-frequency, contrast and place of a bright spot, under noise: a linear classifier learns part of
-them, a convolutional network more.
-
-Uber pickups in New York, 1 to 3 April 2014, counted on an 89×89 grid.
-
-The original is `uber-raw-data-apr14.csv` of fivethirtyeight's uber-tlc-foil-response: one line
-per pickup with the columns Date/Time, Lat, Lon, Base. The stand-in is drawn from a mixture of
-normal laws around places of the city, on its land, with as many pickups as give a largest count
-near the 27 that the paper names.
-
-Swarm behaviour: 12 features for each boid of a group, and whether the group flocks.
-
-The original is the Swarm Behaviour data of UCI and Kaggle (Flocking.csv; Swarm_Behaviour.csv at
-Kaggle): for boid m the columns x_m, y_m (place), xVel_m, yVel_m, xA_m, yA_m (alignment), xS_m,
-yS_m (separation), xC_m, yC_m (cohesion), nAC_m, nS_m (neighbours within the two radii), and last
-the class, 0 or 1; 200 boids, 24016 records. The stand-in simulates Reynolds' boids: every record
-is a group on a torus after some steps; in groups of class 1 the boids steer by the three rules,
-in those of class 0 they hardly do.
+* Handwritten digits: MNIST's idx files. The stand-in takes the 1797 digits of 8×8 pixels that come
+  with scikit-learn, a sixth of them for testing, scales them to 28×28 by linear interpolation, and
+  repeats each with small seeded shifts until there are as many as in MNIST: the images of one digit
+  are similar, so accuracies are not those of MNIST.
+* Colour images: CIFAR-10's python batches. The stand-in's ten classes are gratings of ten
+  directions and two colours, with a random phase, frequency, contrast and place of a bright spot,
+  under noise: a linear classifier learns part of them, a convolutional network more.
+* Uber pickups in New York, 1 to 3 April 2014, counted on an 89×89 grid: `uber-raw-data-apr14.csv`
+  of fivethirtyeight's uber-tlc-foil-response, a line per pickup with Date/Time, Lat, Lon, Base. The
+  stand-in is drawn from a mixture of normal laws around places of the city, on its land, with as
+  many pickups as give a largest count near the 27 that the paper names.
+* Swarms: UCI's and Kaggle's Swarm Behaviour data (Flocking.csv; Swarm_Behaviour.csv at Kaggle). For
+  boid m the columns x_m, y_m (place), xVel_m, yVel_m, xA_m, yA_m (alignment), xS_m, yS_m
+  (separation), xC_m, yC_m (cohesion), nAC_m, nS_m (neighbours within the two radii), and last the
+  class, 0 or 1; 200 boids, 24016 records. The stand-in simulates Reynolds' boids: every record is a
+  group on a torus after some steps; groups of class 1 steer by the three rules, those of class 0
+  hardly do.
 """
 
 from __future__ import annotations
@@ -63,45 +50,33 @@ class Source:
         return self.name if self.is_original else f"{self.name} (stand-in data)"
 
 
-def find(folder: Path | None, names: tuple[str, ...]) -> Path | None:
-    """Return the first of some files that is in a folder or below it; None without a folder.
+def find(folder: Path, names: tuple[str, ...]) -> Path:
+    """Return the first of some files that is in a folder or below it.
 
     Raises
     ------
     InvalidInputError
-        If a folder is given and has none of them.
+        If there is none of them.
     """
-    if folder is None:
-        return None
     for name in names:
-        if (folder / name).is_file():
-            return folder / name
-        below = sorted(path for path in folder.rglob(name) if path.is_file())
-        if below:
-            return below[0]
+        for path in [folder / name, *sorted(folder.rglob(name))]:
+            if path.is_file():
+                return path
     raise InvalidInputError(
         f"Expected {' or '.join(names)} in the folder {folder}. Put the file there, or leave out "
         "--data for the stand-in."
     )
 
 
-def wrong(path: Path, place: str, problem: str) -> InvalidInputError:
-    """Return the error for a file that is not what it should be, with the place in it."""
-    return InvalidInputError(f"{path}, {place}: {problem}")
+def wrong(path: Path, problem: object) -> InvalidInputError:
+    """Return the error for a file that is not what it should be."""
+    return InvalidInputError(f"{path}: {problem}")
 
 
-SIDE = 28
-"""Pixels of a side of an image."""
 CLASSES = 10
-"""Digits."""
-_NAMES = {
-    "training images": "train-images-idx3-ubyte",
-    "training labels": "train-labels-idx1-ubyte",
-    "test images": "t10k-images-idx3-ubyte",
-    "test labels": "t10k-labels-idx1-ubyte",
-}
-_UNSIGNED_BYTE = 8
-"""The code of the type of pixels in an IDX file."""
+"""Digits, and kinds of colour images."""
+SIDE = 28
+"""Pixels of a side of a digit."""
 _LARGEST_SHIFT = 2.0
 """Pixels by which a stand-in's digit is moved."""
 
@@ -128,29 +103,19 @@ def digits(
     InvalidInputError
         If a file is missing, or not what it should be.
     """
-    paths = {
-        part: find(folder, (name, f"{name}.gz", name.replace("-idx", ".idx")))
-        for part, name in _NAMES.items()
-    }
-    found = {part: read_idx(path) for part, path in paths.items() if path is not None}
-    if not found:
+    if folder is None:
         return _stand_in(rng, train, test)
-    for kind in ("training", "test"):
-        images, labels = found[f"{kind} images"], found[f"{kind} labels"]
-        path = paths[f"{kind} labels"]
-        assert path is not None
-        if images.shape[1:] != (SIDE, SIDE) or labels.shape != images.shape[:1]:
-            problem = f"{labels.shape} labels for images of shape {images.shape}"
-            raise wrong(path, "bytes 4 to 7", problem)
-        if labels.max() >= CLASSES:
-            at = int(np.argmax(labels >= CLASSES))
-            raise wrong(path, f"byte {8 + at}", f"expected a digit, found {labels[at]}")
-    flat = {part: found[f"{part} images"].reshape(-1, SIDE**2) for part in ("training", "test")}
-    return Images(
-        flat["training"], found["training labels"].astype(np.int64),
-        flat["test"], found["test labels"].astype(np.int64),
-        Source("MNIST", is_original=True),
-    )  # fmt: skip
+    found: list[NDArray[Any]] = []
+    for part in ("train", "t10k"):
+        names = (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte")
+        paths = [find(folder, (n, f"{n}.gz", n.replace("-idx", ".idx"))) for n in names]
+        images, labels = map(read_idx, paths)
+        if images.shape[1:] != (SIDE, SIDE):
+            raise wrong(paths[0], f"expected images of {SIDE}×{SIDE} pixels, found {images.shape}")
+        _require_labels(paths[1], labels, len(images))
+        found += [images.reshape(-1, SIDE**2), labels.astype(np.int64)]
+    source = Source("MNIST", is_original=True)
+    return Images(found[0], found[1], found[2], found[3], source)
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
@@ -161,20 +126,17 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     """
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise wrong(path, "the whole file", f"no whole gzip file ({error})") from None
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _UNSIGNED_BYTE:
-        raise wrong(path, "bytes 0 to 3", f"expected an idx file of bytes, found {content[:4]!r}")
-    dimensions = content[3]
-    start = 4 + 4 * dimensions
-    if len(content) < start:
-        raise wrong(path, f"byte {len(content)}", f"the file ends before its {dimensions} sizes")
-    sizes = struct.unpack(f">{dimensions}I", content[4:start])
-    expected = start + int(np.prod(sizes))
-    if len(content) != expected:
-        problem = f"sizes {sizes} need {expected} bytes, the file has {len(content)}"
-        raise wrong(path, f"byte {min(len(content), expected)}", problem)
-    return np.frombuffer(content, np.uint8, offset=start).reshape(sizes)
+        sizes = struct.unpack_from(f">{content[3]}I", content, 4)
+        if content[:3] != b"\0\0\x08":
+            raise ValueError(f"it begins with {content[:3]!r}")
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * len(sizes)).reshape(sizes)
+    except (EOFError, gzip.BadGzipFile, IndexError, struct.error, ValueError) as error:
+        raise wrong(path, f"expected a whole idx file of bytes ({error})") from None
+
+
+def _require_labels(path: Path, labels: NDArray[Any], count: int) -> None:
+    if labels.shape != (count,) or not ((labels >= 0) & (labels < CLASSES)).all():
+        raise wrong(path, f"expected {count} labels from 0 to {CLASSES - 1}")
 
 
 def _stand_in(rng: np.random.Generator, train: int, test: int) -> Images:
@@ -215,10 +177,9 @@ def _interpolation(size: int, shift: float) -> NDArray[np.float64]:
     return np.asarray(np.maximum(weights, 0))
 
 
-SIDE_OF_COLOURS, COLOURS, CLASSES_CIFAR = 32, 3, 10
+SIDE_OF_COLOURS, COLOURS = 32, 3
 _PIXELS = COLOURS * SIDE_OF_COLOURS**2
-_TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
-_TEST = "test_batch"
+_BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 _NOISE = 30.0
 """Standard deviation of a stand-in's pixels, of 255."""
 _CHUNK = 500
@@ -235,13 +196,11 @@ def colour_images(
     InvalidInputError
         If a batch is missing, or not what it should be.
     """
-    paths = [find(folder, (name,)) for name in (*_TRAIN, _TEST)]
-    batches = [read_batch(path) for path in paths if path is not None]
-    if not batches:
+    if folder is None:
         first, second = (_structured(count, rng) for count in (train, test))
         return Images(*first, *second, Source("gratings", is_original=False))
-    images = np.concatenate([batch[0] for batch in batches[:-1]])
-    labels = np.concatenate([batch[1] for batch in batches[:-1]])
+    batches = [read_batch(find(folder, (name,))) for name in _BATCHES]
+    images, labels = map(np.concatenate, zip(*batches[:-1], strict=True))
     return Images(images, labels, *batches[-1], Source("CIFAR-10", is_original=True))
 
 
@@ -262,25 +221,13 @@ def read_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     try:
         with path.open("rb") as stream:
             batch = _Plain(stream, encoding="bytes").load()
-    except (pickle.UnpicklingError, EOFError, ValueError, AttributeError, ImportError) as error:
-        raise wrong(path, "the whole file", f"no whole python batch ({error})") from None
-    if not isinstance(batch, dict):
-        raise wrong(path, "the whole file", f"expected a dict, found {type(batch).__name__}")
-    for key in (b"data", b"labels"):
-        if key not in batch:
-            raise wrong(path, f"entry {key!r}", f"missing; found {sorted(map(str, batch))}")
-    data, labels = batch[b"data"], np.asarray(batch[b"labels"])
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (_PIXELS,):
-        shape = getattr(data, "shape", None)
-        problem = f"expected bytes of shape (n, {_PIXELS}), found {shape}"
-        raise wrong(path, "entry b'data'", problem)
-    if labels.shape != (len(data),):
-        problem = f"expected {len(data)} labels, found shape {labels.shape}"
-        raise wrong(path, "entry b'labels'", problem)
-    outside = (labels < 0) | (labels >= CLASSES_CIFAR)
-    if outside.any():
-        at = int(np.argmax(outside))
-        raise wrong(path, f"entry b'labels', line {at}", f"expected 0 to 9, found {labels[at]}")
+        data, labels = batch[b"data"], np.asarray(batch[b"labels"])
+        if data.dtype != np.uint8 or data.shape[1:] != (_PIXELS,):
+            raise ValueError(f"its images have the shape {data.shape}")
+    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError,
+            ImportError) as error:  # fmt: skip
+        raise wrong(path, f"expected a whole python batch of CIFAR-10 ({error})") from None
+    _require_labels(path, labels, len(data))
     return data, labels.astype(np.int64)
 
 
@@ -299,19 +246,17 @@ def _structured(
     count: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Draw images: brightness 128 + contrast·cos(k·x + phase) in the class's colour, a spot."""
-    labels = rng.integers(CLASSES_CIFAR, size=count)
+    labels = rng.integers(CLASSES, size=count)
     images = np.empty((count, _PIXELS), np.uint8)
     x, y = np.meshgrid(
         np.arange(SIDE_OF_COLOURS) - SIDE_OF_COLOURS / 2,
         np.arange(SIDE_OF_COLOURS) - SIDE_OF_COLOURS / 2,
     )
-    colours = np.array(
-        [[np.cos(c), np.cos(c - 2.1), np.cos(c + 2.1)] for c in range(CLASSES_CIFAR)]
-    )
+    colours = np.array([[np.cos(c), np.cos(c - 2.1), np.cos(c + 2.1)] for c in range(CLASSES)])
     for start in range(0, count, _CHUNK):
         chosen = labels[start : start + _CHUNK]
         size = (len(chosen), 1, 1)
-        angle = (np.pi * chosen / CLASSES_CIFAR).reshape(size) + 0.15 * rng.standard_normal(size)
+        angle = (np.pi * chosen / CLASSES).reshape(size) + 0.15 * rng.standard_normal(size)
         frequency = rng.uniform(0.3, 0.6, size)
         phase = rng.uniform(0, 2 * np.pi, size)
         waves = np.cos(frequency * (np.cos(angle) * x + np.sin(angle) * y) + phase)
@@ -378,13 +323,13 @@ def pickups(folder: Path | None, rng: np.random.Generator) -> Pickups:
     InvalidInputError
         If the folder has no such file, or the file is not what it should be.
     """
-    path = find(folder, FILES)
-    if path is None:
+    if folder is None:
         return _stand_in_uber(rng)
+    path = find(folder, FILES)
     rows = list(_read(path))
     inside = [(row[1], row[2]) for row in rows if FIRST <= row[0] <= LAST]
     if not inside:
-        raise wrong(path, "column Date/Time", f"no pickup from {FIRST} to {LAST}")
+        raise wrong(path, f"expected pickups from {FIRST} to {LAST}")
     month = grid(np.array([(row[1], row[2]) for row in rows]))
     return Pickups(grid(np.array(inside)), month > 0, Source("Uber pickups", is_original=True))
 
@@ -400,33 +345,19 @@ def grid(places: NDArray[Any]) -> NDArray[np.int64]:
 def _read(path: Path) -> Iterator[tuple[datetime, float, float]]:
     with path.open(newline="", encoding="utf-8") as stream:
         lines = csv.reader(stream)
-        head = next(lines, [])
-        if head != COLUMNS:
-            raise wrong(path, "line 1", f"expected the columns {COLUMNS}, found {head}")
+        if next(lines, []) != COLUMNS:
+            raise wrong(path, f"expected the columns {COLUMNS}")
         for row in lines:
-            place = f"line {lines.line_num}"
-            if len(row) != len(COLUMNS):
-                raise wrong(path, place, f"expected {len(COLUMNS)} columns, found {len(row)}")
             try:
-                moment = datetime.strptime(row[0], _TIME)
-            except ValueError:
-                problem = f"expected a time like 4/1/2014 0:11:00, found {row[0]!r}"
-                raise wrong(path, f"{place}, column Date/Time", problem) from None
-            yield moment, *_degrees(path, place, row)
-
-
-def _degrees(path: Path, place: str, row: list[str]) -> tuple[float, float]:
-    found = []
-    for name, text, most in (("Lat", row[1], 90.0), ("Lon", row[2], 180.0)):
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if not abs(value) <= most:
-            problem = f"expected degrees in [-{most:g}, {most:g}], found {text!r}"
-            raise wrong(path, f"{place}, column {name}", problem)
-        found.append(value)
-    return found[0], found[1]
+                moment, latitude, longitude = (
+                    datetime.strptime(row[0], _TIME),
+                    *map(float, row[1:3]),
+                )
+                if not (abs(latitude) <= 90 and abs(longitude) <= 180):
+                    raise ValueError("no degrees")
+            except (IndexError, ValueError) as error:
+                raise wrong(path, f"line {lines.line_num}: {row} ({error})") from None
+            yield moment, latitude, longitude
 
 
 def _stand_in_uber(rng: np.random.Generator) -> Pickups:
@@ -492,11 +423,10 @@ def swarms(folder: Path | None, rng: np.random.Generator, *, records: int, boids
     InvalidInputError
         If the folder has no such file, or the file is not what it should be.
     """
-    path = find(folder, FILES_SWARM)
-    if path is None:
+    if folder is None:
         raw, classes = _simulated(rng, records, boids)
         return Swarms(_scaled(raw), classes, Source("simulated boids", is_original=False))
-    raw, classes = _read_swarm(path)
+    raw, classes = _read_swarm(find(folder, FILES_SWARM))
     return Swarms(_scaled(raw), classes, Source("swarm behaviour", is_original=True))
 
 
@@ -516,45 +446,20 @@ def columns(boids: int) -> list[str]:
 
 
 def _read_swarm(path: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    rows, classes = [], []
-    with path.open(newline="", encoding="utf-8") as stream:
-        lines = csv.reader(stream)
-        head = [name.strip() for name in next(lines, [])]
-        boids, rest = divmod(len(head) - 1, len(FEATURES))
-        if boids < 1 or rest:
-            problem = f"expected 12 columns per boid and the class, found {len(head)} columns"
-            raise wrong(path, "line 1", problem)
-        for place, (name, found) in enumerate(zip(columns(boids), head, strict=False), start=1):
-            if name.lower() != found.lower().replace("_", ""):
-                raise wrong(path, f"line 1, column {place}", f"expected {name}, found {found!r}")
-        for row in lines:
-            place = lines.line_num
-            if len(row) != len(head):
-                problem = f"expected {len(head)} columns, found {len(row)}"
-                raise wrong(path, f"line {place}", problem)
-            try:
-                values = [float(text) for text in row]
-            except ValueError:
-                values = []
-            if not values or not np.isfinite(values).all():
-                at = next(i for i, text in enumerate(row) if not _is_number(text))
-                problem = f"expected a number, found {row[at]!r}"
-                raise wrong(path, f"line {place}, column {head[at]}", problem)
-            if values[-1] not in (0, 1):
-                problem = f"expected the class 0 or 1, found {row[-1]!r}"
-                raise wrong(path, f"line {place}, column {head[-1]}", problem)
-            rows.append(values[:-1])
-            classes.append(int(values[-1]))
-    if len(set(classes)) < 2:
-        raise wrong(path, f"column {head[-1]}", "expected records of both classes")
-    return np.array(rows), np.array(classes)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
+    with path.open(encoding="utf-8") as stream:
+        head = [name.strip().replace("_", "").lower() for name in stream.readline().split(",")]
+        boids = (len(head) - 1) // len(FEATURES)
+        if boids < 1 or head[:-1] != [name.lower() for name in columns(boids)]:
+            raise wrong(path, "expected 12 columns per boid, from x1 to nS1, and the class")
+        try:
+            rows = np.loadtxt(stream, delimiter=",", ndmin=2)
+        except ValueError as error:
+            raise wrong(path, f"below line 1: {error}") from None
+    if rows.shape[1:] != (len(head),) or not np.isfinite(rows).all():
+        raise wrong(path, f"expected {len(head)} finite numbers in each line")
+    if set(rows[:, -1].tolist()) != {0, 1}:
+        raise wrong(path, "expected records of both classes, 0 and 1, in the last column")
+    return rows[:, :-1], rows[:, -1].astype(np.int64)
 
 
 def _simulated(

@@ -11,7 +11,7 @@ from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.mechanisms import EllipticalGaussian
 from dpassay.figures import quantities, style
 from dpassay.figures.description import Plots, Settings
-from dpassay.figures.table import Table, label, number
+from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -41,12 +41,14 @@ def _compute_1(settings: Settings) -> Table:
     theorem = 2 * math.log(1.25 / float(_DELTA)) / float(_EPSILON) ** 2
     for j in range(10):
         own = quantities.variance(elliptical, j)
-        share = Fraction(own.lower) / least**2
-        rows.append((_EACH, "spherical", j + 1, squares * least**2))
-        rows.append((_EACH, "elliptical", j + 1, own))
-        rows.append((_EACH, "spherical, Theorem 1", j + 1, float(squares) * theorem))
-        rows.append((_EACH, "elliptical, Theorem 1", j + 1, float(share) * theorem))
-    columns = (label("panel"), label("curve"), number("x", "1"), number("y", "1 or data units²"))
+        found = {
+            "spherical": squares * least**2,
+            "elliptical": own,
+            "spherical, Theorem 1": float(squares) * theorem,
+            "elliptical, Theorem 1": float(Fraction(own.lower) / least**2) * theorem,
+        }
+        rows += [(_EACH, name, j + 1, value) for name, value in found.items()]
+    columns = columns_of("panel", "curve", x="1", y="1 or data units²")
     return Table.of(columns, rows, epsilon=_EPSILON, delta=_DELTA, dimensions=list(_DIMENSIONS))
 
 
@@ -73,12 +75,8 @@ def _draw_1(table: Table) -> style.Figure:
             axes.set(ylim=(0.9, 130), ylabel="variance, spherical over elliptical")
         grid[0].set_xlabel("s in Δⱼ = j⁻ˢ")
         grid[1].set(xscale="log", xlabel="t, largest over other Δⱼ")
-        grid[2].set(
-            xlabel="coordinate j",
-            xticks=range(1, 11),
-            ylabel="variance of the noise (data units²)",
-            ylim=(10, 500),
-        )
+        grid[2].set(xlabel="coordinate j", xticks=range(1, 11), ylim=(10, 500))
+        grid[2].set_ylabel("variance of the noise (data units²)")
         style.key(figure, grid)
         saved = max(table.numbers("y", panel=_POWER, curve="d = 100"))
         formula, least = table.values(
@@ -96,7 +94,6 @@ def _draw_1(table: Table) -> style.Figure:
 _BATCH = 20
 """Trials that are drawn at once."""
 _D, _N = 10, 1000
-_EPSILON_2, _DELTA_2 = "0.5", "1e-5"
 _SHIFT = 0.5
 """Mean of a coordinate, in its standard deviations."""
 _PARTS = ("bias²", "clipping", "noise", "total")
@@ -106,15 +103,13 @@ _BOTH = ("elliptical", "spherical")
 def _compute_2(settings: Settings) -> Table:
     deviations = [1 / j for j in range(1, _D + 1)]
     means = [_SHIFT * s for s in deviations]
-    unit = float(calibrate("Gaussian", EpsilonDelta(_EPSILON_2, _DELTA_2)).least.upper) ** 2
+    unit = float(calibrate("Gaussian", EpsilonDelta(_EPSILON, _DELTA)).least.upper) ** 2
     rows: list[tuple[object, ...]] = []
     widths = quantities.geometric(0.5, 8, settings.pick(25, 81))
     for noise in _BOTH:
         for c in widths:
-            parts = _parts(_moments(c, means, deviations), c, deviations, unit=unit, noise=noise)
-            rows += [
-                (noise, part, "theory", c, value) for part, value in zip(_PARTS, parts, strict=True)
-            ]
+            parts = _parts(c, means, deviations, unit=unit, noise=noise)
+            rows += [(noise, p, "theory", c, value) for p, value in zip(_PARTS, parts, strict=True)]
     marked = quantities.geometric(0.5, 8, 9)
     found = simulate(
         means, deviations, marked, records=_N, trials=settings.pick(50, 400, 4000),
@@ -122,38 +117,24 @@ def _compute_2(settings: Settings) -> Table:
     )  # fmt: skip
     for noise in _BOTH:
         for c, parts in zip(marked, found[noise], strict=True):
-            rows += [
-                (noise, part, "simulation", c, value)
-                for part, value in zip(_PARTS, parts, strict=True)
-            ]
+            rows += [(noise, p, "simulation", c, v) for p, v in zip(_PARTS, parts, strict=True)]
     wide = quantities.geometric(0.2, 12, settings.pick(61, 241))
     for noise in _BOTH:
-        for n in quantities.geometric(100, 10**6, settings.pick(9, 17)):
-            n = round(n)  # noqa: PLW2901
-            least = min(
-                _parts(
-                    _moments(c, means, deviations), c, deviations, unit=unit, noise=noise, records=n
-                )[-1]
-                for c in wide
-            )
-            rows.append((noise, "least", "theory", n, least))
-    columns = (
-        label("noise"), label("part"), label("route"),
-        number("x", "standard deviations, or records"),
-        number("error", "data units²", relative=1e-6),
-    )  # fmt: skip
-    return Table.of(
-        columns, rows, d=_D, n=_N, epsilon=_EPSILON_2, delta=_DELTA_2, seed=settings.seed
+        for n in map(round, quantities.geometric(100, 10**6, settings.pick(9, 17))):
+            totals = [
+                _parts(c, means, deviations, unit=unit, noise=noise, records=n)[-1] for c in wide
+            ]
+            rows.append((noise, "least", "theory", n, min(totals)))
+    columns = columns_of(
+        "noise", "part", "route", x="standard deviations, or records", error=("data units²", 1e-6)
     )
-
-
-def _moments(c: float, means: list[float], deviations: list[float]) -> list[Moments]:
-    return [clipped(m, s, c * s) for m, s in zip(means, deviations, strict=True)]
+    about = {"epsilon": _EPSILON, "delta": _DELTA, "seed": settings.seed}
+    return Table.of(columns, rows, d=_D, n=_N, **about)
 
 
 def _parts(
-    moments: list[Moments],
     c: float,
+    means: list[float],
     deviations: list[float],
     *,
     unit: float,
@@ -161,6 +142,7 @@ def _parts(
     records: int = _N,
 ) -> tuple[float, float, float, float]:
     """Return squared bias, variance of clipping, variance of noise, and their sum."""
+    moments = [clipped(m, s, c * s) for m, s in zip(means, deviations, strict=True)]
     bias = records**2 * math.fsum(m.bias**2 for m in moments)
     variance = records * math.fsum(m.variance for m in moments)
     sensitivities = [2 * c * s for s in deviations]
@@ -183,20 +165,13 @@ def _draw_2(table: Table) -> style.Figure:
             axes.set(xscale="log", yscale="log")
             axes.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
             axes.minorticks_off()
-            axes.set(
-                ylim=(1e-3, 1e6),
-                xlabel="half-width of the box, c (sⱼ)",
-                ylabel="squared error; mark: simulated (data units²)",
-            )
+            axes.set(ylim=(1e-3, 1e6), xlabel="half-width of the box, c (sⱼ)")
+            axes.set_ylabel("squared error; mark: simulated (data units²)")
         for look, noise in zip(style.CURVES[4:], _BOTH, strict=False):
             xs, ys = table.points("x", "error", noise=noise, part="least")
             grid[2].plot(xs, ys, label=noise, **look.marked(len(xs)))
-        grid[2].set(
-            xscale="log",
-            yscale="log",
-            xlabel="n (records)",
-            ylabel="least total error over c (data units²)",
-        )
+        grid[2].set(xscale="log", yscale="log", xlabel="n (records)")
+        grid[2].set_ylabel("least total error over c (data units²)")
         style.key(figure, grid, 6)
         style.letter(grid, ("elliptical", "spherical", "best box"))
         n = max(table.numbers("x", part="least"))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from dpassay.accountant.numbers.interval import Interval
 
@@ -35,14 +35,19 @@ class Column:
     absolute: float = 0.0
 
 
-def label(name: str) -> Column:
-    """Return a column of texts."""
-    return Column(name, text=True)
+Columns: TypeAlias = tuple[Column, ...]
 
 
-def number(name: str, unit: str, *, relative: float = 1e-9, absolute: float = 0.0) -> Column:
-    """Return a column of numbers; a number without unit has the unit "1"."""
-    return Column(name, unit, False, relative, absolute)
+def columns_of(
+    *labels: str, **units: str | tuple[str, float] | tuple[str, float, float]
+) -> Columns:
+    """Return columns of texts, then of numbers with their units, "1" for a number without one.
+
+    A unit may have the relative tolerance behind it, and then the absolute one.
+    """
+    texts = [Column(name, text=True) for name in labels]
+    pairs = {name: (unit,) if isinstance(unit, str) else unit for name, unit in units.items()}
+    return (*texts, *(Column(name, unit[0], False, *unit[1:]) for name, unit in pairs.items()))
 
 
 @final
@@ -54,7 +59,7 @@ class Table:
     from a table and one drawn from its CSV are the same.
     """
 
-    columns: tuple[Column, ...]
+    columns: Columns
     rows: tuple[tuple[Value, ...], ...]
     parameters: Mapping[str, Any] = field(default_factory=dict)
 

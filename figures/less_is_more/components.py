@@ -1,7 +1,4 @@
-"""Figures 6 and 11 of Less is More: private principal components.
-
-Private principal components of swarms: what figures 6 and 11 share.
-"""
+"""Figures 6 and 11 of Less is More: private principal components of swarms."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpassay.figures import style
 from dpassay.figures.description import Plots, Settings
 from dpassay.figures.less_is_more import losses
-from dpassay.figures.table import Table, label, number
+from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,9 +37,7 @@ _BESIDE = 0.008
 _PPCA = ("printed", "PPCA")
 _SHARE = 0.576
 """R1SMG's budget at its printed noise, by the others' ε, times the dimension squared."""
-NAMES = (
-    "R1SMG", "classic", "analytic", "MVG", "MGM", "PPCA", "MOD-SULQ", "Wishart",
-)  # fmt: skip
+NAMES = ("R1SMG", "classic", "analytic", "MVG", "MGM", "PPCA", "MOD-SULQ", "Wishart")
 
 
 def compute(settings: Settings, *, same_budget: bool) -> Table:
@@ -86,10 +81,10 @@ def _computed(settings: Settings, data: Swarms, *, same_budget: bool) -> Table:
                 count = 1 if name == "PPCA" else trials
                 judged = [truth.judge(draw_one(rng)) for _ in range(count)]
                 rows.append((kind, name, epsilon, *_summary(judged)))
-    columns = (
-        label("kind"), label("mechanism"), number("epsilon", "nats"),
-        *(number(f"deviation{x}", "features²", relative=1e-3, absolute=1e-6) for x in _RANGE),
-        *(number(f"accuracy{x}", "share of the test records", absolute=0.02) for x in _RANGE),
+    columns = columns_of(
+        "kind", "mechanism", epsilon="nats",
+        **{f"deviation{x}": ("features²", 1e-3, 1e-6) for x in _RANGE},
+        **{f"accuracy{x}": ("share of the test records", 1e-9, 0.02) for x in _RANGE},
     )  # fmt: skip
     return Table.of(
         columns, rows, data=data.source.words(), records=truth.records,
@@ -143,38 +138,24 @@ def release(
     budget, delta = float(epsilon), float(DELTA)
     printed = kind == "printed"
     if name == "PPCA":
-
-        def draw_components(rng: np.random.Generator) -> NDArray[Any]:
-            found = spectra.components(
-                covariance / size, min(COMPONENTS, size - 1), records=records, epsilon=budget,
-                sweeps=5, rng=rng,
-            )  # fmt: skip
-            return spectra.completed(found, rng)
-
-        return draw_components
-    if name == "MOD-SULQ":
-        deviation = (
-            spectra.claimed_deviation(size, records, budget, delta)
-            if printed
-            else spectra.exact_deviation(records, epsilon, DELTA)
+        few = min(COMPONENTS, size - 1)
+        about: dict[str, Any] = {"records": records, "epsilon": budget, "sweeps": 5}
+        return lambda rng: spectra.completed(
+            spectra.components(covariance / size, few, rng=rng, **about), rng
         )
+    if name == "MOD-SULQ":
+        claimed = spectra.claimed_deviation(size, records, budget, delta)
+        deviation = claimed if printed else spectra.exact_deviation(records, epsilon, DELTA)
         return lambda rng: _leading(
             covariance + size * spectra.mod_sulq_noise(size, deviation, rng)
         )
     if name == "Wishart":
-        scale = (
-            spectra.claimed_scale(records, budget)
-            if printed
-            else spectra.exact_scale(records, delta)
-        )
+        stated = spectra.claimed_scale(records, budget)
+        scale = stated if printed else spectra.exact_scale(records, delta)
         return lambda rng: _leading(covariance + size * spectra.wishart_noise(size, scale, rng))
     sensitivity = size * math.sqrt(2) / records
     if name == "R1SMG":
-        amount = (
-            losses.sigma_star_of_theorem_5(size * size, budget, delta)
-            if printed
-            else losses.exact_sigma_star(size * size, epsilon, DELTA)
-        )
+        amount = losses.sigma_star(size * size, epsilon, DELTA, printed=printed)
         return lambda rng: _leading(covariance + sensitivity * _rank_one(size, amount, rng))
     each = independent_deviation(name, size, sensitivity, epsilon)
     return lambda rng: _leading(covariance + each * rng.standard_normal((size, size)))

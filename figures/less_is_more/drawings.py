@@ -1,7 +1,4 @@
-"""Figures 1 to 3 of Ji and Li, Less is More: what is drawn in a plane.
-
-Lines, arrows and names in a plane: what the geometric figures are made of.
-"""
+"""Figures 1 to 3 of Ji and Li, Less is More: what is drawn in a plane."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpassay.figures import quantities, style
 from dpassay.figures.description import Plots, Settings
-from dpassay.figures.table import Column, Table, label, number
+from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,9 +17,9 @@ if TYPE_CHECKING:
 Point = tuple[float, float]
 Row = tuple[object, ...]
 
-COLUMNS: tuple[Column, ...] = (
-    label("panel"), label("kind"), label("curve"), number("x", "units of Δ, or of the axis"),
-    number("y", "units of Δ, or of the axis", absolute=1e-11),
+COLUMNS = columns_of(
+    *("panel", "kind", "curve"),
+    x="units of Δ, or of the axis", y=("units of Δ, or of the axis", 1e-9, 1e-11),
 )  # fmt: skip
 """The kind is line, back (a hidden line), arrow, or name."""
 
@@ -41,9 +38,9 @@ def traced(panel: str, kind: str, curve: str, points: Iterable[Point]) -> list[R
     return [(panel, kind, curve, x, y) for x, y in points]
 
 
-def named(panel: str, text: str, at: Point) -> Row:
-    """Return the row of a text."""
-    return panel, "name", text, *at
+def named(panel: str, names: dict[str, Point]) -> list[Row]:
+    """Return the rows of texts at their places."""
+    return [(panel, "name", text, *at) for text, at in names.items()]
 
 
 def polar(length: float, degrees: float) -> Point:
@@ -70,13 +67,9 @@ def draw(axes: Axes, table: Table, panel: str) -> None:
                 look = look | {"linestyle": (0, (1, 2))}
             axes.plot(xs, ys, **look)
             if kind == "arrow":
-                axes.annotate(
-                    "",
-                    (xs[-1], ys[-1]),
-                    (xs[0], ys[0]),
-                    arrowprops={"arrowstyle": "-|>", "color": look["color"], "shrinkA": 0,
-                                "shrinkB": 0, "linewidth": 1.3},
-                )  # fmt: skip
+                arrow = {"arrowstyle": "-|>", "color": look["color"], "linewidth": 1.3}
+                arrow |= {"shrinkA": 0, "shrinkB": 0}
+                axes.annotate("", (xs[-1], ys[-1]), (xs[0], ys[0]), arrowprops=arrow)
     for text in table.distinct("curve", panel=panel, kind="name"):
         xs, ys = table.points("x", "y", panel=panel, kind="name", curve=text)
         for x, y in zip(xs, ys, strict=True):
@@ -107,15 +100,15 @@ def _noises() -> list[Row]:
     rows += traced(panel, "arrow", "n'", [(0, 0), second])
     rows += traced(panel, "line", "v", [first, second])
     rows += traced(panel, "line", "angle", [polar(0.35, a) for a in range(28, 79)])
-    rows += [
-        named(panel, "n", (0.1, 0.95)),
-        named(panel, "n'", (0.72, 0.2)),
-        named(panel, "v", (0.85, 1.15)),
-        named(panel, "θ", polar(0.5, 53)),
-        named(panel, "h", polar(1.95, 71)),
-        named(panel, "g", polar(2.25, 28)),
-    ]
-    return rows
+    names = {
+        "n": (0.1, 0.95),
+        "n'": (0.72, 0.2),
+        "v": (0.85, 1.15),
+        "θ": polar(0.5, 53),
+        "h": polar(1.95, 71),
+        "g": polar(2.25, 28),
+    }
+    return rows + named(panel, names)
 
 
 def _triangle(panel: str, degrees: float) -> list[Row]:
@@ -131,13 +124,13 @@ def _triangle(panel: str, degrees: float) -> list[Row]:
     rows += traced(panel, "line", "n'", [apex, ends[1]])
     rows += traced(panel, "line", "v", ends)
     rows += traced(panel, "back", "radius", [centre, (centre[0], centre[1] - radius)])
-    rows += [
-        named(panel, "s", (apex[0] * 1.1, apex[1] + 0.08 * radius * 2)),
-        named(panel, "f(x)", (-0.5 - 0.24 * radius, -0.06)),
-        named(panel, "f(x')", (0.5 + 0.26 * radius, -0.06)),
-        named(panel, "d/2", (centre[0] + 0.2 * radius, centre[1] - 0.72 * radius)),
-    ]
-    return rows
+    names = {
+        "s": (apex[0] * 1.1, apex[1] + 0.08 * radius * 2),
+        "f(x)": (-0.5 - 0.24 * radius, -0.06),
+        "f(x')": (0.5 + 0.26 * radius, -0.06),
+        "d/2": (centre[0] + 0.2 * radius, centre[1] - 0.72 * radius),
+    }
+    return rows + named(panel, names)
 
 
 def _draw_1(table: Table) -> style.Figure:
@@ -146,9 +139,8 @@ def _draw_1(table: Table) -> style.Figure:
             draw(axes, table, panel)
         axes = grid[3]
         style.curves(axes, table, "x", "y", marks=4, panel="bounds")
-        axes.set(
-            ylim=(0, 15), xticks=[0, 90, 180], xlabel="θ (degrees)", ylabel="sum of two sides (‖v‖)"
-        )
+        axes.set(ylim=(0, 15), xticks=[0, 90, 180])
+        axes.set(xlabel="θ (degrees)", ylabel="sum of two sides (‖v‖)")
         style.key(figure, grid[3:])
         at = max(table.numbers("x", panel="bounds"))
         bound, largest = table.values(
@@ -203,17 +195,18 @@ def _pair(panel: str, share: float, left: float, right: float, directed: bool) -
         if directed:
             far = (start + 1.5 * (meet[0] - start), 1.5 * meet[1])
             rows += traced(panel, "line", direction, [(start, 0), far])
-            rows.append(named(panel, direction, (far[0] - 0.2 * start, far[1] + 0.06)))
+            rows += named(panel, {direction: (far[0] - 0.2 * start, far[1] + 0.06)})
         rows += traced(panel, "arrow", letter, [(start, 0), end])
         near = (start * 1.35 + 0.3 * share * (meet[0] - start), 0.45 * share * meet[1] + 0.06)
-        rows.append(named(panel, letter, near))
-    rows += [
-        named(panel, "f(x)", (-0.5, -0.12)),
-        named(panel, "f(x')", (0.5, -0.12)),
-        named(panel, "v", (0, -0.1)),
-    ]
+        rows += named(panel, {letter: near})
+    names = {
+        "f(x)": (-0.5, -0.12),
+        "f(x')": (0.5, -0.12),
+        "v": (0, -0.1),
+    }
+    rows += named(panel, names)
     if share == 1:
-        rows.append(named(panel, "s", (meet[0], meet[1] + 0.14)))
+        rows += named(panel, {"s": (meet[0], meet[1] + 0.14)})
     return rows
 
 
@@ -224,13 +217,8 @@ def _draw_2(table: Table) -> style.Figure:
             axes.set(xlim=(-0.8, 0.8), ylim=(-0.25, 1.25))
         axes = grid[4]
         style.curves(axes, table, "x", "y", marks=4, panel="probability")
-        axes.set(
-            xscale="log",
-            xticks=[1e-6, 1e-3, 1],
-            ylim=(0, 1.05),
-            xlabel="ε (nats)",
-            ylabel="probability",
-        )
+        axes.set(xscale="log", xticks=[1e-6, 1e-3, 1], ylim=(0, 1.05))
+        axes.set(xlabel="ε (nats)", ylabel="probability")
         style.key(figure, grid[4:])
         name = f"M = {_DIMENSIONS[-1]}"
         xs, ys = table.points("x", "y", panel="probability", curve=name)
@@ -277,9 +265,7 @@ def _plane() -> list[Row]:
     rows = traced(panel, "line", "circle", circled((0, 0), 1))
     rows += traced(panel, "line", "n null", [(-1.35 * y, 1.35 * x), (1.35 * y, -1.35 * x)])
     rows += traced(panel, "arrow", "v", [(0, 0), _FIRST])
-    rows.append(named(panel, "v₁", (1.22 * x, 1.2 * y)))
-    rows.append(named(panel, "Null(v₁)", (0.95, 0.98)))
-    return rows
+    return rows + named(panel, {"v₁": (1.22 * x, 1.2 * y), "Null(v₁)": (0.95, 0.98)})
 
 
 def _sphere(points: int) -> list[Row]:
@@ -302,10 +288,8 @@ def _sphere(points: int) -> list[Row]:
     for axis, text in (((1.0, 0.0, 0.0), "1"), ((0.0, 1.0, 0.0), "2"), ((0.0, 0.0, 1.0), "3")):
         end_x, end_y, _ = _seen(axis)
         rows += traced(panel, "back", f"axis {text}", [(0, 0), (end_x, end_y)])
-        rows.append(named(panel, text, (1.13 * end_x, 1.13 * end_y)))
-    rows.append(named(panel, "v₂", (x - 0.14, y + 0.1)))
-    rows.append(named(panel, "Null(v₂)", (1.0, -1.0)))
-    return rows
+        rows += named(panel, {text: (1.13 * end_x, 1.13 * end_y)})
+    return rows + named(panel, {"v₂": (x - 0.14, y + 0.1), "Null(v₂)": (1.0, -1.0)})
 
 
 def _sum(s: float, a: Vector, t: float, b: Vector) -> Vector:

@@ -1,7 +1,4 @@
-"""Figures 7 and 8 of Less is More: private training.
-
-DP-SGD against R1SMG-SGD: what figures 7 and 8 share.
-"""
+"""Figures 7 and 8 of Less is More: private training, DP-SGD against R1SMG-SGD."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.figures import quantities, registry, style
 from dpassay.figures.description import Plots, Settings, Size
 from dpassay.figures.less_is_more import losses
-from dpassay.figures.table import Table, label, number
+from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
     from dpassay.figures.baselines.private_sgd import Model, Noise
@@ -29,6 +26,7 @@ DELTA = "1e-5"
 SAMPLING = Fraction(256, 60000)
 _KINDS = ("printed", "verified")
 _CLOSE, _MOST_STEPS = 1e-3, 12
+_ABOUT = "exact ε (DP-SGD printed), σ (verified), least δ (R1SMG printed), σ_* (verified)"
 _CURVES = ("non-private", "DP-SGD", "R1SMG-SGD")
 
 
@@ -67,52 +65,30 @@ def compute(
     rows: list[tuple[object, ...]] = []
     plain = accuracies("non-private", private_sgd.no_noise, None)
     for budget in budgets:
-        printed_star = losses.sigma_star_of_theorem_5(
-            size, float(budget.step_epsilon), float(budget.step_delta)
-        )
-        exact_star = losses.exact_sigma_star(size, budget.step_epsilon, budget.step_delta)
-        steps = math.floor(all_epochs / SAMPLING)
-        multiplier, spent = exact_multiplier(budget, steps)
-        leak = least_delta_of_a_step(size, printed_star, budget.total_epsilon)
-        gaussian = accuracies(
-            f"Gaussian {budget.noise_multiplier}",
-            private_sgd.gaussian(float(budget.noise_multiplier)), CLIP,
-        )  # fmt: skip
-        exact = accuracies(
-            f"Gaussian {budget.noise_multiplier}", private_sgd.gaussian(multiplier), CLIP
-        )
-        runs = {
-            ("printed", "non-private"): (plain, None),
-            ("printed", "DP-SGD"): (gaussian, spent),
-            ("printed", "R1SMG-SGD"): (
-                accuracies(f"rank one {budget.total_epsilon}", private_sgd.rank_one(printed_star),
-                           CLIP), leak,
-            ),
-            ("verified", "non-private"): (plain, None),
-            ("verified", "DP-SGD"): (exact, multiplier),
-            ("verified", "R1SMG-SGD"): (
-                accuracies(f"rank one {budget.total_epsilon}", private_sgd.rank_one(exact_star),
-                           CLIP), exact_star,
-            ),
-        }  # fmt: skip
+        step = (size, budget.step_epsilon, budget.step_delta)
+        stars = [losses.sigma_star(*step, printed=printed) for printed in (True, False)]
+        multiplier, spent = exact_multiplier(budget, math.floor(all_epochs / SAMPLING))
+        leak = least_delta_of_a_step(size, stars[0], budget.total_epsilon)
+        runs: dict[tuple[str, str], tuple[list[tuple[float, ...]], float | None]] = {}
+        for kind, deviation, star, told in (
+            ("printed", float(budget.noise_multiplier), stars[0], (spent, leak)),
+            ("verified", multiplier, stars[1], (multiplier, stars[1])),
+        ):
+            noises = private_sgd.gaussian(deviation), private_sgd.rank_one(star)
+            names = f"Gaussian {budget.noise_multiplier}", f"rank one {budget.total_epsilon}"
+            runs[kind, "non-private"] = (plain, None)
+            for curve, purpose, noise, number in zip(_CURVES[1:], names, noises, told, strict=True):
+                runs[kind, curve] = (accuracies(purpose, noise, CLIP), number)
         for (kind, curve), (found, about) in runs.items():
             for place, row in enumerate(found):
                 rows.append(
                     (budget.total_epsilon, kind, curve, *row, about if place == 0 else None)
                 )
-    columns = (
-        label("total epsilon"),
-        label("kind"),
-        label("curve"),
-        number("epoch", "passes over the records"),
-        number("train", "share of the records", absolute=0.02),
-        number("test", "share of the records", absolute=0.02),
-        number(
-            "about",
-            "exact ε (DP-SGD printed), σ (verified), least δ (R1SMG printed), σ_* (verified)",
-            relative=1e-5,
-        ),
-    )
+    columns = columns_of(
+        *("total epsilon", "kind", "curve"), epoch="passes over the records",
+        **dict.fromkeys(("train", "test"), ("share of the records", 1e-9, 0.02)),
+        about=(_ABOUT, 1e-5),
+    )  # fmt: skip
     return Table.of(
         columns, rows, data=data.source.words(), parameters=size, records=len(data.train),
         model="network" if settings.size is Size.FULL else "softmax regression",

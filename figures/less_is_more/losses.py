@@ -1,8 +1,7 @@
 """Figures 5 and 9 and Table 1 of Less is More: losses, and the noise that they are due to.
 
-The amount of noise of each mechanism: by the paper's formulas, and by the exact guarantee.
-
-All amounts are for an ℓ2 sensitivity of 1; noise scales with the sensitivity.
+The amount of noise of each mechanism is by the paper's formulas, and by the exact guarantee. All
+amounts are for an ℓ2 sensitivity of 1; noise scales with the sensitivity.
 """
 
 from __future__ import annotations
@@ -21,15 +20,13 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style
 from dpassay.figures.description import Plots, Settings
-from dpassay.figures.table import Table, label, number
+from dpassay.figures.table import Table, columns_of
 
 _CLOSE = 1e-6
 """Relative distance of the two amounts that enclose the least σ_*."""
 _MOST_STEPS = 40
 """Secants to the noise: they settle in a few."""
 _ACCURACY = Fraction(1, 10**10)
-
-
 KINDS = {"printed": "noise by the formulas", "verified": "noise that is (ε, δ)-DP"}
 """What the two kinds of panels are called."""
 
@@ -41,14 +38,19 @@ def sigma_star_of_theorem_5(dimension: int, epsilon: float, delta: float) -> flo
     return 2 * math.exp(log_inverse_psi) / epsilon
 
 
+def sigma_star(dimension: int, epsilon: str, delta: str, *, printed: bool) -> float:
+    """Return σ_* by Theorem 5, or the least one that is (ε,δ)-DP."""
+    if printed:
+        return sigma_star_of_theorem_5(dimension, float(epsilon), float(delta))
+    return exact_sigma_star(dimension, epsilon, delta)
+
+
 def exact_sigma_star(dimension: int, epsilon: str, delta: str) -> float:
     """Return the least σ_* at which the mechanism is (ε,δ)-DP, up to a relative 10⁻⁶ above it.
 
-    δ falls about as σ_*^{−1/2}: a secant in the logarithms, on enclosures of δ from
-    `dpassay.accountant.questions.profile`, needs few of them where `calibrate` (which encloses the
-    least σ_* to
-    twelve digits) needs many. The result is certified: δ is at most the target there, and above
-    it at 1 − 10⁻⁶ of it.
+    δ falls about as σ_*^{−1/2}: a secant in the logarithms, on enclosures of δ, needs few of them
+    where `calibrate`, to twelve digits, needs many. The result is certified: δ is at most the
+    target there, and above it at 1 − 10⁻⁶ of it.
 
     Raises
     ------
@@ -130,11 +132,11 @@ def _compute_5(settings: Settings) -> Table:
                 for x in quantities.spaced(*_RANGES[name], 81):
                     density = float(chi2.pdf(max(x, _FIRST) * freedom, freedom)) * freedom
                     rows.append((kind, "density", name, x, density))
-    columns = (
-        label("kind"), label("what"), label("mechanism"),
-        number("loss", "counts²; of a density, over the expected loss", relative=1e-6),
-        number("y", "density, or probability", relative=1e-6),
-    )  # fmt: skip
+    columns = columns_of(
+        *("kind", "what", "mechanism"),
+        loss=("counts²; of a density, over the expected loss", 1e-6),
+        y=("density, or probability", 1e-6),
+    )
     return Table.of(
         columns, rows, M=_SIZE, squared_sensitivity=2, epsilon=_EPSILON, delta=_DELTA,
         epsilon_r1smg=_EPSILON_ONE, draws=_DRAWS, seed=settings.seed,
@@ -246,10 +248,7 @@ def _compute_9(settings: Settings) -> Table:
         for m in settings.pick(verified_dimensions if eps == "1e-7" else [], verified_dimensions):
             least = exact_sigma_star(m, eps, _DELTA_9)
             rows.append(("verified", "R1SMG", eps, m, least))
-    columns = (
-        label("panel"), label("mechanism"), label("epsilon"), number("M", "coordinates"),
-        number("loss", "Δ²", relative=1e-5),
-    )  # fmt: skip
+    columns = columns_of("panel", "mechanism", "epsilon", M="coordinates", loss=("Δ²", 1e-5))
     return Table.of(columns, rows, delta=_DELTA_9)
 
 
@@ -336,10 +335,9 @@ def _compute_table_1(settings: Settings) -> Table:
         for name, claimed, least in zip(_MECHANISMS_TABLE_1, printed, true, strict=True):
             spread = 2.0 if name == _STABLE else 2 / m
             rows.append((name, m, claimed, least, spread))
-    columns = (
-        label("mechanism"), number("M", "coordinates"), number("printed", "Δ²", relative=1e-8),
-        number("true", "Δ²", relative=1e-5), number("spread", "1"),
-    )  # fmt: skip
+    columns = columns_of(
+        "mechanism", M="coordinates", printed=("Δ²", 1e-8), true=("Δ²", 1e-5), spread="1"
+    )
     return Table.of(columns, rows, delta=_DELTA_TABLE_1)
 
 
@@ -361,30 +359,18 @@ def _shown(size: float) -> str:
 def _draw_table_1(table: Table) -> style.Figure:
     from matplotlib.transforms import Bbox
 
-    heads = [
-        "M",
-        "mechanism",
-        "E L by Table 1 (Δ²)",
-        "least E L (Δ²)",
-        "Table 1 says",
-        "Var L/(E L)²",
-    ]
+    heads = ["M", "mechanism", "E L by Table 1 (Δ²)", "least E L (Δ²)", "Table 1 says"]
+    heads.append("Var L/(E L)²")
     lines, bold = [], []
     for m in table.distinct("M"):
         worst = max(table.numbers("true", M=m))
         for name in table.distinct("mechanism"):
             where = {"M": m, "mechanism": name}
             least, spread = (table.value(key, **where) for key in ("true", "spread"))
-            lines.append(
-                [
-                    f"{m:g}" if name == _MECHANISMS_TABLE_1[0] else "",
-                    str(name),
-                    _shown(table.value("printed", **where)),
-                    _shown(least),
-                    "stable" if name == _STABLE else "unstable",
-                    f"{spread:.3g}",
-                ]
-            )
+            first = f"{m:g}" if name == _MECHANISMS_TABLE_1[0] else ""
+            losses = (_shown(table.value("printed", **where)), _shown(least))
+            said = "stable" if name == _STABLE else "unstable"
+            lines.append([first, str(name), *losses, said, f"{spread:.3g}"])
             bold.append(least == worst)
     with style.panels(height=0.6 + 0.2 * len(lines)) as (figure, (axes,)):
         axes.axis("off")

@@ -1,18 +1,16 @@
-"""Figures 4 and 10 of Less is More: maps of pickups under each mechanism.
-
-Maps of pickups under each mechanism: what figures 4 and 10 share.
-"""
+"""Figures 4 and 10 of Less is More: maps of pickups under each mechanism."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dpassay.figures import style
 from dpassay.figures.description import Plots, Settings, Size
 from dpassay.figures.less_is_more import losses
-from dpassay.figures.table import Column, Table, label, number
+from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,13 +65,12 @@ def compute(settings: Settings, requests: Sequence[Request]) -> Table:
             first = place == 0
             about = (error, found[0][0], found[-1][0], largest) if first else (None,) * 4
             rows.append((kind, mechanism, epsilon, place, *about, *cells))
-    columns: tuple[Column, ...] = (
-        label("kind"), label("mechanism"), label("epsilon"), number("row", "cells from the south"),
-        number("error", "root mean square over the valid cells, pickups", relative=1e-6),
-        number("error_least", "pickups", relative=1e-6),
-        number("error_most", "pickups", relative=1e-6),
-        number("largest", "pickups", relative=1e-6, absolute=1.0),
-        *(number(f"c{place}", "pickups", relative=1e-6, absolute=1.0) for place in kept),
+    size = ("pickups", 1e-6)
+    columns = columns_of(
+        "kind", "mechanism", "epsilon", row="cells from the south",
+        error=("root mean square over the valid cells, pickups", 1e-6),
+        error_least=size, error_most=size, largest=(*size, 1.0),
+        **{f"c{place}": (*size, 1.0) for place in kept},
     )  # fmt: skip
     return Table.of(
         columns, rows, M=_SIZE, squared_sensitivity=SQUARED_SENSITIVITY, delta=DELTA,
@@ -103,16 +100,10 @@ def _released(
     if mechanism == "R1SMG":
         direction = rng.standard_normal(_SIZE)
         direction /= np.linalg.norm(direction)
-        length = math.sqrt(_sigma_star(kind, epsilon)) * rng.standard_normal()
+        star = losses.sigma_star(_SIZE, epsilon, DELTA, printed=kind == "printed")
+        length = math.sqrt(SQUARED_SENSITIVITY * star) * rng.standard_normal()
         return counts + (length * direction).reshape(counts.shape)
     return counts + _deviation(kind, mechanism, epsilon) * rng.standard_normal(counts.shape)
-
-
-def _sigma_star(kind: str, epsilon: str) -> float:
-    if kind == "verified":
-        return SQUARED_SENSITIVITY * losses.exact_sigma_star(_SIZE, epsilon, DELTA)
-    printed = losses.sigma_star_of_theorem_5(_SIZE, float(epsilon), float(DELTA))
-    return SQUARED_SENSITIVITY * printed
 
 
 def _deviation(kind: str, mechanism: str, epsilon: str) -> float:
@@ -197,49 +188,34 @@ def _short(value: float) -> str:
 
 
 _OTHERS = ("classic", "analytic", "MVG", "MGM", "DAWA", "H_b")
+_R1SMG: Request = ("printed", "R1SMG", _LOW)
 _REQUESTS: tuple[Request, ...] = (
-    ("printed", "R1SMG", "1e-5"),
+    _R1SMG,
     *(("printed", name, "0.5") for name in _OTHERS),
-    ("verified", "R1SMG", "1e-5"),
-    ("verified", "R1SMG", "0.5"),
-    ("verified", EXACT, "0.5"),
-    ("verified", "DAWA", "0.5"),
-    ("verified", "H_b", "0.5"),
+    ("verified", "R1SMG", _LOW),
+    *(("verified", name, "0.5") for name in ("R1SMG", EXACT, "DAWA", "H_b")),
+)
+_REQUESTS_10: tuple[Request, ...] = (
+    _R1SMG,
+    *(("printed", name, _LOW) for name in _OTHERS),
+    *(("verified", name, _LOW) for name in ("R1SMG", EXACT, "DAWA", "H_b")),
 )
 _PLACES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14)
 
 
-def _compute_4(settings: Settings) -> Table:
-    return compute(settings, _REQUESTS)
+_DATA = ("data", "non-private", "")
 
 
 def _draw_4(table: Table) -> style.Figure:
-    requests = [("data", "non-private", ""), *_REQUESTS]
-    return draw(table, 3, 5, dict(zip(requests, _PLACES, strict=True)))
-
-
-_OTHERS_10 = ("classic", "analytic", "MVG", "MGM", "DAWA", "H_b")
-_REQUESTS_10: tuple[Request, ...] = (
-    ("printed", "R1SMG", "1e-5"),
-    *(("printed", name, "1e-5") for name in _OTHERS_10),
-    ("verified", "R1SMG", "1e-5"),
-    ("verified", EXACT, "1e-5"),
-    ("verified", "DAWA", "1e-5"),
-    ("verified", "H_b", "1e-5"),
-)
-
-
-def _compute_10(settings: Settings) -> Table:
-    return compute(settings, _REQUESTS_10)
+    return draw(table, 3, 5, dict(zip((_DATA, *_REQUESTS), _PLACES, strict=True)))
 
 
 def _draw_10(table: Table) -> style.Figure:
-    requests = [("data", "non-private", ""), *_REQUESTS_10]
-    return draw(table, 3, 4, dict(zip(requests, range(12), strict=True)))
+    return draw(table, 3, 4, dict(zip((_DATA, *_REQUESTS_10), range(12), strict=True)))
 
 
 PLOTS: Plots = {
-    "4": (_compute_4, _draw_4),
-    "10": (_compute_10, _draw_10),
+    "4": (partial(compute, requests=_REQUESTS), _draw_4),
+    "10": (partial(compute, requests=_REQUESTS_10), _draw_10),
 }
 """By the part of an id after the paper."""

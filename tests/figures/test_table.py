@@ -19,9 +19,9 @@ from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotAppl
 from dpassay.accountant.mechanisms import Gaussian
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.figures import law, style
-from dpassay.figures.table import Table, label, number
+from dpassay.figures.table import Table, columns_of
 
-COLUMNS = (label("curve"), number("x", "1"), number("y", "nats", relative=1e-3, absolute=1e-6))
+COLUMNS = columns_of("curve", x="1", y=("nats", 1e-3, 1e-6))
 
 
 @pytest.fixture

@@ -154,9 +154,11 @@ def _checked(certificate: Any, budget: Budget) -> dict[str, Any]:
         _require_case(theorem, witness)
         try:
             proof = prove(to_prove, witness, budget)
-        except NotProved as error:
+        except (NotProved, OverflowError, MemoryError) as error:
             proof = Proof(lemmas={*rows})
-            conditions.append(f"the theorem itself, which was not proved here: {error}")
+            conditions.append(
+                f"the theorem itself, which was not proved here: {str(error) or 'memory'}"
+            )
         if rows and {*rows} != proof.lemmas:
             raise Wrong("lemmas", f"expected {json.dumps(sorted(proof.lemmas))}")
         return {
@@ -169,7 +171,7 @@ def _checked(certificate: Any, budget: Budget) -> dict[str, Any]:
         return {"problems": ((error.field, error.reason),)}
     except RecursionError:
         return {"problems": (("theorem", "has formulas that are nested too deeply"),)}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError) as error:
         return {"problems": (("certificate", f"has a text or hint that cannot be read: {error}"),)}
 
 

@@ -30,6 +30,7 @@ RELATIONS = {"LtE": "<=", "Lt": "<", "GtE": ">=", "Gt": ">", "Eq": "==", "NotEq"
 OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
 ARITHMETIC = {"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "Pow": "**"}
 FOLDS = ("sum", "product")
+RELATED = ("add-remove", "replace-one")
 QUESTIONS = (
     *("delta", "epsilon", "beta", "renyi", "rho", "mu", "max_loss", "loss_above"),
     *("total_variation", "variance", "mse", "quantile", "dimension"),
@@ -361,27 +362,18 @@ class _Evaluation:
         if last - first >= MOST_TERMS:
             raise NotProved(f"it has a {n.op} of more than {MOST_TERMS} terms")
         total: Number = fmpq(n.op == "product")
-        before = self.at.get(index)
+        before = self.at
         for i in range(first, last + 1):
-            self.at[index] = fmpq(i)
+            self.at = {**before, index: fmpq(i)}
             one = self.known(term)
             total = total + one if n.op == "sum" else total * one
-        if before is not None:
-            self.at[index] = before
+        self.at = before
         return total
 
     def question(self, n: Node) -> Number:
         from .quantities import quantity
 
-        *given, keys = n.args
-        word = self.adjacency
-        if keys:
-            *given, last = given
-            if keys != ("adjacency",) or last.op != "text":
-                raise Wrong("theorem", f"expected {n.op}(mechanism, …, adjacency=…)")
-            word = last.args[0]
-        if not given:
-            raise Wrong("theorem", f"expected {n.op}(mechanism, …)")
+        given, word = asked(n, self.adjacency)
         exact = {k: number(v) for k, v in self.at.items() if isinstance(v, fmpq)}
         noise = substitute(given[0], exact)
         if noise.free:
@@ -390,6 +382,18 @@ class _Evaluation:
         found = quantity(n.op, notation.parse(show(noise)), word, rest, self.budget)
         self.lemmas.update(found.lemmas)
         return found.value
+
+
+def asked(question: Node, adjacency: str | None) -> tuple[list[Node], str | None]:
+    """Return the mechanism and the numbers of a question, and the relation that it is about."""
+    *given, keys = question.args
+    if keys:
+        *given, last = given
+        adjacency = str(last.args[0]) if last.op == "text" else None
+    if not given or keys not in ((), ("adjacency",)) or (keys and adjacency not in RELATED):
+        words = " or ".join(RELATED)
+        raise Wrong("theorem", f"expected {question.op}(mechanism, …, adjacency={words})")
+    return given, adjacency
 
 
 def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:

@@ -75,7 +75,7 @@ class Measure:
 
 
 def _floor(x: arb) -> int:
-    return whole(x.mid()) if abs(x) < arb(2) ** 60 else 1 << 60
+    return whole(x.lower()) if abs(x) < arb(2) ** 60 else 1 << 60 if x > 0 else -1 << 60
 
 
 def precision_for(bits: int, step: Number) -> int:

@@ -34,6 +34,7 @@ from .numbers import (
     TooFewDigits,
     ball,
     compare,
+    exactly,
     exp,
     log,
     maximum,
@@ -364,7 +365,8 @@ def table(atoms: Sequence[Answer]) -> Law:
             return INFINITE
         return sum((p ** ball(a) * q ** ball(1 - a) for p, q in parts), arb(0)).log() / (a - 1)
 
-    same = sorted((str(p), str(q)) for p, q in rows) == sorted((str(q), str(p)) for p, q in rows)
+    texts = [(exactly(p), exactly(q)) for p, q in rows]
+    same = sorted(texts) == sorted((q, p) for p, q in texts)
     largest = maximum(losses) if losses else ZERO
     only = sum((p for p, q in rows if compare(q, "==", 0)), ZERO)
     return Law("a table", answer, largest, same, atoms=rows, divergence=divergence, infinite=only)
@@ -523,7 +525,7 @@ def gaussian_mixture(p: Sequence[Answer], q: Sequence[Answer]) -> Law:
         tails = (sum((w * normal_above(place - m) for w, m in side), ZERO) for side in (p, q))
         return from_tails(loss, *tails)
 
-    largest = -log(plain_q) if only_p else INFINITE
+    largest = -log(plain_q) if only_p and told(plain_q, ">", ZERO) else INFINITE
     return Law("a mixture of Gaussian laws", answer, largest, symmetric=False)
 
 

@@ -40,6 +40,7 @@ from .numbers import (
     Wrong,
     ball,
     compare,
+    exactly,
     exp,
     log,
     maximum,
@@ -144,7 +145,8 @@ noisy-max | the index of the largest noisy score, scores that move by t of the n
     ReportNoisyMax lower noise=DiscreteLaplace returns=index: discrete_maxima(scale, sensitivity*(2 - monotone), min(candidates, 5)); alone
 top | k selections, each ε-private, or the k largest of one noise: no loss beyond kε; with Gumbel noise k exponential mechanisms, one after the other. Below: of very many candidates of two scores the chosen ones are independent in the limit, drawn in proportion to e^score, with any noise of the tail e^−x | McSherry, Talwar 2007; Durfee, Rogers 2019, Lemma 4.2
     TopSelections upper noise=Gumbel: bounded_range(epsilon)**selected
-    TopSelections upper: pure(epsilon*selected)
+    TopSelections upper noise=Laplace: pure(epsilon*selected)
+    TopSelections upper noise=Exponential: pure(epsilon*selected)
     TopSelections lower: bounded_range(epsilon)**selected; alone
 above-threshold | threshold noise s, query noise r in units of the sensitivity: the supremum of the loss is 1/s + 2c/r, or 1/s + c/r where answers move one way; c times that of c = 1 with a fresh threshold; streams at a and 1 come near to it. Endless streams or no noise on answers tell neighbours apart; shown values have no bound. The first answer alone, from 1/2 below the threshold to 1/2 above, is yes if Z < 1/2 instead of Z > 1/2, Z the difference of the noises | Lyu, Su, Li 2017
     AboveThreshold variant=endless: apart()
@@ -184,7 +186,7 @@ composition | independent or adaptive releases: products of what is above each r
 poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added | Zhu, Dong, Wang 2022
 without-replacement | m of n records take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018
 allocation | in k of t steps, chosen at random: no worse than if they were known, a composition of k; the first step alone is a sample with q = k/t | joint convexity of H; post-processing
-shuffled | reports in random order are no worse than one report, and if its loss is at most t, than laws.clones says; of n alike in a randomised response all are true with probability p^n, or p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
+shuffled | reports in random order are no worse than one report, and if the loss of a report is at most t between any two records, than laws.clones says; of n alike in a randomised response all are true with probability p^n, or p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
 matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C: N(Δ/s, 1) against N(0, 1); where the columns of a record's steps share no row, Δ² is the sum of their squares, largest for the first steps; square-root: c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
 rank-one | noise z√σ v, z ~ N(0, 1), v uniform on the sphere of R^M, answers at distance D: it is within r < D of the first answer with probability erf(r/√(2σ)); from the second, |z|√σ must lie in [D − r, D + r], point to the first, and have sin² ≤ (r/D)² with their line, which is a Beta((M − 1)/2, 1/2); E v_j² = 1/M | Ji, Li, Definition 8; geometry
     RankOneGaussian upper: apart(); variance sigma_star/dimension
@@ -309,7 +311,7 @@ def _same(row: str, *found: Law) -> Worst:
 Value: TypeAlias = Callable[[str], Number]
 DOMAINS = {
     "> 0": "standard_deviation l2_sensitivity l1_sensitivity scale mu c size_mu parameter threshold"
-    " threshold_scale test_scale bound variance noise_multiplier sensitivity sigma_star",
+    " threshold_scale test_scale bound variance noise_multiplier sensitivity sigma_star radius",
     ">= 0": "epsilon query_scale",
     "integer >= 1": "dimension sparsity groups count steps counts users partitions contributions"
     " population sample_size selected support participations size buckets levels separation bands",
@@ -317,6 +319,7 @@ DOMAINS = {
     "in [0, 1]": "sampling_prob gamma delta flip step_sampling_prob",
     "in (0, 1)": "eta",
     "integer": "low high lowest",
+    "integer >= 0": "pooled",
 }
 DOMAIN = {name: domain for domain, names in DOMAINS.items() for name in names.split()}
 """Argument → what it may be, in every mechanism; `STRICTER` has the exceptions."""
@@ -328,6 +331,11 @@ STRICTER = dict.fromkeys(
     ],
     "integer >= 1",
 )
+
+
+def domain(noise: Noise, key: str) -> str:
+    """Return what an argument may be; that of a selection's noise is what it is for the noise."""
+    return STRICTER.get((noise.arguments.get("noise", noise.name), key), DOMAIN.get(key, ""))
 
 
 class Arguments:
@@ -355,14 +363,14 @@ class Arguments:
 
     def _argument(self, key: str) -> Number:
         text = self.noise[key]
-        if text in ("True", "False"):
+        if key in FLAGS:
             return fmpq(text == "True")
         if not isinstance(text, str):
             raise self.wrong(key, "expected a number")
         number = self.value(text)
-        domain = STRICTER.get((self.noise.name, key), DOMAIN.get(key, ""))
-        if domain and not _within(number, domain):
-            raise self.wrong(key, f"expected a number {domain}")
+        wanted = domain(self.noise, key)
+        if wanted and not _within(number, wanted):
+            raise self.wrong(key, f"expected a number {wanted}")
         return number
 
     def integer(self, key: str) -> int:
@@ -629,7 +637,7 @@ def _put(text: str, noise: Noise, lets: Mapping[str, str]) -> str:
         if name == "shifted":
             return f"({' + '.join(f'abs({x})' for x in noise['shifts'])})"
         text = noise.arguments.get(name)
-        flag = {"True": "1", "False": "0"}.get(str(text), str(text))
+        flag = str(int(text == "True")) if name in FLAGS else str(text)
         return f"({flag})" if isinstance(text, str) else name
 
     return re.sub(r"[A-Za-z_]\w*", found, text)
@@ -676,6 +684,7 @@ def conditions(noise: Noise, adjacency: str | None) -> list[str]:
         found.append(f"{_dimension(covariance)} == {_dimension(space)}")
         while space.name == "DisjointGroups":
             space = space["space"]
+        found += [f"{x} > 0" for x in space.arguments.get("bounds", [])]
         if space.name == "SparseBox":
             found.append(f"{space['sparsity']} <= {space['dimension']}")
     for line in LINES.get(noise.name, ()):
@@ -813,7 +822,8 @@ def _laplace_vector(args: Arguments, *_: Any) -> Worst:
     counted: dict[str, tuple[Number, int]] = {}
     for x in shifts:
         if not compare(x, "==", 0):
-            counted[str(x)] = (x / args["scale"], counted.get(str(x), (x, 0))[1] + 1)
+            key = exactly(x)
+            counted[key] = (x / args["scale"], counted.get(key, (x, 0))[1] + 1)
     way: Way = tuple(((laws.laplace(t),), n) for t, n in counted.values())
     ways = [way] if way else one(table([(ONE, ONE)]))
     return Worst(ways, ways, {"laplace"})
@@ -895,7 +905,9 @@ def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     found: dict[Any, Law] = {}
     for i, j in both:
         entries = list(zip(rows[i], rows[j], strict=True))
-        found.setdefault(tuple(sorted((str(p), str(q)) for p, q in entries)), table(entries))
+        found.setdefault(
+            tuple(sorted((exactly(p), exactly(q)) for p, q in entries)), table(entries)
+        )
     every: list[Way] = [((tuple(found.values()), 1),)]
     return Worst(every, every, {"channel"})
 
@@ -907,7 +919,7 @@ def _rounded_laplace(args: Arguments, *_: Any) -> Worst:
     usual = [args.noise.arguments.get(key, "1") for key in ("scale", "sensitivity")] == ["1", "1"]
     match ast.parse(str(args.noise.arguments.get("mass") or "0").strip(), mode="eval").body:
         case ast.IfExp(test, a, ast.BinOp(b, ast.Mult(), ast.Call(ast.Name("exp"), [power]))):
-            found = re.fullmatch(r"-abs\(x\)(?: / (\d+))?", ast.unparse(power))
+            found = re.fullmatch(r"-abs\(x\)(?: / ([1-9]\d*))?", ast.unparse(power))
             if ast.unparse(test) == "abs(x) < 1 / 2" and found and usual:
                 first, second = (constant(ast.unparse(part)) for part in (a, b))
                 if all(told(mass, ">", ZERO) for mass in (first, second)):
@@ -971,7 +983,8 @@ def _shuffled(args: Arguments, _: str | None, budget: Budget) -> Worst:
         all_alike = power(exp(report["epsilon"]) / rest, fmpq(n - 1))
         below.append(LAWS["event"](all_alike * exp(report["epsilon"]) / rest, all_alike / rest))
     ways, t = found.ways, maximum([law.largest for way in found.ways for f, _ in way for law in f])
-    if all(len(way) == 1 == way[0][1] for way in ways) and ball(t).is_finite() and n > 1:
+    local = isinstance(inner, Noise) and inner.name in LOCAL
+    if local and ball(t).is_finite() and n > 1:
         ways = one(laws.clones(t, n - 1))
     return Worst(ways, ways, {"shuffled", *found.rows}, one(*below))
 
@@ -1207,6 +1220,9 @@ RELATION = {
     **dict.fromkeys(("GaussianThreshold", "LaplaceThreshold"), "add-remove"),
 }
 """Mechanisms of a given number of records, and those that are known for one more record."""
+LOCAL = {"RandomizedResponse", "HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection",
+         "UnaryEncoding", "Guaranteed"}  # fmt: skip
+"""Reports of one record: any two records are neighbours, and their laws have one worst pair."""
 POSITIVE = {"EllipticalGaussian": "sensitivities", "OneSidedGaussian": "bounds"}
 
 

@@ -174,4 +174,7 @@ def _noise(node: ast.Call, name: str, text: str, field: str) -> Noise:
         given[str(key)] = _tree(value, text, field)
     if missing := [k for k, default in arguments.items() if default is None and k not in given]:
         raise Wrong(field, f"{name} needs {missing[0]}")
-    return Noise(name, {key: given.get(key, default) for key, default in arguments.items()})
+    found = {key: given.get(key, default) for key, default in arguments.items()}
+    if {"epsilon", "mu"} <= found.keys() and [found["epsilon"], found["mu"]].count("None") != 1:
+        raise Wrong(field, f"{name} needs either epsilon or mu")
+    return Noise(name, found)

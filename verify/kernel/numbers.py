@@ -324,6 +324,13 @@ def _integer(x: arb) -> int:
     return int(found)
 
 
+def exactly(x: Number) -> str:
+    """Return a text that no other number has, or no other ball."""
+    if isinstance(x, fmpq) or not x.is_finite():
+        return str(x)
+    return f"{x.mid().man_exp()} {x.rad().man_exp()}"
+
+
 def shown(x: Number, digits: int = 12) -> str:
     """Return a number as text: exact, or the ball in decimals with its radius."""
     return str(x) if isinstance(x, fmpq) and len(str(x)) < 60 else ball(x).str(digits)

@@ -32,6 +32,7 @@ from .numbers import (
     Wrong,
     compare,
     decide,
+    must,
     precision,
     shown,
     sqrt,
@@ -91,9 +92,9 @@ class Case:
         return compare(self._value(left), relation, self._value(right))
 
     def assumed(self) -> bool:
-        """Return whether every assumption is decided, and true."""
+        """Return whether every assumption is true; they must be decided."""
         return all(
-            decide(lambda t=text: self.holds(t), self.budget)  # type: ignore[misc]
+            must(lambda t=text: self.holds(t), self.budget, "an assumption")  # type: ignore[misc]
             for text in self.theorem["assume"]
         )
 

@@ -31,6 +31,7 @@ from .expressions import (
     ZERO,
     Node,
     allowed,
+    asked,
     comparison,
     definitions,
     make,
@@ -111,13 +112,13 @@ class Statement:
                 raise Wrong("theorem.over", SEES)
 
     def domain(self, name: str, ends: Data, field: str) -> Variable:
-        """Return a variable between its ends; "-inf" and "inf" are none."""
+        """Return a variable between its ends; "-inf" below and "inf" above are none."""
         found: dict[str, Any] = {}
         for key, (side, relation) in _ENDS.items():
             if ends.get(key) is not None:
                 if side in found:
                     raise Wrong(f"{field}.{key}", "is a second end on the same side")
-                far = str(ends[key]).strip() in ("-inf", "inf")
+                far = str(ends[key]).strip() == ("-inf" if side == "low" else "inf")
                 found[side] = None if far else parse(ends[key], f"{field}.{key}", self.let)
                 found[f"{side}_open"] = "=" not in relation
         if not found and not ends.get("grid"):
@@ -208,7 +209,7 @@ class Statement:
     def case(self) -> Case:
         """Return the case that refutes: listed values, and values inside the domains."""
         given = self.witness.get("case", {})
-        if not isinstance(given, Mapping) or {*given} - {self.own} != {*self.where, *self.for_all}:
+        if not isinstance(given, Mapping) or {*given} != {*self.where, *self.for_all}:
             raise Wrong("witness.case", "expected a value of each variable of the theorem")
         case = {name: self.entry(name, given[name]) for name in self.where}
         for name, values in self.where.items():
@@ -532,7 +533,9 @@ class Statement:
             trace = along + across + number(2) * make("sqrt", along * across)
             trace = (ones * size if space["signed"] else trace) * bound ** number(2)
         least = trace / mu ** number(2) / (size if among["objective"] == "mean" else one)
-        claim = Goal(self.formula("value"), "<=", least * (one + self.formula("tolerance")))
+        slack = one + self.formula("tolerance")
+        conditions.append(Goal(slack, ">", ZERO))
+        claim = Goal(self.formula("value"), "<=", least * slack)
         for case in self.cases(self.where) if self.for_all else self.listed():
             facts = Facts(next(self.goals(claim, case)), self.budget)
             if not all(facts.whole(substitute(node, case)) for node in whole):
@@ -585,14 +588,8 @@ class Expansion:
 
     def formulas(self, node: Node, *, at_most: bool = False) -> list[Node]:
         """Return the formulas of a question about one mechanism; none where it is not known."""
-        *given, keys = node.args
-        relation = self.statement.theorem["adjacency"]
-        if keys:
-            *given, last = given
-            relation = last.args[0] if last.op == "text" else None
-        noise = (
-            notation.parse(show(_unrounded(given[0]) if at_most else given[0])) if given else None
-        )
+        given, relation = asked(node, self.statement.theorem["adjacency"])
+        noise = notation.parse(show(_unrounded(given[0]) if at_most else given[0]))
         if not isinstance(noise, notation.Noise):
             return []
         what, rest = _DERIVED.get(node.op, (node.op, "X")), given[1:]
@@ -625,11 +622,9 @@ class Expansion:
         found = [comparison(text) for r in relations for text in lemmas.conditions(noise, r)]
         if asked == "renyi":
             found.append((rest[0], ">", number(1)))
-        for key, text in noise.arguments.items():
-            if not isinstance(text, str) or text in ("None", "True", "False"):
-                continue
-            domain = lemmas.STRICTER.get((noise.name, key), lemmas.DOMAIN.get(key, ""))
-            if not domain:
+        for part, key, text in _arguments(noise):
+            domain = lemmas.domain(part, key)
+            if not isinstance(text, str) or text == "None" or not domain:
                 continue
             node = parse(text)
             if domain.startswith("integer") and not self.facts.whole(node):
@@ -648,6 +643,14 @@ class Expansion:
         except NotProved:
             return False
         return True
+
+
+def _arguments(noise: notation.Noise) -> Iterator[tuple[notation.Noise, str, Any]]:
+    """Yield the arguments of a mechanism, and of a covariance and a space in it."""
+    for key, entry in noise.arguments.items():
+        yield noise, key, entry
+        if isinstance(entry, notation.Noise):
+            yield from _arguments(entry)
 
 
 def _unrounded(noise: Node) -> Node:

@@ -143,6 +143,7 @@ def _assertion(theorem: Data) -> str:
     if theorem["kind"] == "limit":
         end = (over or {}).get("high") or (over or {}).get("below") or "infinity"
         rate = f", off by at most {words['rate']}" if theorem["rate"] else ""
+        rate += f" over {_domain(name, over)}" if rate and over else ""
         return f"{text} as {name} tends to {formula(end)}{rate}"
     if over is None:
         return f"{text} among {_listed(name, theorem['at'])}"
@@ -213,7 +214,12 @@ def _count_noise(theorem: Data) -> str:
 
 
 def _integer_noise(theorem: Data) -> str:
-    names = {"absolute": "mean absolute error", "error": "P(Z != 0)", "cost": "mean cost"}
+    names = {
+        "variance": "mean of Z^2",
+        "absolute": "mean absolute error",
+        "error": "P(Z != 0)",
+        "cost": "mean cost",
+    }
     what = names.get(theorem["objective"]) or str(theorem["objective"])
     if theorem["costs"]:
         what += f" [{', '.join(map(formula, theorem['costs']))}] of |Z| = 1, 2, ..."

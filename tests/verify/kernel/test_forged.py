@@ -1,0 +1,149 @@
+"""False statements, written by hand against one weak place each: none is ever VALID."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpassay.verifier.kernel import Checked, Outcome
+from dpassay.verifier.kernel import check as checked
+
+Data = dict[str, Any]
+BOX = {"type": "Gaussian", "objective": "total", "space": {"type": "Box", "bounds": ["1"]}}
+LOCAL = "Channel(matrix=[['3/4','1/4',0],['1/4','3/4',0],[0,0,1]], neighbours=[[0,1]])"
+NOISY = "ReportNoisyMax(noise='DiscreteLaplace', scale=1, candidates=3, monotone=True"
+ROOTS = "LaplaceVector(scale=1, shifts=[{}, sqrt(2) - 1600e-117])".format(
+    ", ".join(["sqrt(2) - 915e-117"] * 999)
+)
+POSITIVE = {"s": {"above": "0"}}
+
+
+def check(kind: str, witness: Data | None = None, verdict: str = "HOLDS", **fields: Any) -> Checked:
+    theorem = {"kind": kind, "verdict": verdict, **fields}
+    return checked({"version": 2, "theorem": theorem, "lemmas": [], "witness": witness or {}})
+
+
+def dp(mechanism: str, epsilon: str, delta: str, adjacency: str | None = None) -> Data:
+    fields = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "adjacency": adjacency}
+    return {"kind": "approximate-dp", **fields}
+
+
+FALSE: dict[str, Data] = {
+    # arguments outside what a mechanism may have
+    "true and false as numbers": dp("Laplace(scale=1, l1_sensitivity=False)", "0", "0"),
+    "no release": dp("Composed(Gaussian(1), count=False)", "0", "0.01"),
+    "a pool of less than no level": {
+        "kind": "gaussian-dp",
+        "mechanism": "BridgedTree(steps=4, arities=[2, 2], mu=1, pooled=-1)",
+        "mu": "0",
+    },
+    "integer noise on half a score": dp(f"{NOISY}, sensitivity=0.7)", "0", "0.01"),
+    "half a score over a range": {
+        "kind": "pure-dp",
+        "mechanism": f"{NOISY}, sensitivity=s)",
+        "epsilon": "s",
+        "for_all": POSITIVE,
+    },
+    "two calibrations": dp("BinaryTree(steps=8, epsilon='1e-9', mu=1)", "1", "0.2"),
+    "an unknown noise": dp("TopSelections(epsilon=1, selected=1, noise='Gaussian')", "1", "0"),
+    "half a sparsity": {
+        "kind": "gaussian-dp",
+        "mechanism": "GeneralGaussian(covariance=Isotropic(dimension=9, variance=1),"
+        " space=SparseBox(dimension=9, sparsity=s))",
+        "mu": "sqrt(s)",
+        "for_all": {"s": {"above": "0", "high": "9"}},
+    },
+    "nearly equal roots": {
+        "kind": "pure-dp",
+        "mechanism": ROOTS,
+        "epsilon": "1000*sqrt(2) - 12e-112",
+    },
+    # lemmas outside their conditions
+    "others far from both records": dp(f"Shuffled({LOCAL}, 10000)", "0.2", "1e-3", "replace-one"),
+    "batches of batches": dp(
+        "Shuffled(Shuffled(RandomizedResponse(1), 2), 10000)", "0.2", "1e-3", "replace-one"
+    ),
+    # lattices
+    "an epsilon far below 0": dp("Composed([Laplace(1), DiscreteLaplace(1)], 3)", "-1e30", "0.1"),
+    "an epsilon near 0": {
+        **dp("Composed(Laplace(scale='1e200'), 2)", "sqrt(2)*sqrt(3) - sqrt(6)", "1e-300"),
+        "witness": {"step": "1e-201", "bits": "2000"},
+    },
+    # statements
+    "an assumption that is too close to call": {
+        "kind": "gaussian-dp",
+        "mechanism": "Gaussian(s)",
+        "mu": "1/500",
+        "where": {"s": ["1", "1000"]},
+        "assume": ["(1000 - s)*(sqrt(2)*sqrt(3) - sqrt(6)) <= 0"],
+    },
+    "a limit at the other end": {
+        "kind": "limit",
+        "expression": "exp(-x)",
+        "variable": "x",
+        "over": {"low": "0", "high": "-inf"},
+        "limit": "0",
+    },
+    "a tolerance below -1": {
+        "kind": "optimality",
+        "value": "-10",
+        "tolerance": "-2",
+        "among": {**BOX, "mu": "1"},
+        "dual": {"law": "corners"},
+    },
+    "a relation that is none": {
+        "kind": "relation",
+        "claim": "delta(PoissonSubsampled(Gaussian(1), 1/10), 1, adjacency='replace_one') <= 0.02",
+    },
+    "an argument of the question": {
+        "kind": "relation",
+        "claim": "mu(Gaussian(s), l2_sensitivity=5) <= 1/s",
+        "for_all": POSITIVE,
+    },
+    "a variable of a sum outside of it": {
+        "kind": "pure-dp",
+        "mechanism": "Laplace(1)",
+        "epsilon": "sum(i, 1, 5, i)*0 + _1",
+    },
+    "a place at which nothing was found": {
+        "kind": "monotone",
+        "verdict": "REFUTED",
+        "expression": "-x",
+        "variable": "x",
+        "direction": "increasing",
+        "over": {"low": "0", "high": "3"},
+        "witness": {"case": {"x": "99"}, "low": "1", "high": "2"},
+    },
+}
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_what_is_false_is_never_valid(name: str) -> None:
+    found = check(**FALSE[name])
+    assert found.outcome is not Outcome.VALID, found
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "AdditiveNoise(mass='1 if abs(x) < 1/2 else 1*exp(-abs(x)/0)')",
+        "KNorm(scale=1, dimension='1e400', norm='l2')",
+        "Shuffled(Guaranteed(1), users='1e1000')",
+    ],
+)
+def test_sizes_beyond_doubles_end_without_a_proof(mechanism: str) -> None:
+    found = check(**dp(mechanism, "1", "0.3", "replace-one"))
+    assert found.outcome is Outcome.CONDITIONAL, found
+
+
+def test_a_rate_is_said_with_the_range_it_was_proved_over() -> None:
+    over = {"low": "1000"}
+    found = check("limit", expression="1/x", variable="x", over=over, limit="0", rate="1/1000")
+    assert found.outcome is Outcome.VALID
+    assert "over x >= 1000" in str(found)
+
+
+def test_a_mixture_without_an_answer_that_stays_is_gaussian_noise() -> None:
+    mechanism = "MixtureOfGaussians(1, sensitivities=[1], sampling_probs=[1])"
+    assert check(**dp(mechanism, "1", "0.127", "add-remove")).outcome is Outcome.VALID

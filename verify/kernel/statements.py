@@ -393,6 +393,8 @@ class Statement:
                 self.points(case)
         for case in self.cases(self.where) if holds and self.for_all else self.listed():
             if holds and self.for_all:
+                if self.over is None:
+                    raise NotProved("its variable has no range")
                 yield case, None
                 continue
             points = self.points(case) if not holds or self.theorem["at"] else []

@@ -248,3 +248,14 @@ def test_a_proved_inequality_is_true_at_random_points(
                 )
                 gap = value - Fraction(1, 3)
                 assert {"<=": gap <= 0, "<": gap < 0, ">=": gap >= 0, ">": gap > 0}[relation]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [("monotone", {"direction": "increasing"}), ("minimiser", {"claimed": "1"})]
+)
+def test_points_prove_nothing_over_a_range(kind: str, field: dict[str, str]) -> None:
+    """n·x increases from n = 1 to 2 at the x = 1/2 of the grid, not at x = −1."""
+    ranges = {"x": {"low": "-1", "high": "1", "grid": ["1/2"]}}
+    theorem = {"kind": kind, "verdict": "HOLDS", "expression": "n*x", "variable": "n", **field}
+    data = {"version": 2, "theorem": {**theorem, "at": ["1", "2"], "for_all": ranges}}
+    assert not is_proved(require({**data, "lemmas": [], "witness": {}}))

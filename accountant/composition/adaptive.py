@@ -47,12 +47,11 @@ from flint import arb
 
 from dpassay.accountant.composition import choose
 from dpassay.accountant.composition.exact import convolution
-from dpassay.accountant.composition.grid import GRID
-from dpassay.accountant.composition.grid.factors import Table, envelope_of, releases
-from dpassay.accountant.composition.grid.plan import POINTS, lower_epsilon, upper_epsilon
-from dpassay.accountant.composition.grid.plan import bracket_bounds as bounds
 from dpassay.accountant.composition.invert import inverse
+from dpassay.accountant.composition.lattice import GRID, POINTS, lower_epsilon, upper_epsilon
+from dpassay.accountant.composition.lattice import bracket_bounds as bounds
 from dpassay.accountant.composition.product import Engine, Product, bound_of
+from dpassay.accountant.composition.tails import Table, envelope_of, releases
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.errors import NotApplicableError, UndecidedError

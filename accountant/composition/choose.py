@@ -36,8 +36,8 @@ from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
 from dpassay.accountant.composition.fourier import engine as fourier
 from dpassay.accountant.composition.fourier.engine import FOURIER, transform
-from dpassay.accountant.composition.grid import GRID, SELDOM_BELOW, Grid
 from dpassay.accountant.composition.invert import inverse_by_values, rough_root
+from dpassay.accountant.composition.lattice import GRID, SELDOM_BELOW, Grid
 from dpassay.accountant.composition.product import (
     Engine,
     Factor,
@@ -334,7 +334,7 @@ class Ladder(Engine):
         def ask(rung: Product) -> arb:
             fine = asked is not None and asked < SELDOM_BELOW
             if fine and isinstance(rung.engine, Grid) and smooth(product) is not None:
-                from dpassay.accountant.composition.grid.plan import refuse_seldom
+                from dpassay.accountant.composition.lattice import refuse_seldom
 
                 refuse_seldom(rung, epsilon)
             return rung.to_width(asked).hockey_stick(epsilon)
@@ -431,12 +431,12 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
 
     Values of few digits come first: those far from the root are for nothing else.
     """
-    from dpassay.accountant.composition.grid import plan
+    from dpassay.accountant.composition import lattice
 
     if not isinstance(last.engine, Grid):
         return None
     with contextlib.suppress(UndecidedError, ArithmeticError):
-        found: float | None = plan.estimate(last, log_delta)
+        found: float | None = lattice.estimate(last, log_delta)
         for asked in sorted({max(width, _ROUGH_WIDTH), width}, reverse=True):
             if found is None:
                 break

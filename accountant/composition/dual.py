@@ -22,8 +22,9 @@ from fractions import Fraction
 
 from flint import arb
 
+from dpassay.accountant.composition import lattice
 from dpassay.accountant.composition.fourier.engine import FOURIER, curve
-from dpassay.accountant.composition.grid import Grid, plan
+from dpassay.accountant.composition.lattice import Grid
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
@@ -93,7 +94,7 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
         _held(-float(product.reverse().max_finite_loss())),
         _held(float(product.max_finite_loss())),
     )
-    rough = plan.roughly(product) if _is_on_grid(product) else _estimates(product)
+    rough = lattice.roughly(product) if _is_on_grid(product) else _estimates(product)
     epsilon, drop = _start(product, rough, float(alpha), ends)
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
@@ -163,7 +164,7 @@ def _start(
 ) -> tuple[float, float]:
     """Return about the ε where g is largest, and c > 0 with g(ε + d) ≈ g(ε) − c d²."""
     if _is_on_grid(product):
-        start = plan.start(product, math.log(alpha))
+        start = lattice.start(product, math.log(alpha))
         room = 2 * abs(start) + _CLOSE
         return _between(rough, alpha, (start - room, start + room), ends)
     try:
@@ -253,9 +254,9 @@ def _values(product: Product, wanted: float, size: float) -> Callable[[float], V
     if not isinstance(product.engine, Grid):
         asked = product.to_width(Fraction(relative))
         return lambda _: lambda at: asked.hockey_stick(ExactReal.of_rational(Fraction(at)))
-    furthest = plan.start(product, math.log(wanted) / 2)
+    furthest = lattice.start(product, math.log(wanted) / 2)
     most = min(product.engine.most or _MOST_POINTS, _MOST_POINTS)
-    return lambda place: plan.values_near(product, min(place, furthest), relative, most)
+    return lambda place: lattice.values_near(product, min(place, furthest), relative, most)
 
 
 def _estimates(product: Product) -> Values:

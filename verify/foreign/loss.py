@@ -3,7 +3,7 @@
 dp-accounting's distribution has masses on the multiples of a step and at infinity, and asks it for
 δ(ε) = P(∞) + Σ p(l) (1 − e^{ε−l})⁺. The masses are those of the grid of compositions, whose profile
 is proved to lie above that of the release, or below it, also in a product of releases
-(`dpassay.accountant.composition.grid.dominate`). What dp-accounting computes from them is in floats
+(`dpassay.accountant.composition.lattice`). What dp-accounting computes from them is in floats
 of its own.
 """
 
@@ -16,8 +16,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dpassay.accountant.composition.grid import dominate, plan
-from dpassay.accountant.composition.grid.factors import releases, whole
+from dpassay.accountant.composition import lattice
+from dpassay.accountant.composition.tails import releases, whole
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
@@ -154,7 +154,7 @@ def _of_pair(pair: Pair, step: float, log_tail: float, *, above: bool) -> Masses
     (release, count), *others = releases(((pair, 1),))
     if others or count > 1:  # several releases together are asked in balls
         release = whole(pair)
-    low, high = plan.ends(release, log_tail)
+    low, high = lattice.ends(release, log_tail)
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
     last = max(last, first + _FEWEST)
     if last - first > _MOST:
@@ -166,10 +166,10 @@ def _of_pair(pair: Pair, step: float, log_tail: float, *, above: bool) -> Masses
     tail = release.survival(step * index)
     rounded = np.count_nonzero(1 - tail.above_p <= _ROUNDED * (tail.error_p + tail.error_q))
     index = index[min(max(rounded - 1, 0), len(index) - _FEWEST) :]
-    place = dominate.Place(0.0, step, index)
+    place = lattice.Place(0.0, step, index)
     if above:
-        law = dominate.above(release.survival, place)
+        law = lattice.above(release.survival, place)
     else:
-        found = dominate.below(release.survival, place, release.infinity)
-        law = found or dominate.GridLaw(0.0, index, 0.0 * index, release.infinity)
+        found = lattice.below(release.survival, place, release.infinity)
+        law = found or lattice.GridLaw(0.0, index, 0.0 * index, release.infinity)
     return Masses(step, int(index[0]), tuple(law.masses.tolist()), law.infinity, above)

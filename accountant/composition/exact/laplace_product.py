@@ -690,6 +690,6 @@ def quick(product: Product, asked: Fraction | None) -> Product | None:
 
 def _on_grid(product: Product, most: int | None = None) -> Product:
     """Return the same product for an engine that takes any shifts."""
-    from dpassay.accountant.composition.grid import Grid
+    from dpassay.accountant.composition.lattice import Grid
 
     return product.asked(Grid(most))

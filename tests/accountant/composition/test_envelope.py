@@ -12,10 +12,10 @@ from scipy.signal import fftconvolve
 from scipy.stats import norm
 
 from dpassay.accountant.composition.adaptive import Adaptive, sequences
-from dpassay.accountant.composition.grid.dominate import Place, above
-from dpassay.accountant.composition.grid.factors import in_balls, releases
-from dpassay.accountant.composition.grid.plan import bracket_bounds as bounds
+from dpassay.accountant.composition.lattice import Place, above
+from dpassay.accountant.composition.lattice import bracket_bounds as bounds
 from dpassay.accountant.composition.product import Product
+from dpassay.accountant.composition.tails import in_balls, releases
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement

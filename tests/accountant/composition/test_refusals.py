@@ -15,8 +15,8 @@ from dpassay.accountant import notation
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier.engine import FOURIER
 from dpassay.accountant.composition.fourier.jumps import sure_cut
-from dpassay.accountant.composition.grid import GRID, Grid
 from dpassay.accountant.composition.invert import inverse
+from dpassay.accountant.composition.lattice import GRID, Grid
 from dpassay.accountant.composition.losses.laplace import FloatDiscreteGaussian
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant import notation
-from dpassay.accountant.composition.grid.factors import envelope_of
 from dpassay.accountant.composition.invert import most
+from dpassay.accountant.composition.tails import envelope_of
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError

@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpassay
-from dpassay.accountant.composition.grid import GRID
-from dpassay.accountant.composition.grid import factors as survival
-from dpassay.accountant.composition.grid.dominate import Place, below
-from dpassay.accountant.composition.grid.plan import POINTS, bracket_bounds
+from dpassay.accountant.composition import tails as survival
+from dpassay.accountant.composition.lattice import GRID, POINTS, Place, below, bracket_bounds
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.core.mechanism import Mechanism

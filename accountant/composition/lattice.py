@@ -1,6 +1,38 @@
-"""Where a grid is put: the ends of each loss, the tilt, the window and the step.
+"""Two laws of the loss of one pair on grid points: one whose profile is above H, one below.
 
-All numbers here are floats that choose; the bounds of `tilted` hold whatever is chosen.
+A law on losses l_n = origin + step·n is a list of masses m_n ≥ 0 and a mass m_∞ ≥ 0 at infinity;
+its profile, as a function of z = e^ε, is m_∞ + Σ m_n (1 − z/z_n)⁺ with z_n = e^{l_n}: convex,
+non-increasing, straight between the z_n. Conversely the slopes −γ_n on (z_n, z_{n+1}) of such a
+function are those of the masses m_n = z_n (γ_{n−1} − γ_n).
+
+*Products.* If H_i lies below (above) the profile of the law m_i for all real ε, i = 1, …, k, then
+the profile of the product lies below (above) that of the convolution: replace one factor after the
+other in H(ε) = E_rest[H_i(ε − L_rest)] + P(L_rest = ∞), a mean over nonnegative masses. They need
+not add up to 1.
+
+*Above* (connect the dots; Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). H is convex in z,
+1 at z = 0 and non-increasing. So is the greatest convex function through or below the points
+(0, 1), (z_n, H_n + e_n), with e_n ≥ 0, and it lies above H, since H is convex and below them. Its
+last value becomes m_∞.
+
+*Below.* P(A) − zQ(A) ≤ H(z) for every event A. Each cell (z_n, z_{n+1}) has such a line, of the
+event A_n = {L > l_n + step/2}; at a grid point take the lower one of the lines on both sides. The
+chords lie below the lines, so does the greatest convex function below these values. Up to the
+lowest loss on the grid, in cells before any mass, and in the next one unless an atom is on its
+left or the line falls too much, it is that of all losses on the grid: what H lacks there, it lacks
+at all smaller losses. Cells beyond all of them have the level P(L = ∞).
+
+Where the loss has a density both err by O(step²) per release; an atom between grid points is
+merged with what surrounds it, by the convex function below the values.
+
+*Cut.* With an event B_i for each factor the product is that of the laws outside the B_i, and a rest
+that is bounded below (*Large losses*). B = {L > l_N}, nearly, lies within the best events at
+z ≤ z_N: there what is outside has the profile H(z) − (P(B) − zQ(B)), and none beyond. All lines
+lose P(B) − zQ(B).
+
+*Floats.* The convex functions come from an isotonic regression of slopes, which nothing is proved
+of; the masses are floats, their profile is summed again with a bound of its rounding errors, and
+multiplied by a factor that puts it on its side of all the values.
 """
 
 from __future__ import annotations
@@ -9,7 +41,7 @@ import bisect
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, TypeVar, final
@@ -17,18 +49,522 @@ from typing import Protocol, TypeVar, final
 import numpy as np
 from flint import arb
 
-from dpassay.accountant.composition.grid import dominate
-from dpassay.accountant.composition.grid.dominate import Place
-from dpassay.accountant.composition.grid.factors import Array, Release, releases
-from dpassay.accountant.composition.grid.tilted import Frame, TiltedSum, compose
-from dpassay.accountant.composition.product import Product
+from dpassay.accountant.composition.product import Engine, Product
+from dpassay.accountant.composition.tails import UNIT, Array, Release, Survival, releases
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.numbers.solve import rough_log_peak, shortened
+from dpassay.accountant.numbers.solve import log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
+
+_LONG = float(np.finfo(np.longdouble).eps)
+_HARDLY_ANY = 4e-15
+"""A mass that floats hardly tell from 0: no more is between the grid's start and there."""
+_MARGIN = 32 * UNIT
+"""Relative rounding errors of z_n, of its differences and of a mass, together."""
+_SLIVER = 1e-6
+"""Share of a cell: an atom so near to the right of a grid point counts as being on it."""
+_MOST_LEFT = 0.99
+"""Share of a value that the line of all losses must leave at the end of its last cell: all later
+values are below that."""
+_MOST_MENDED = 0.5
+"""A profile that misses its values by more than this share is given up: nothing is known."""
+_ROUNDS, _FEW = 16, 64
+"""Rounds of pooling all values, at most, and values in the wrong order that are pooled one by one:
+an atom between points joins a neighbour a round, some thousand in all."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GridLaw:
+    """Masses at the losses origin + step·index, and at infinity."""
+
+    origin: float
+    index: Array
+    masses: Array
+    infinity: float
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """The grid points origin + step·n, for increasing integers n: cells may differ in width."""
+
+    origin: float
+    step: float
+    index: Array
+    cut: bool = False
+    """Whether the losses above the last point are left out."""
+
+    @property
+    def gaps(self) -> Array:
+        """The distances of neighbours."""
+        return self.step * np.diff(self.index)
+
+    @property
+    def reach(self) -> float:
+        """A bound of the sizes that go into a loss."""
+        return abs(self.origin) + self.step * float(np.max(np.abs(self.index[[0, -1]])))
+
+    def losses(self) -> Array:
+        """Return the points."""
+        return self.origin + self.step * self.index
+
+    def middles(self) -> Array:
+        """Return the middles of the cells."""
+        return self.origin + self.step * ((self.index[:-1] + self.index[1:]) / 2)
+
+
+def above(survival: Survival, place: Place) -> GridLaw:
+    """Return a law with a profile above H."""
+    masses, infinity = above_at(survival, place.losses(), place.gaps, place.reach, cut=place.cut)
+    return GridLaw(place.origin, place.index, masses, infinity)
+
+
+def above_at(
+    survival: Survival,
+    l: Array,  # noqa: E741
+    gaps: Array,
+    reach: float,
+    *,
+    cut: bool = False,
+) -> tuple[Array, float]:
+    """Return masses at increasing losses, and at infinity, of a law with a profile above H."""
+    tail = survival(l)
+    error = 1.01 * (tail.error_p + tail.error_q) + _misplaced(l) * tail.above_p
+    value, most = tail.above_p - tail.above_q, 1.0
+    if cut:
+        beyond_p, beyond_q = tail.above_p[-1], tail.above_q[-1] * np.exp(l - l[-1])
+        value = (tail.above_p - beyond_p) - (tail.above_q - beyond_q)
+        error = error + 1.01 * (tail.error_p[-1] + tail.error_q[-1])
+        most = float(min(1 - beyond_p + 2 * error[-1], 1.0))
+    values = np.minimum(np.maximum(value + 3.5 * error, 0.0), most)
+    law, profile, total = _convex(values, l, gaps, most)
+    wanted = np.maximum(np.minimum(value + error, most), 0.0)
+    positive = profile > 0
+    short = np.max(
+        (wanted[positive] - profile[positive]) / profile[positive], initial=most / total - 1
+    )
+    beyond = np.max(wanted[~positive], initial=0.0)
+    factor = 1 + max(float(short), 0.0) + 2 * _rounding(reach, len(l))
+    return law * factor, float(values[-1] + beyond) * factor
+
+
+def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
+    """Return a law with a profile below H, P(L = ∞) ≥ `infinity`; None where none is found."""
+    l, z = place.losses(), np.exp(place.losses())  # noqa: E741
+    middle, gaps = place.middles(), place.gaps
+    middle[-1] = l[-1]  # an atom at the last point stays there
+    tail = survival(middle)
+    error = 1.01 * (tail.error_p + tail.error_q) + _misplaced(middle) * tail.above_p
+    error *= np.exp(gaps)
+    event_p, event_q = tail.above_p, tail.above_q
+    first = survival(l[:1])  # the event of all losses on the grid
+    most_p = float(first.above_p[0] - first.error_p[0]) - 4 * UNIT
+    most_q = min(float((first.above_q[0] + first.error_q[0]) * np.exp(-l[0])), 1.0) + 4 * UNIT
+    if place.cut:
+        last = survival(l[-1:])
+        error += 1.01 * (last.error_p + last.error_q) + _misplaced(l[-1:]) * last.above_p
+        event_p = event_p - last.above_p
+        event_q = event_q - last.above_q * np.exp(middle - l[-1])
+        most_p -= float(last.above_p[0] + error[-1])
+        most_q -= float((last.above_q[0] - error[-1]) * np.exp(-l[-1])) - 4 * UNIT
+        infinity = 0.0
+    left = event_p - event_q * np.exp(l[:-1] - middle) - error
+    right = event_p - event_q * np.exp(l[1:] - middle) - error
+    flat = right < infinity
+    left, right = np.where(flat, infinity, left), np.where(flat, infinity, right)
+    lost = float(first.above_p[0]) - tail.above_p  # by the events: they only choose
+    before = int(np.count_nonzero(lost <= _HARDLY_ANY))
+    lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
+    if before < len(gaps) and lines[before + 1] > _MOST_LEFT * right[before]:
+        sliver = survival((l[:-1] + _SLIVER * gaps)[before : before + 1]).above_p[0]
+        before += float(first.above_p[0] - sliver) < lost[before] / 2
+    start = np.arange(len(gaps)) < before
+    start &= lines[1:] >= infinity
+    left, right = np.where(start, lines[:-1], left), np.where(start, lines[1:], right)
+    values = np.concatenate([[min(lines[0], left[0])], np.minimum(right[:-1], left[1:]),
+                             [min(infinity, right[-1])]])  # fmt: skip
+    values = np.minimum.accumulate(values)  # as H does, they fall: also where errors are as large
+    if not (values[0] >= infinity and most_p > 0) or not np.all(np.isfinite(values)):
+        return None
+    law, profile, total = _convex(values, l, gaps, most_p)
+    positive = profile > infinity
+    finite = profile[positive] - infinity
+    over = np.max((profile[positive] - values[positive]) / finite, initial=total / most_p - 1)
+    factor = 1 - max(float(over), 0.0) - 2 * _rounding(place.reach, len(l))
+    if not factor > _MOST_MENDED:
+        return None
+    return GridLaw(place.origin, place.index, law * factor, infinity)
+
+
+def _misplaced(l: Array) -> Array:  # noqa: E741
+    """Return the rounding of the losses themselves, twice: a bound of what H changes per P-mass."""
+    return 8 * UNIT * (1 + np.abs(l))
+
+
+def _rounding(reach: float, points: int) -> float:
+    """Return the relative rounding error of the profile that `_convex` sums."""
+    return _MARGIN * (1 + reach) + (points + 4) * _LONG
+
+
+def _convex(
+    values: Array,
+    l: Array,  # noqa: E741
+    gaps: Array,
+    most: float,
+) -> tuple[Array, Array, float]:
+    """Return the masses of the greatest convex function below (0, most) and the values, nearly.
+
+    Also the values of their profile at the grid points, and the sum of all masses, each with a
+    relative error of at most `_rounding`.
+    """
+    z = np.exp(l)
+    widths = np.concatenate([[z[0]], z[:-1] * np.expm1(gaps)])
+    slopes = np.diff(np.concatenate([[most], values])) / widths
+    fitted = _increasing(slopes, widths)
+    gamma = np.maximum(-fitted, 0.0)
+    masses = z * (gamma - np.append(gamma[1:], 0.0))
+    parts = (gamma * widths)[::-1].astype(np.longdouble)
+    sums = np.cumsum(np.concatenate([[np.longdouble(values[-1])], parts]))[::-1]
+    return masses, sums[1:].astype(float), float(sums[0])
+
+
+def _increasing(values: Array, weights: Array) -> Array:
+    """Return the isotonic regression: neighbours in the wrong order get their weighted mean.
+
+    Two neighbours in the wrong order, or equal ones, have one value in the regression, so all runs
+    are pooled at once: of many equal ones each would take a round to join a lower one behind them.
+    What is left after some rounds is pooled one by one.
+    """
+    values, sizes = values.copy(), np.ones(len(values), dtype=int)
+    for _ in range(_ROUNDS):
+        rises = np.append(True, np.diff(values) > 0)
+        if np.count_nonzero(~rises) < _FEW:
+            break
+        starts, inside = np.flatnonzero(rises), ~rises
+        inside[:-1] |= ~rises[1:]
+        members = np.flatnonzero(inside)  # of runs of several: most have one
+        firsts, own = np.flatnonzero(rises[members]), weights[members]
+        pooled, sums = inside[starts], np.add.reduceat(own, firsts)
+        means = np.add.reduceat(values[members] * own, firsts) / sums
+        counts = np.add.reduceat(sizes[members], firsts)
+        values, weights, sizes = values[starts], weights[starts], sizes[starts]
+        values[pooled], weights[pooled], sizes[pooled] = means, sums, counts
+    runs: dict[int, tuple[int, float]] = {}  # the start and the weight of each, by its end
+    last = -1
+    for at in np.flatnonzero(np.diff(values) <= 0).tolist():
+        if at <= last:
+            continue
+        first, last, mean, mass = at, at, values[at], weights[at]
+        while True:
+            if last + 1 < len(values) and values[last + 1] <= mean:
+                last += 1
+                value, more = values[last], weights[last]
+            elif first > 0 and values[first - 1] >= mean:
+                value = values[first - 1]
+                first, more = runs.pop(first - 1, (first - 1, weights[first - 1]))
+            else:
+                break
+            mass += more
+            mean += (value - mean) * (more / mass)
+        runs[last], values[last] = (first, mass), mean
+    for last, (first, _) in runs.items():
+        values[first:last] = values[last]
+    return np.repeat(values, sizes)
+
+
+"""The sum of many losses on one grid: a fast Fourier transform of tilted masses, with its errors.
+
+Let m_i be the masses of factor i on o_i + hn, k_i its count, a_i(n) = m_i(n) e^{sh(n − c_i)}/A_i
+with A_i such that the sum of a_i is about 1. The masses of the sum at x = Σ k_i o_i + hj are those
+of the convolution power a = a_1^{k_1} * a_2^{k_2} * …, times Π A_i^{k_i} e^{sh(Σ k_i c_i − j)}. So
+
+    Σ_x m(x)(1 − e^{ε−x})⁺ = Π A_i^{k_i} e^{sh Σ k_i c_i − s(ε − X)} Σ_j a(j) w(y_j),
+    X = Σ k_i o_i,  y_j = X + hj − ε,  w(y) = e^{−sy}(1 − e^{−y})⁺ ≤ s^s/(1 + s)^{1+s} =: W.
+
+Of other sums than those of losses Σ m(x)(x − ε)⁺ is asked: with w(y) = e^{−sy} y⁺ ≤ 1/(es) =: W.
+
+*Errors of Σ a(j) w(y_j)*, all in floats and all added:
+
+- The a_i differ from what they stand for by a relative error η_i(n). With τ_i = Σ a_i η_i the sum
+  changes by at most W (Π (1 + τ_i)^{k_i} − 1) Π ‖a_i‖₁^{k_i}.
+- Every component of a transform is a sum of the a_i(n), each times log₂N roots of unity: a step of
+  radix 2 is a product, wrong by √5 units and by one of the root, and a sum. So the transforms F_i
+  are off by at most e_i = φ ‖a_i‖₁ in every component, φ = FFT_ERROR · UNIT · log₂N, and with
+  c_i = e_i + the computed |F_i| by telescoping the product by Σ k_i e_i/c_i Π c_j^{k_j}. By
+  Parseval, ‖F‖₂ = √N ‖a‖₂.
+- K factors are multiplied, in any order, with a relative error of at most (1 + √5 u)^{K−1} − 1 in
+  every component (Brent, Percival and Zimmermann 2007), or by underflow.
+- The inverse transform adds φ times the norm (Higham, Accuracy and Stability, Theorem 24.2: 4√2 + 1
+  units for a step of radix 2, to first order). If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D ‖w‖₂.
+- The transform is circular: masses outside the window of N points come back inside. They are
+  at most T = Π ‖a_i‖^{k_i} P(outside), by Chernoff's inequality for the a_i themselves, and W T is
+  what they add or what is missing of them.
+"""
+
+FFT_ERROR = 10.0
+"""Errors of one doubling of a transform, in units of 2^−53, with room above the proved 6.7."""
+_TIMES_ERROR = 2.24
+"""√5, rounded up: the relative error of a product of complex numbers, in units."""
+_SUM_ROOM = 1.001
+"""Covers the rounding of bounds of errors."""
+_LOWEST = 1e-280
+"""Added to bounds, for what underflows."""
+_SUM_PRECISION = 128
+"""Bits of the sums that bounds are read from: fewer widen the bounds, more are slower."""
+_CERTAIN = 1e-9
+"""The rounding of a logarithm of a moment, per factor, is far below this."""
+_CLOSE = -20.0
+"""ln of a bound that is small enough."""
+_SMALLER = (2.0, 4.0, 16.0, 64.0)
+"""Exponents that are tried where the chosen one is too large."""
+_LARGEST = 600.0
+"""Natural logarithms of numbers that floats hold, with room."""
+
+
+@final
+@dataclass(frozen=True)
+class Frame:
+    """Where the sum is computed: the tilt, the step and the window of grid points."""
+
+    tilt: float
+    step: float
+    low: float
+    """The least loss of the window."""
+    points: int
+    outward: tuple[float, float]
+    """The u > 0 of Chernoff's inequality below and above the window."""
+    linear: bool = False
+    """Whether y⁺ stands for (1 − e^{−y})⁺, and 1/(es) for W: a sum that is no sum of losses."""
+
+    @property
+    def peak(self) -> float:
+        """W, or a little more."""
+        tilt = arb(self.tilt)
+        return float((1 / tilt / arb.const_e() if self.linear else log_peak(tilt).exp()).upper())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TiltedSum:
+    """The tilted masses of a sum in a window, and what bounds their errors."""
+
+    frame: Frame
+    masses: Array
+    origin: Fraction
+    """The loss of the first mass."""
+    log_scale: arb
+    """ln of Π A_i^{k_i} e^{sh Σ k_i c_i − s (first loss)}, without the tilt of the first loss."""
+    start: Fraction
+    spread: float
+    """A bound of ‖Δa‖₂."""
+    lost: float
+    """A bound of the sum of all |Δa| that is no error of the transforms."""
+    outside: tuple[float, float]
+    """Bounds of the masses below and above the window."""
+    infinity: arb
+
+    def above(self, epsilon: arb) -> arb:
+        """Return an upper bound of m_∞ + Σ m(x)(1 − e^{ε−x})⁺; +∞ where nothing is known."""
+        found, norm, rounding = self._weighted(epsilon, 1.0)
+        peak = self.frame.peak
+        with ctx.workprec(_SUM_PRECISION):
+            all_seen = ball(self.origin) <= epsilon  # else masses below the window count too
+        missing = self.outside[1] if all_seen else sum(self.outside)
+        errors = (norm * self.spread + peak * (self.lost + missing)) * _SUM_ROOM
+        total = found * (1 + rounding) + errors + _LOWEST
+        return self._scaled(total, epsilon) if math.isfinite(total) else arb.pos_inf()
+
+    def below(self, epsilon: arb) -> arb:
+        """Return a lower bound of the same, at least m_∞."""
+        found, norm, rounding = self._weighted(epsilon, -1.0)
+        peak = self.frame.peak
+        errors = (norm * self.spread + peak * (self.lost + sum(self.outside))) * _SUM_ROOM
+        total = found * (1 - rounding) - errors - _LOWEST
+        return self._scaled(total, epsilon) if total > 0 else self.infinity.lower()
+
+    def _weighted(self, epsilon: arb, side: float) -> tuple[float, float, float]:
+        """Return Σ a w, ‖w‖₂ and the relative rounding error of the w and their sum.
+
+        y is rounded up for side 1, down for side −1.
+        """
+        frame = self.frame
+        with ctx.workprec(_SUM_PRECISION):
+            nearest = float((ball(self.origin) - epsilon).mid())
+            radius = float(epsilon.rad())
+        first = max(0, math.ceil(-nearest / frame.step) - 2)
+        if first >= frame.points:
+            return 0.0, 0.0, 0.0
+        plain = nearest + frame.step * np.arange(first, frame.points)
+        moved = 4 * UNIT * (np.abs(plain) + abs(nearest)) + radius
+        y = plain + side * moved
+        y = y[y > 0]
+        if len(y) == 0:
+            return 0.0, 0.0, 0.0
+        place = plain[-len(y) :]
+        weights = (y if frame.linear else -np.expm1(-y)) * np.exp(-frame.tilt * place)
+        masses = self.masses[-len(y) :]
+        total = float((masses * weights).sum(dtype=np.longdouble))
+        reach = frame.tilt * (2 * abs(nearest) + frame.step * frame.points)
+        rounding = (8 * reach + 64) * UNIT + frame.points * _LONG
+        return total, float(np.sqrt((weights * weights).sum())) * _SUM_ROOM, rounding
+
+    def _scaled(self, total: float, epsilon: arb) -> arb:
+        with ctx.workprec(_SUM_PRECISION):
+            log = self.log_scale - arb(self.frame.tilt) * (epsilon - ball(self.start))
+            return self.infinity + arb(total) * log.exp()
+
+
+def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | None:
+    """Return the law of the sum of all losses; None where floats do not hold it."""
+    parts = [_Part(law, count, frame) for law, count in laws]
+    if not all(part.sound for part in parts):
+        return None
+    points, half = frame.points, frame.points // 2 + 1
+    phi = FFT_ERROR * UNIT * math.log2(points)
+    total = np.ones(half, dtype=complex)
+    wrong, grown, powers = np.zeros(half), np.zeros(half), 0
+    with np.errstate(all="ignore"):
+        for part in parts:
+            transform = np.fft.rfft(part.folded(points))
+            error = phi * part.mass
+            most = error + np.abs(transform) * (1 + 8 * UNIT)
+            wrong += part.count * error / most
+            grown += part.count * np.log(most)
+            total *= _power(transform, part.count)
+            powers += part.count
+        wrong *= np.exp(grown)
+        spread = math.sqrt(2 * float((wrong**2).sum()) / points) * _SUM_ROOM
+        norm = math.sqrt(2 * float((np.abs(total) ** 2).sum()) / points) * _SUM_ROOM
+        rounded = math.expm1(min(_TIMES_ERROR * UNIT * 1.01 * powers, _LARGEST))
+        spread += norm * (rounded + phi * (1 + rounded)) * _SUM_ROOM + _LOWEST * points
+        masses = np.fft.irfft(total, points)
+    lost = math.expm1(min(sum(p.count * math.log1p(p.error) for p in parts), _LARGEST))
+    lost *= math.exp(min(sum(p.count * max(math.log(p.mass), 0.0) for p in parts), _LARGEST))
+    with ctx.workprec(_SUM_PRECISION):
+        start = sum((p.count * Fraction(p.law.origin) for p in parts), start=Fraction(0))
+        offset = math.floor((Fraction(frame.low) - start) / Fraction(frame.step))
+        origin = start + offset * Fraction(frame.step)
+        scale = arb(0)
+        for part in parts:
+            scale += part.count * (arb(part.scale).log() + arb(frame.tilt) * arb(frame.step)
+                                   * part.centre)  # fmt: skip
+        infinity = _infinity(parts)
+    shift = offset % points
+    if not (np.all(np.isfinite(masses)) and math.isfinite(spread)):
+        return None
+    outside = _outside(parts, frame, offset)
+    return TiltedSum(
+        frame, np.roll(masses, -shift), origin, scale, start, spread, lost, outside, infinity
+    )
+
+
+def _infinity(parts: Sequence[_Part]) -> arb:
+    """Return Π (M_i + p_i)^{k_i} − Π M_i^{k_i}, M_i the finite masses, p_i those at infinity."""
+    finite, ratio = arb(0), arb(0)
+    for part in parts:
+        rounding = 4 * UNIT + len(part.law.masses) * _LONG
+        total = float(part.law.masses.sum(dtype=np.longdouble))
+        mass = arb(total, total * rounding)
+        finite += part.count * mass.log()
+        ratio += part.count * (arb(part.law.infinity) / mass).log1p()
+    return finite.exp() * ratio.expm1()
+
+
+@final
+class _Part:
+    """The tilted masses of one factor."""
+
+    def __init__(self, law: GridLaw, count: int, frame: Frame) -> None:
+        self.law, self.count = law, count
+        index = law.index
+        slope = frame.tilt * frame.step
+        with np.errstate(divide="ignore"):
+            logs = np.log(law.masses) + slope * index
+        self.centre = int(index[int(np.argmax(logs))]) if len(index) else 0
+        arguments = slope * (index - self.centre)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            raw = np.where(law.masses > 0, law.masses * np.exp(arguments), 0.0)
+            self.scale = float(raw.sum())
+            self.sound = math.isfinite(self.scale) and self.scale > 0
+            if not self.sound:
+                return
+            self.values = raw / self.scale
+        self.mass = float(self.values.sum(dtype=np.longdouble)) * (1 + 4 * UNIT + len(raw) * _LONG)
+        relative = (3 * np.abs(arguments) + 8) * UNIT
+        self.error = float((self.values * relative).sum()) * _SUM_ROOM + _LOWEST * len(raw)
+        self._index = index
+
+    def folded(self, points: int) -> Array:
+        """Return the masses on the circle of so many points."""
+        places, span = np.mod(self._index, points), int(self._index[-1] - self._index[0])
+        if span >= points:
+            self.error += (span // points + 1) * UNIT * 2
+            return np.bincount(places, weights=self.values, minlength=points)
+        row = np.zeros(points)
+        row[places] = self.values
+        return row
+
+    def extreme(self, sign: float) -> int:
+        """Return the last index with a mass, or the first one."""
+        kept = self._index[self.values > 0]
+        return int(kept[-1] if sign > 0 else kept[0])
+
+    def log_moment(self, u: float, step: float) -> float:
+        """Return ln Σ a(n) e^{uh(n − c)}."""
+        kept = self.values > 0
+        terms = u * step * (self._index[kept] - self.centre) + np.log(self.values[kept])
+        most = float(terms.max())
+        return most + math.log(float(np.exp(terms - most).sum()))
+
+
+def _power(values: Array, count: int) -> Array:
+    """Return values^count by squaring: `count` − 1 products, however they are shared."""
+    result, square = None, values
+    while True:
+        if count & 1:
+            result = square if result is None else result * square
+        count >>= 1
+        if not count:
+            assert result is not None
+            return result
+        square = square * square
+
+
+def _outside(parts: Sequence[_Part], frame: Frame, offset: int) -> tuple[float, float]:
+    """Return bounds of the tilted masses below and above the window."""
+    centre = sum(part.count * part.centre for part in parts)
+    found = []
+    for sign, u, edge in (
+        (-1.0, frame.outward[0], offset),
+        (1.0, frame.outward[1], offset + frame.points - 1),
+    ):
+        reached = sum(part.count * part.extreme(sign) for part in parts)
+        if sign * reached <= sign * edge:
+            found.append(0.0)
+            continue
+
+        def bound(u: float, sign: float = sign, edge: int = edge) -> float:
+            """Return ln of Chernoff's bound with the exponent u."""
+            total = 0.0
+            for part in parts:
+                total += part.count * (part.log_moment(sign * u, frame.step) + _CERTAIN * 1e-3)
+            total -= sign * u * frame.step * (edge - centre)
+            return total + _CERTAIN * (1 + u * frame.step * (abs(edge) + abs(centre)) * 1e-3)
+
+        total = bound(u)
+        if not total < _CLOSE:  # the rough law by which u was chosen ends sooner
+            total = min(total, *(bound(u / divisor) for divisor in _SMALLER))
+        found.append(math.exp(total) if total < 0 else math.inf)
+    return found[0], found[1]
+
+
+"""Where a grid is put: the ends of each loss, the tilt, the window and the step.
+
+All numbers here are floats that choose; the bounds hold whatever is chosen.
+"""
 
 COARSE = 256
 """Cells of one release in the rough law by which the grid is chosen."""
@@ -291,7 +827,7 @@ def rough(release: Release, log_mass: float) -> tuple[Array, Array]:
     even = np.linspace(bottom, top, COARSE - len(places) - len(body))
     l = np.unique(np.concatenate([places, body, even]))  # noqa: E741
     l = l[np.append(np.diff(l) > 1e-9 * (top - bottom), True)]  # noqa: E741
-    masses, _ = dominate.above_at(release.survival, l, np.diff(l), max(-bottom, top))
+    masses, _ = above_at(release.survival, l, np.diff(l), max(-bottom, top))
     lacking = COARSE - len(l)
     return np.append(l, np.full(lacking, top)), np.append(masses, np.zeros(lacking))
 
@@ -531,8 +1067,8 @@ The others are at least b + N, with b the sum of their least losses, each at mos
 so the last factor is 0, or at most e^{−t²/2}/2 with t standard deviations between. Where a release
 has outcomes that P never has, its least loss is −∞, and nothing is cut.
 
-Both laws of every release are on one grid (`dominate`), their sums tilted (`tilted`), and the grid
-is chosen from rough laws (`plan`). The numbers of points are tried in turn: the width falls about
+Both laws of every release are on one grid, their sums are tilted, and the grid is chosen from rough
+laws. The numbers of points are tried in turn: the width falls about
 as the square of the step, which tells how many the asked width takes.
 """
 
@@ -642,17 +1178,17 @@ def _large(chosen: Plan, places: list[Place]) -> Large | None:
 def bracket(chosen: Plan, points: int) -> Bracket:
     """Return both sums for a plan on so many points."""
     frame = chosen.frame(points)
-    above, below, places = [], [], []
+    uppers, lowers, places = [], [], []
     for number, (release, count) in enumerate(chosen.releases):
         upper, lower = chosen.places(number, frame.step)
         places.append(upper)
-        above.append((dominate.above(release.survival, upper), count))
-        law = dominate.below(release.survival, lower, release.infinity)
+        uppers.append((above(release.survival, upper), count))
+        law = below(release.survival, lower, release.infinity)
         if law is not None:
-            below.append((law, count))
-    whole = len(below) == len(above)
+            lowers.append((law, count))
+    whole = len(lowers) == len(uppers)
     return Bracket(
-        compose(above, frame), compose(below, frame) if whole else None, _large(chosen, places)
+        compose(uppers, frame), compose(lowers, frame) if whole else None, _large(chosen, places)
     )
 
 
@@ -794,7 +1330,7 @@ def _next_points(points: int, widths: list[float], wanted: float, limit: int) ->
     return int(min(needed, limit))
 
 
-"""Which products the grid bounds by the sum of what a sample releases (`grid.sums`)."""
+"""Which products the grid bounds by the sum of what a sample releases (`tails.sums`)."""
 
 
 def samples_sums(product: Product) -> bool:
@@ -805,7 +1341,6 @@ def samples_sums(product: Product) -> bool:
 
 """What two laws on a grid say of a product of any pairs."""
 
-_T = TypeVar("_T")
 
 POINTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
 """Grid points of the sum at flint's precisions 128, 256, 512 and from 1024 bits on."""
@@ -1031,12 +1566,12 @@ def refuse_seldom(product: Product, epsilon: ExactReal) -> None:
 
 
 def _refined(
-    width: Callable[[int], tuple[float, _T]],
+    width: Callable[[int], tuple[float, T]],
     wanted: float,
     name: str,
-    enclosed: Callable[[_T], Interval | None],
+    enclosed: Callable[[T], Interval | None],
     most: int,
-) -> _T:
+) -> T:
     """Return the bounds on the first grid on which they are as near as is wanted.
 
     Raises UndecidedError where no grid in reach has them.
@@ -1069,3 +1604,47 @@ def _between(found: tuple[Fraction, Fraction] | None) -> Interval | None:
 def _points() -> int:
     level = max(0, min(len(POINTS) - 1, (ctx.prec // 128).bit_length() - 1))
     return POINTS[level]
+
+
+"""Two laws on a grid that bracket any product of pairs, in floats with proved errors."""
+
+SELDOM_BELOW = Fraction(1, 10**8)
+"""A relative width below which a grid hardly ever answers, after minutes."""
+_WIDTH_OF_SUMS = Fraction(1, 10**4)
+"""The relative width that comes soon of samples of several releases (`tails.sums`)."""
+
+
+@final
+@dataclass(frozen=True)
+class Grid(Engine):
+    """Two laws on a grid that bracket the product; each pair is asked for its tails alone."""
+
+    most: int | None = None
+    """Grid points at most, if that is said."""
+
+    numerical = True
+
+    def width(self, product: Product) -> Fraction:
+        """Return the relative width that grids reach within about a second."""
+        return _WIDTH_OF_SUMS if samples_sums(product) else GRID_WIDTH
+
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a ball around the two bounds."""
+        return profile(product, epsilon, self.most)
+
+    def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by the points at which the two bounds pass δ."""
+        return bracket_inverse(product, delta, relative_width, self.most)
+
+    def inverse_near(
+        self, product: Product, delta: ExactReal, relative_width: Fraction, start: float | None
+    ) -> Interval:
+        """Enclose ε(δ), searched from an estimate of it, if there is one."""
+        return bracket_inverse(product, delta, relative_width, self.most, start)
+
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return the upper bound on the coarsest grid."""
+        return coarsest(product, epsilon)
+
+
+GRID = Grid()

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from dpassay.accountant.composition.grid import GRID, plan
-from dpassay.accountant.composition.grid.factors import (
+from dpassay.accountant.composition import lattice
+from dpassay.accountant.composition.lattice import FFT_ERROR, GRID, POINTS
+from dpassay.accountant.composition.lattice import bracket_bounds as bounds
+from dpassay.accountant.composition.product import Factor, Product
+from dpassay.accountant.composition.tails import (
     NORMAL_ERROR,
     UNIT,
     Release,
@@ -21,10 +24,6 @@ from dpassay.accountant.composition.grid.factors import (
     releases,
     sums,
 )
-from dpassay.accountant.composition.grid.plan import POINTS
-from dpassay.accountant.composition.grid.plan import bracket_bounds as bounds
-from dpassay.accountant.composition.grid.tilted import FFT_ERROR
-from dpassay.accountant.composition.product import Factor, Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
@@ -246,7 +245,7 @@ def test_many_different_normal_laws_are_one(number: int) -> None:
     mus = [0.02 + 0.1 * i / number for i in range(number)]
     whole = math.sqrt(math.fsum(mu * mu for mu in mus))
     for epsilon in ("1/2", "4"):
-        lower, upper = plan.bounds(tuple((normal(mu), 1) for mu in mus), exact(epsilon), 1 << 14)
+        lower, upper = lattice.bounds(tuple((normal(mu), 1) for mu in mus), exact(epsilon), 1 << 14)
         true = closed(whole, str(float(Fraction(epsilon))))
         assert lower <= true * (1 + arb("1e-13"))
         assert upper >= true * (1 - arb("1e-13"))
@@ -266,7 +265,7 @@ def test_the_stated_error_of_each_component_of_a_transform(points: int) -> None:
 @pytest.mark.parametrize("count", [10**5, 10**6])
 def test_large_counts(count: int) -> None:
     mu = 1.0 / math.sqrt(count)
-    lower, upper = plan.bounds(((normal(mu), count),), exact("1"), 1 << 18)
+    lower, upper = lattice.bounds(((normal(mu), count),), exact("1"), 1 << 18)
     true = closed(mu * math.sqrt(count), "1")
     assert lower <= true * (1 + arb("1e-12"))
     assert upper >= true * (1 - arb("1e-12"))

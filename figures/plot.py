@@ -94,14 +94,16 @@ def _drawn(thing: object, adjacency: Adjacency | None) -> Figure:
     )
 
 
+_drawn.register(Account)(lambda thing, _: account.draw(account.compute(thing)))
+_drawn.register(Schemes)(lambda thing, _: schemes.draw(schemes.compute(thing)))
+_drawn.register(Comparison)(lambda thing, _: page.bars(thing))
+_drawn.register(AuditResult)(lambda thing, _: audit.draw(audit.compute(thing)))
+_drawn.register(str)(lambda thing, adjacency: _drawn(read_mechanism(thing), adjacency))
+
+
 @_drawn.register
 def _(thing: Mechanism, adjacency: Adjacency | None) -> Figure:
     return profile.draw(profile.compute(thing, adjacency=adjacency))
-
-
-@_drawn.register
-def _(thing: str, adjacency: Adjacency | None) -> Figure:
-    return _drawn(read_mechanism(thing), adjacency)
 
 
 @_drawn.register
@@ -116,21 +118,11 @@ def _(thing: Profile, adjacency: Adjacency | None) -> Figure:
 
 
 @_drawn.register
-def _(thing: Account, adjacency: Adjacency | None) -> Figure:
-    return account.draw(account.compute(thing))
-
-
-@_drawn.register
 def _(thing: Training, adjacency: Adjacency | None) -> Figure:
     figure = profile.draw(profile.estimate(thing.mechanism, adjacency=thing.adjacency))
     title = f"ε = {thing.epsilon:.4g} at δ = {thing.delta}, {thing.steps} steps, {thing.sampling}"
     figure.axes[0].set_title(f"{title} sampling (curves are estimates)", fontsize=9, loc="left")
     return figure
-
-
-@_drawn.register
-def _(thing: Schemes, adjacency: Adjacency | None) -> Figure:
-    return schemes.draw(schemes.compute(thing))
 
 
 @_drawn.register
@@ -146,13 +138,3 @@ def _(thing: Finding, adjacency: Adjacency | None) -> Figure:
             "print(finding) says what was decided."
         )
     return tradeoff.draw(table)
-
-
-@_drawn.register
-def _(thing: Comparison, adjacency: Adjacency | None) -> Figure:
-    return page.bars(thing)
-
-
-@_drawn.register
-def _(thing: AuditResult, adjacency: Adjacency | None) -> Figure:
-    return audit.draw(audit.compute(thing))

@@ -54,17 +54,31 @@ def files(name: str, out: Path) -> dict[str, Path]:
     return {suffix: out / f"{name}{suffix}" for suffix in (*PICTURES, ".csv", ".json")}
 
 
-def make(name: str, settings: Settings, out: Path) -> Made:
-    """Compute, draw and write one figure, unless it is there already; errors are outcomes."""
-    paths = files(name, out)
-    known = provenance(name, out)
-    if known is not None and known["key"] == key(name, settings) and _whole(paths, known):
+def make(name: str, settings: Settings, out: Path | None) -> Made:
+    """Compute, draw and write one figure, unless it is there already; errors are outcomes.
+
+    Without a folder its table is compared with the stored one.
+    """
+    known = None if out is None else provenance(name, out)
+    if out and known and known["key"] == key(name, settings) and _whole(files(name, out), known):
         return Made(name, known["seconds"], kept=True)
     started = time.perf_counter()
     try:
         table = computed(name, settings)
     except (DpassayError, OSError) as error:
         return Made(name, error=_reason(error))
+    drift: list[str] = []
+    if out is None:
+        stored = stored_table(name, settings.size)
+        drift = ["there is no stored table"] if stored is None else table.differences(stored)
+    else:
+        _write(name, settings, table, out, started)
+    return Made(name, time.perf_counter() - started, drift=tuple(drift))
+
+
+def _write(name: str, settings: Settings, table: Table, out: Path, started: float) -> None:
+    """Draw a table, and write all files, the provenance last: whole or not at all."""
+    paths = files(name, out)
     paths[".json"].parent.mkdir(parents=True, exist_ok=True)
     paths[".json"].unlink(missing_ok=True)
     figure = registry.load(name).draw(table)
@@ -73,22 +87,11 @@ def make(name: str, settings: Settings, out: Path) -> Made:
     for suffix in PICTURES:
         style.save(figure, paths[suffix])
     paths[".csv"].write_text(table.to_csv(), encoding="utf-8")
-    seconds = time.perf_counter() - started
-    about = _provenance(name, settings, table, seconds)
-    _write(paths[".json"], about | {"finding": figure.get_label()})
-    return Made(name, seconds)
-
-
-def check(name: str, settings: Settings) -> Made:
-    """Compute one figure's table and compare it with the stored one."""
-    started = time.perf_counter()
-    try:
-        table = computed(name, settings)
-    except (DpassayError, OSError) as error:
-        return Made(name, error=_reason(error))
-    stored = stored_table(name, settings.size)
-    drift = ["there is no stored table"] if stored is None else table.differences(stored)
-    return Made(name, time.perf_counter() - started, drift=tuple(drift))
+    about = _provenance(name, settings, table, time.perf_counter() - started)
+    text = json.dumps(about | {"finding": figure.get_label()}, indent=2, ensure_ascii=False)
+    part = paths[".json"].with_suffix(".json.part")
+    part.write_text(text + "\n", encoding="utf-8")
+    os.replace(part, paths[".json"])
 
 
 def computed(name: str, settings: Settings) -> Table:
@@ -104,17 +107,13 @@ def make_all(
     """Make figures (or check them, without OUT) and yield each as it is finished."""
     if jobs <= 1 or len(names) <= 1:
         for name in names:
-            yield _one(name, settings, out)
+            yield make(name, settings, out)
         return
     advice = "What is finished is kept: run the same command again with --jobs 1."
     with workers(min(jobs, len(names)), "made a figure", advice) as executor:
-        futures: list[Future[Made]] = [executor.submit(_one, n, settings, out) for n in names]
+        futures: list[Future[Made]] = [executor.submit(make, n, settings, out) for n in names]
         for future in as_completed(futures):
             yield future.result()
-
-
-def _one(name: str, settings: Settings, out: Path | None) -> Made:
-    return check(name, settings) if out is None else make(name, settings, out)
 
 
 def stored_table(name: str, size: Size) -> str | None:
@@ -211,13 +210,6 @@ def _provenance(name: str, settings: Settings, table: Table, seconds: float) -> 
         "table_sha256": table.digest(),
         "key": key(name, settings),
     }
-
-
-def _write(path: Path, data: dict[str, Any]) -> None:
-    """Write JSON whole or not at all."""
-    part = path.with_suffix(".json.part")
-    part.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(part, path)
 
 
 def _reason(error: DpassayError | OSError) -> str:

@@ -210,11 +210,3 @@ def mgm_deviation(sensitivity: float, epsilon: float, delta: float) -> float:
     z = -float(ndtri(delta))
     mu = 2 * epsilon / (math.sqrt(z * z + 2 * epsilon) + z)
     return sensitivity / mu
-
-
-def matrix_noise(
-    row_factor: NDArray[np.float64], column_factor: NDArray[np.float64], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Draw A Z B' for factors A of Σ = AA' and B of Ψ = BB'."""
-    z = rng.standard_normal((len(row_factor), len(column_factor)))
-    return np.asarray(row_factor @ z @ column_factor.T)

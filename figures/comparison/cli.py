@@ -45,18 +45,38 @@ examples:
   dpassay compare "Count()" --epsilon 1 --delta 1e-6 --sweep delta=1e-9,1e-6,1e-3
   dpassay compare budget.toml --json
 """
-_BY_FLAGS = (
-    "epsilon",
-    "delta",
-    "mu",
-    "rho",
-    "profile",
-    "adjacency",
-    "releases",
-    "sampling_prob",
-    "schedule",
-    "workload",
-)
+_BUDGET = {
+    "epsilon": ("E", "a budget of (E, D)-DP"),
+    "delta": ("D", "with --epsilon; 0 (pure) if left out"),
+    "mu": ("M", "a budget of M-Gaussian DP"),
+    "rho": ("R", "a budget of R-zCDP"),
+    "profile": ("MECHANISM", "a budget: nowhere above this profile"),
+    "adjacency": (
+        "RELATION",
+        "add-remove (the default) or replace-one; the workload's bounds are for it",
+    ),
+    "releases": ("N", "releases that share the budget"),
+    "sampling-prob": ("Q", "each release uses a Poisson sample"),
+    "schedule": ("F1,F2,…", "releases of unequal spread share the budget"),
+    "workload": ("WORKLOAD", "the same as the argument"),
+}
+"""What a file BUDGET.toml says itself: the value and the help of each option."""
+_REPEATED = {
+    "candidate": ("MECHANISM", "judge this one too, with the noise that it has"),
+    "only": ("NAME", "only candidates so called"),
+    "metric": ("METRIC", "the first one ranks"),
+    "sweep": (
+        "PARAMETER=V1,V2,…",
+        "compare along a parameter of the budget or workload, and find the crossovers",
+    ),
+}
+_FILES = {
+    "csv": "write every number",
+    "latex": "write a LaTeX table",
+    "html": "write a report with plots and certificates",
+    "plot": "draw the first two metrics",
+    "certificate": "write the certificates",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,46 +92,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what is released, with a budget; or a file BUDGET.toml that says both",
     )
     add = parser.add_argument
-    add("--epsilon", metavar="E", help="a budget of (E, D)-DP")
-    add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
-    add("--mu", metavar="M", help="a budget of M-Gaussian DP")
-    add("--rho", metavar="R", help="a budget of R-zCDP")
-    add("--profile", metavar="MECHANISM", help="a budget: nowhere above this profile")
-    add(
-        "--adjacency",
-        metavar="RELATION",
-        help="add-remove (the default) or replace-one; the workload's bounds are for it",
-    )
-    add("--releases", type=int, metavar="N", help="releases that share the budget")
-    add("--sampling-prob", metavar="Q", help="each release uses a Poisson sample")
-    add("--schedule", metavar="F1,F2,…", help="releases of unequal spread share the budget")
-    add("--workload", metavar="WORKLOAD", help="the same as the argument")
-    add(
-        "--candidate",
-        action="append",
-        default=[],
-        metavar="MECHANISM",
-        help="judge this one too, with the noise that it has",
-    )
-    add("--only", action="append", default=[], metavar="NAME", help="only candidates so called")
-    add("--metric", action="append", default=[], metavar="METRIC", help="the first one ranks")
-    add(
-        "--sweep",
-        action="append",
-        default=[],
-        metavar="PARAMETER=V1,V2,…",
-        help="compare along a parameter of the budget or workload, and find the crossovers",
-    )
+    for name, (value, text) in _BUDGET.items():
+        add(f"--{name}", type=int if name == "releases" else str, metavar=value, help=text)
+    for name, (value, text) in _REPEATED.items():
+        add(f"--{name}", action="append", default=[], metavar=value, help=text)
     add("--published", action="store_true", help="judge noise by formulas of papers too")
     add("--data", type=Path, metavar="FILE.csv", help="errors on these records, one a row")
     add("--seed", type=int, metavar="N", help="of the simulations (default 0)")
     add("--no-simulation", action="store_true", help="exact errors only")
-    add("--csv", type=Path, metavar="FILE", help="write every number")
-    add("--latex", type=Path, metavar="FILE", help="write a LaTeX table")
-    add("--html", type=Path, metavar="FILE", help="write a report with plots and certificates")
-    add("--plot", type=Path, metavar="FILE", help="draw the first two metrics")
+    for name, text in _FILES.items():
+        add(f"--{name}", type=Path, metavar="FILE", help=text)
     add("--details", action="store_true", help="say why each other candidate is left out")
-    add("--certificate", type=Path, metavar="FILE", help="write the certificates")
     add_output_options(parser, quiet="print the mechanism to use only")
 
 
@@ -121,21 +112,21 @@ def run(options: argparse.Namespace) -> int:
     from dpassay.verifier.progress import Line
 
     question = _question(options)
-    for path in (options.csv, options.latex, options.html, options.plot, options.certificate):
-        _require_writable(path)
+    for name in _FILES:
+        _require_writable(getattr(options, name))
     line = Line(sys.stderr, silent=options.quiet)
     judging = partial(line.say, "judging")
     true = _true_answers(options.data, question)
+    asked: dict[str, Any] = {"candidates": question.candidates, "only": question.only}
     found = compare(
         question.budget,
         question.workload,
-        candidates=question.candidates,
-        only=question.only,
         metrics=question.metrics,
         seed=question.seed,
         simulated=not options.no_simulation,
         published=options.published,
         progress=judging,
+        **asked,
     )
     sweeps = [
         sweep(
@@ -144,9 +135,8 @@ def run(options: argparse.Namespace) -> int:
             entry.parameter,
             [str(value) for value in entry.values],
             metric=entry.metric,
-            only=question.only,
-            candidates=question.candidates,
             progress=judging,
+            **asked,
         )
         for entry in question.sweeps
         if found.complete
@@ -165,16 +155,16 @@ def _question(options: argparse.Namespace) -> Question:
     from dpassay.verifier.compare import Budget
     from dpassay.verifier.compare.document import Question, SweepTable, read_file, read_workload
 
-    given = [name for name in _BY_FLAGS if getattr(options, name) is not None]
+    flags = {name: getattr(options, name.replace("-", "_")) for name in _BUDGET}
+    given = [name for name, value in flags.items() if value is not None]
     sweeps = tuple(
         SweepTable(parameter=name, values=list(values), metric=(options.metric or ["variance"])[0])
         for name, values in map(_sweep, options.sweep)
     )
     if options.question is not None and _is_file(options.question):
         if given:
-            name = given[0].replace("_", "-")
             raise InvalidInputError(
-                f"--{name} is not for a file, which says its own budget and workload. "
+                f"--{given[0]} is not for a file, which says its own budget and workload. "
                 f"Leave it out, or give a workload in place of {options.question}."
             )
         return _with_options(read_file(Path(options.question)), options, sweeps)
@@ -185,7 +175,7 @@ def _question(options: argparse.Namespace) -> Question:
             '"Count()" --epsilon 1 --delta 1e-6, or a file BUDGET.toml; '
             f"there are {len(workloads)} workloads."
         )
-    target = read_target({name: getattr(options, name) for name in _BY_FLAGS})
+    target = read_target({name.replace("-", "_"): value for name, value in flags.items()})
     question = Question(
         budget=Budget(
             target,

@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -33,17 +31,6 @@ def run(*arguments: str | Path) -> Result:
     return Result(code, out.getvalue(), err.getvalue())
 
 
-def test_the_command_is_one_of_the_program() -> None:
-    found = subprocess.run(
-        [sys.executable, "-m", "dpassay", "compare", "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 0
-    assert "dpassay compare budget.toml" in found.stdout
-
-
 def test_the_table_marks_the_best_and_says_why_others_are_left_out() -> None:
     found = run(*COUNT, "--only", "laplace", "--only", "Gaussian")
     assert found.returncode == 0, found.stderr
@@ -56,13 +43,6 @@ def test_the_table_marks_the_best_and_says_why_others_are_left_out() -> None:
     assert found.stdout.splitlines()[-1].startswith("left out: bounded count noise")
     details = run(*COUNT, "--only", "laplace", "--only", "Gaussian", "--details")
     assert "left out: bounded count noise (Sadeghi et al.): a budget does not" in details.stdout
-
-
-def test_quiet_prints_the_mechanism_that_the_headline_advises() -> None:
-    program = ["--only", "discrete Laplace", "--only", "optimal integer noise"]
-    quiet, said = run(*COUNT, *program, "--quiet"), run(*COUNT, *program)
-    assert quiet.stdout == "DiscreteLaplace(scale='0.999998632122')\n"
-    assert said.stdout.startswith(f"Use `{quiet.stdout.strip()}`")
 
 
 def test_json_has_enclosures_and_verdicts() -> None:
@@ -148,10 +128,6 @@ def test_errors_on_the_users_own_records(tmp_path: Path) -> None:
         ("a,b,c\n1,0,1\n1,1,1\n", "1 of 2 rows are outside.*line 3: 3 ones, at most 2"),
         ("a,b,c\n1,0,1\n1,,1\n", "1 of 2 rows cannot be used: line 3: column 'b' is missing"),
         ("a,b,c\n1,0,x\n", "line 2: column 'c' is 'x'"),
-        ("a,b,c\n1,0\n", "line 2: 2 values instead of 3"),
-        ("a,b,c\n1,0,nan\n", "line 2: column 'c' is 'nan'"),
-        ("a,b\n1,0\n", "expected 3 columns"),
-        ("a,b,c\n", "at least one row"),
         ("", "header"),
         ("a,b,c\n2,0,0\n", "neither 0 nor 1"),
     ],
@@ -169,9 +145,7 @@ def test_wrong_records_are_named(tmp_path: Path, text: str, message: str) -> Non
     ("text", "message"),
     [
         ("schema_version = 2\nworkload = 'Count()'\n[budget]\nmu = 1\n", "schema_version=2"),
-        ("schema_version = 1\nworkload = 'Count()'\n", "budget"),
         ("schema_version = 1\nworkload = 'Count()'\ncolour = 1\n[budget]\nmu = 1\n", "colour"),
-        ("schema_version = 1\nworkload = 'Count()'\n[budget]\nmu = -1\n", "mu=-1"),
         ("schema_version = 1\nworkload = \n", "line 2"),
     ],
 )

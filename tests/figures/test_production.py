@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import dpassay.figures.cli
-from dpassay.accountant.errors import NotApplicableError
 from dpassay.figures import gallery, production, registry
 from dpassay.figures.cli import COMMAND
-from dpassay.figures.data import colour_images, halved
 from dpassay.figures.description import Settings, Size
-from dpassay.verifier import workers
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.verify import ledger
 
@@ -67,12 +61,6 @@ def test_a_finished_figure_is_kept_until_something_changes(tmp_path: Path) -> No
     paths[".pdf"].unlink()
     assert not production.make(NAME, FAST, tmp_path).kept
     assert paths[".pdf"].is_file()
-
-
-def test_what_a_figure_depends_on_has_a_digest() -> None:
-    """It reads the program's own files, wherever the package is installed."""
-    others = [Settings(size=Size.FAST, seed=1), Settings(size=Size.FULL)]
-    assert len({production.key(NAME, each) for each in (FAST, *others)}) == 3
 
 
 def test_check_passes_and_fails_when_a_table_is_changed(
@@ -153,15 +141,6 @@ def test_bad_input_is_said_before_anything_is_computed(
     assert said in capsys.readouterr().err
 
 
-def test_a_missing_extra_names_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(registry, "find_spec", lambda _: None)
-    registry.require({"x/1": ()})
-    with pytest.raises(NotApplicableError, match=r"x/2: .* pip install .*\[casestudies\]'"):
-        registry.require({"x/1": (), "x/2": ("torch",)})
-
-
 def test_missing_extras_are_said_before_any_figure_is_made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -198,24 +177,6 @@ class _Links(HTMLParser):
                 self.ids.append(value)
             if key == "href" and value and tag == "a":
                 self.links.append(value)
-
-
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_the_page_is_named_where_it_was_written(
-    interrupted: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def stopped(*_: object) -> tuple[list[production.Made], bool]:
-        return [production.Made(NAME)], interrupted
-
-    monkeypatch.setattr(dpassay.figures.cli, "_make", stopped)
-    monkeypatch.setattr(dpassay.figures.cli, "_gallery", lambda *_: {})
-    assert run("--only", NAME, "--out", str(tmp_path)) == (130 if interrupted else 0)
-    out, err = capsys.readouterr()
-    assert ("1 figure: " in out) == ("index.html" in out) == (not interrupted)
-    assert ("run the same command again to go on" in err) == interrupted
 
 
 @pytest.mark.slow
@@ -262,19 +223,3 @@ def test_every_stored_table_is_found_again(size: list[str], names: list[str]) ->
     """The fast size is the same figure on fewer points: one of each paper is computed whole."""
     only = [part for name in names for part in ("--only", name)]
     assert main(["figures", "--check", "--quiet", *size, *only], commands=[COMMAND]) == 0
-
-
-def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every worker dies as it starts, as under a limit on memory."""
-    monkeypatch.setattr(workers, "work_for", os._exit)
-    names = ["better-gaussian/1", "better-gaussian/2"]
-    with pytest.raises(NotApplicableError, match="--jobs 1"):
-        list(production.make_all(names, FAST, tmp_path, jobs=2))
-
-
-def test_halved_images_are_means_of_four_pixels() -> None:
-    images = colour_images(None, np.random.default_rng(3), train=5, test=5)
-    found = halved(images).train.reshape(5, 3, 16, 16)
-    whole = images.train.reshape(5, 3, 32, 32).astype(float)
-    means = whole.reshape(5, 3, 16, 2, 16, 2).mean(axis=(3, 5))
-    assert np.abs(found - means).max() <= 0.5

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import dpassay
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import (
     Composed,
@@ -44,17 +42,6 @@ def test_a_file_is_written_and_the_same_one_again(suffix: str, tmp_path: Path) -
     assert first == second
 
 
-def test_the_command_line_draws(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "profile.png"
-    arguments = ["dpassay", "profile", "Gaussian(standard_deviation=3)", "--plot", str(path)]
-    monkeypatch.setattr("sys.argv", arguments)
-    assert dpassay.main() == 0
-    assert f"wrote {path}" in capsys.readouterr().err
-    assert path.read_bytes().startswith(HEADS[".png"])
-
-
 def test_another_suffix_is_refused(table: Table, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"to end in \.png, \.pdf, \.svg"):
         style.save(draw(table), tmp_path / "profile.jpg")
@@ -69,17 +56,6 @@ def test_the_table_is_the_closed_form(table: Table) -> None:
         assert float(row.remove.lower) <= exact * (1 + 1e-8) + 1e-15
         assert float(row.remove.upper) >= exact * (1 - 1e-8) - 1e-15
         assert row.add is None
-
-
-def test_the_table_reaches_every_mark_and_the_end_of_the_loss(table: Table) -> None:
-    epsilons = [row.epsilon for row in table.rows]
-    assert epsilons == sorted(epsilons)
-    assert epsilons[0] == Fraction(-0.2)
-    # δ(0.6) = 0 has no place on a logarithmic axis; the profile ends at ½
-    assert Fraction(1, 2) - Fraction(1, 10**9) < epsilons[-1] < Fraction(1, 2)
-    last = table.rows[-1].remove
-    assert isinstance(last, Interval)
-    assert 0 < last.lower <= Decimal("1e-11")
 
 
 def test_one_curve_and_a_logarithmic_axis(table: Table) -> None:

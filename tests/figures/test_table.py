@@ -83,10 +83,6 @@ def test_a_number_that_is_not_finite_is_an_error(bad: float) -> None:
         Table.of(COLUMNS, [("a", 1, bad)])
 
 
-def test_an_empty_stored_file_is_drift(table: Table) -> None:
-    assert table.differences("") == ["columns curve, x, y, stored: "]
-
-
 def test_every_positive_probability_is_shown() -> None:
     figure = law.draw(
         [("a", range(-1, 2), [0.25, 0.5, 0.25]), ("b", range(3), [0.9, 0.0, 0.1])], title="two"

@@ -7,10 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from flint import fmpq
-from scipy.optimize import linprog
 
 from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.accountant.errors import UndecidedError
@@ -22,6 +20,7 @@ from dpassay.lp.program import ONE, ZERO, Coefficient, Program, Row
 from dpassay.lp.search import answers
 from dpassay.verifier import kernel as checker
 from dpassay.verifier.prover import optima
+from tests.lp.plain import by_linear_program
 from tests.near import narrow
 
 
@@ -36,63 +35,6 @@ def test_one_law_for_all_counts_attains_the_closed_form(e: int, eta: str) -> Non
         assert found.exact in found.delta
 
 
-@pytest.mark.parametrize("support", [4, 16, 32])
-def test_the_enclosure_is_narrow_where_delta_is_tiny(support: int) -> None:
-    problem = CountNoiseProblem(epsilon="2.2", eta="1/2", support=support)
-    delta = optimal_count_noise(problem).delta
-    assert delta.lower > 0
-    assert narrow(delta, Fraction(1, 10**12))
-
-
-def by_linear_program(e: float, eta: float, support: int, count: int, first: int = 1) -> float:
-    """Proposition 2 written out: a variable for each p(z | n), in floating point."""
-    counts = range(first, count + 1)
-    cells = [(n, z) for n in counts for z in range(-min(n, support), support + 1)]
-    index = {cell: i for i, cell in enumerate(cells)}
-    size = len(cells) + 1
-    equalities, right = [], []
-    for n in counts:
-        own = [(z, index[n, z]) for m, z in cells if m == n]
-        for coefficient, value in ((lambda z: 1, 1.0), (lambda z: z, 0.0), (lambda z: z == 0, eta)):
-            row = np.zeros(size)
-            for z, i in own:
-                row[i] = coefficient(z)
-            equalities.append(row)
-            right.append(value)
-    above = []
-    for n in counts:
-        for other in (n - 1, n + 1):
-            if other not in counts:
-                continue
-            for y in range(count + support + 1):
-                row = np.zeros(size)
-                if (n, y - n) in index:
-                    row[index[n, y - n]] = 1
-                if (other, y - other) in index:
-                    row[index[other, y - other]] = -e
-                row[-1] = -1
-                above.append(row)
-    cost = np.zeros(size)
-    cost[-1] = 1
-    answer = linprog(cost, np.array(above), np.zeros(len(above)), np.array(equalities), right)
-    assert answer.fun is not None
-    return float(answer.fun)
-
-
-@pytest.mark.parametrize(
-    ("e", "eta", "support", "count"),
-    [(2, "1/2", 2, 3), (4, "1/2", 2, 6), (3, "4/5", 3, 8), (2, "1/5", 3, 9), (9, "1/2", 2, 5)],
-)
-def test_laws_for_each_count_agree_with_a_plain_program(
-    e: int, eta: str, support: int, count: int
-) -> None:
-    problem = CountNoiseProblem(ratio=e, eta=eta, support=support, max_count=count)
-    found = optimal_count_noise(problem)
-    expected = by_linear_program(float(e), float(Fraction(eta)), support, count)
-    # HiGHS solves to a feasibility of 1e-7 per row
-    assert abs(float(found.delta.lower) - expected) <= 1e-6
-
-
 @pytest.mark.parametrize(
     ("first", "last", "optimum"),
     [(3, 7, Fraction(17, 332)), (3, 6, Fraction(1, 24)), (3, 10, Fraction(19, 340))],
@@ -105,7 +47,7 @@ def test_counts_that_begin_late_may_each_need_a_law(
         CountNoiseProblem(ratio=2, eta="9/20", support=3, min_count=first, max_count=last)
     )
     assert found.exact == optimum
-    expected = by_linear_program(2.0, 0.45, 3, last, first)
+    expected = by_linear_program(2.0, 0.45, 3, range(first, last + 1), single=True)
     assert abs(float(optimum) - expected) <= 1e-6
 
 
@@ -141,14 +83,6 @@ def test_its_certificate_is_narrow_for_every_size(epsilon: str, eta: str, suppor
     problem = CountNoiseProblem(epsilon=epsilon, eta=eta, support=support)
     found = optimal_count_noise(problem, relative_width=Fraction(1, 10**29))
     assert narrow(found.delta, Fraction(1, 10**29))
-
-
-@pytest.mark.parametrize("support", [32, 64])
-def test_an_optimum_that_floating_point_cannot_follow(support: int) -> None:
-    # δ* ~ 6e-20 does not depend on D beyond the regime, while E^D ~ 1e61
-    found = optimal_count_noise(CountNoiseProblem(epsilon="2.2", eta="0.8", support=support))
-    assert narrow(found.delta, Fraction(1, 10**12))
-    assert found.delta.upper > 0
 
 
 LOCATION = Path(__file__).resolve().parents[2] / "benchmarks" / "closed_form.py"

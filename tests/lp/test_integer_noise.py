@@ -90,14 +90,6 @@ def test_unit_sensitivity_has_a_formula(ratio: str, delta: str) -> None:
         )
 
 
-@pytest.mark.parametrize("delta", ["0.02", "1e-5"])
-def test_least_delta_inverts_the_fixed_error_probability(delta: str) -> None:
-    found = _solve("error", 20, ratio="2", delta=delta)
-    back = _solve("delta", 20, ratio="2", error_free=1 - found.cost("error"))
-    assert back.exact == Fraction(delta)
-    assert back.side()[0] == 1 - found.cost("error")
-
-
 @pytest.mark.parametrize("error_free", ["0.001", "0.1", "0.7", "0.999"])
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [("1.5", 1), ("4", 2), ("0.05", 3)])
 def test_least_delta_for_any_error_free_probability(

@@ -80,14 +80,6 @@ def test_signed_sparse_box_and_finite_sets() -> None:
     assert _is_narrow(_solve(FiniteSet([[1, 0], [1, 1], [3, 2]])), "1e-12")
 
 
-def test_weights_are_a_change_of_units() -> None:
-    """Weights 4 on a coordinate count its error as if it were measured in halves."""
-    weighted = _solve(Box([1, 2, 3]), weights=[4, 1, 1])
-    rescaled = _solve(Box([2, 2, 3]))
-    assert weighted.value.overlaps(rescaled.value)
-    assert Decimal(49) in weighted.value
-
-
 def test_worst_coordinate() -> None:
     """For a box the worst variance is that of independent equal noise, Σ Δ²."""
     found = _solve(Box([1, 2, 3]), "worst")
@@ -151,13 +143,6 @@ def test_groups_cost_what_each_of_them_costs() -> None:
     assert Fraction(groups.lower) <= 2 * Fraction(alone.upper)
     assert 9 in alone
     assert 18 in groups
-
-
-@pytest.mark.parametrize("vertices", [[[1, 0], [0, 1]], [[1, 1], [1, -1]], [[2, 1], [-1, 2]]])
-def test_a_square_in_any_position_needs_its_inscribed_circle(vertices: list[list[int]]) -> None:
-    """The vertices ±a, ±b of a square are orthogonal: Σ = |a|² I, with trace 2|a|²."""
-    square = sum(entry**2 for entry in vertices[0])
-    assert 2 * square in _solve(FiniteSet(vertices)).value
 
 
 def test_unknown_solver() -> None:

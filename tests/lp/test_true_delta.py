@@ -3,63 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.questions import profile
 from dpassay.lp.count_noise import Solution, optimal_count_noise
 from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
 from dpassay.lp.problem import CountNoiseProblem
+from tests.lp.plain import by_linear_program
 from tests.near import narrow
 
 
 def solve(**options: Any) -> Solution:
     return optimal_count_noise(CountNoiseProblem(objective="true-delta", **options))
-
-
-def by_linear_program(e: float, eta: float, support: int, counts: range) -> float:
-    """Variables p(z | n) and a slack for each outcome of each ordered pair, in floating point."""
-    cells = [(n, z) for n in counts for z in range(-min(n, support), support + 1)]
-    pairs = [(n, m) for n in counts for m in (n - 1, n + 1) if m in counts]
-    slacks = [(n, m, y) for n, m in pairs for y in range(counts.stop + support)]
-    index = {name: i for i, name in enumerate([*cells, *slacks])}
-    size = len(index) + 1
-    equal, right, above = [], [], []
-    for n in counts:
-        own = [(z, index[n, z]) for m, z in cells if m == n]
-        for weights, value in (
-            ({i: 1.0 for _, i in own}, 1.0),
-            ({i: float(z) for z, i in own}, 0.0),
-            ({index[n, 0]: 1.0}, eta),
-        ):
-            row = np.zeros(size)
-            row[list(weights)] = list(weights.values())
-            equal.append(row)
-            right.append(value)
-    for n, m, y in slacks:
-        row = np.zeros(size)
-        row[index[n, m, y]] = -1
-        if (n, y - n) in index:
-            row[index[n, y - n]] += 1
-        if (m, y - m) in index:
-            row[index[m, y - m]] -= e
-        above.append(row)
-    for pair in pairs:
-        row = np.zeros(size)
-        row[[index[slack] for slack in slacks if slack[:2] == pair]] = 1
-        row[-1] = -1
-        above.append(row)
-    bounds = np.zeros(len(above))
-    cost = np.zeros(size)
-    cost[-1] = 1
-    found = linprog(cost, A_ub=above, b_ub=bounds, A_eq=equal, b_eq=right, method="highs")
-    assert found.success
-    return float(found.fun or 0)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +32,9 @@ def by_linear_program(e: float, eta: float, support: int, counts: range) -> floa
 )
 def test_agrees_with_a_plain_program(e: int, eta: str, support: int, first: int, last: int) -> None:
     found = solve(ratio=e, eta=eta, support=support, min_count=first, max_count=last)
-    plain = by_linear_program(e, float(Fraction(eta)), support, range(first, last + 1))
+    plain = by_linear_program(
+        e, float(Fraction(eta)), support, range(first, last + 1), single=False
+    )
     assert found.exact is not None
     assert float(found.exact) == pytest.approx(plain, abs=1e-9)
     single = optimal_count_noise(
@@ -110,15 +70,6 @@ def test_one_law_is_the_best_integer_noise(eta: str, support: int) -> None:
     assert found.exact == optimal_integer_noise(other).exact
 
 
-def test_more_counts_need_more_delta() -> None:
-    """Unlike for single outcomes, beyond D + 1 counts as well; the growth dies out."""
-    deltas = [
-        solve(ratio=3, eta="1/2", support=4, max_count=last).delta for last in (5, 6, 8, 12, 10**6)
-    ]
-    assert all(a.upper < b.lower for a, b in pairwise(deltas))
-    assert deltas[-1].upper - deltas[-2].lower < 1e-7
-
-
 def test_no_delta_is_needed_where_all_counts_share_their_outcomes() -> None:
     for objective in ("singular", "true-delta"):
         problem = CountNoiseProblem(
@@ -126,17 +77,6 @@ def test_no_delta_is_needed_where_all_counts_share_their_outcomes() -> None:
         )
         found = optimal_count_noise(problem)
         assert found.delta.lower == found.delta.upper == 0
-
-
-def test_counts_from_a_least_one() -> None:
-    """Few counts can do better than one law for all; D + 2 of them cannot."""
-    at = [
-        optimal_count_noise(
-            CountNoiseProblem(ratio=2, eta="1/2", support=3, min_count=3, max_count=last)
-        ).exact
-        for last in (4, 5, 6, 7, 5000)
-    ]
-    assert at == [Fraction(1, 34), Fraction(3, 58), Fraction(5, 54), Fraction(1, 10), at[3]]
 
 
 @pytest.mark.parametrize(

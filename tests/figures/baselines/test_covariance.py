@@ -17,8 +17,8 @@ from dpassay.accountant.questions import profile
 from dpassay.figures.baselines import spectra
 
 
-def rng() -> np.random.Generator:
-    return np.random.default_rng(8)
+def rng(seed: int = 8) -> np.random.Generator:
+    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("kappa", [0.5, 4.0, 30.0])
@@ -35,16 +35,6 @@ def test_the_vector_law_in_three_dimensions(kappa: float) -> None:
     squares = draws[:, 2] ** 2
     assert abs(squares.mean() - expected) < 5.5 * squares.std() / math.sqrt(4000)
     assert abs(draws[:, 2].mean()) < 5.5 / math.sqrt(4000)
-
-
-def test_the_vector_law_on_the_circle() -> None:
-    """On the circle E x₁² = (1 + I₁(a)/I₀(a))/2, a half the difference of the parameters."""
-    from scipy.special import iv
-
-    generator = rng()
-    draws = np.array([spectra.vector_bingham(np.diag([3.0, 1]), generator) for _ in range(4000)])
-    expected = (1 + iv(1, 1.0) / iv(0, 1.0)) / 2
-    assert abs((draws[:, 0] ** 2).mean() - expected) < 5.5 * 0.36 / math.sqrt(4000)
 
 
 def test_the_columns_are_orthonormal() -> None:
@@ -74,13 +64,9 @@ def test_a_large_epsilon_gives_the_principal_components() -> None:
     assert np.linalg.norm(found[:2]) ** 2 == pytest.approx(2, abs=1e-4)
 
 
-def noise_rng() -> np.random.Generator:
-    return np.random.default_rng(9)
-
-
 def test_mod_sulq_noise_is_symmetric_and_normal() -> None:
     """For 500 500 entries a sample deviation is within 0.6 % but for odds below 1e-6."""
-    found = spectra.mod_sulq_noise(1000, 2.0, noise_rng())
+    found = spectra.mod_sulq_noise(1000, 2.0, rng(9))
     assert np.array_equal(found, found.T)
     assert found[np.triu_indices(1000)].std() == pytest.approx(2, rel=0.006)
     assert np.diag(found).std() == pytest.approx(2, rel=0.12)
@@ -94,12 +80,6 @@ def test_the_claimed_deviation_is_private_and_more_than_exact() -> None:
         assert claimed > spectra.exact_deviation(records, epsilon, "1e-7")
 
 
-def test_the_claimed_deviation_by_hand() -> None:
-    expected = 3 / 5 * math.sqrt(2 * math.log(6 / (1e-3 * 2 * math.sqrt(2 * math.pi))))
-    found = spectra.claimed_deviation(2, 10, 0.5, 1e-3)
-    assert found == pytest.approx(expected + 1 / (10 * math.sqrt(0.5)), rel=1e-12)
-
-
 def test_the_exact_deviation_meets_delta() -> None:
     mu = math.sqrt(2) / (50 * spectra.exact_deviation(50, "0.5", "1e-5"))
     found = norm.cdf(mu / 2 - 0.5 / mu) - math.exp(0.5) * norm.cdf(-mu / 2 - 0.5 / mu)
@@ -108,7 +88,7 @@ def test_the_exact_deviation_meets_delta() -> None:
 
 def test_the_wishart_noise_has_its_mean() -> None:
     """4000 draws of c·W(d + 1): the mean is c(d + 1) on the diagonal, 0 beside it."""
-    generator = noise_rng()
+    generator = rng(9)
     draws = np.array([spectra.wishart_noise(3, 0.5, generator) for _ in range(4000)])
     assert np.allclose(draws.mean(axis=0), 2 * np.eye(3), rtol=0, atol=0.15)
     assert (np.linalg.eigvalsh(draws) > 0).all()
@@ -119,7 +99,7 @@ def test_the_impossible_releases_by_simulation() -> None:
     records, epsilon = 10, 1.5
     scale = spectra.claimed_scale(records, epsilon)
     expected = 1 - math.exp(-epsilon / 3)
-    generator = noise_rng()
+    generator = rng(9)
     x = np.array([0.6, 0.8, 0, 0])
     change = np.outer(x, x) / records
     fails = [
@@ -127,13 +107,6 @@ def test_the_impossible_releases_by_simulation() -> None:
         for _ in range(4000)
     ]
     assert abs(np.mean(fails) - expected) < 5.5 * math.sqrt(expected * (1 - expected) / 4000)
-
-
-def test_the_exact_scale_meets_delta() -> None:
-    scale = spectra.exact_scale(2402, 1e-7)
-    t = 1 / (2 * scale * 2402)
-    assert math.expm1(t) == pytest.approx(1e-7, rel=1e-12)
-    assert -math.expm1(-t) < 1e-7  # of a release that the other data cannot give
 
 
 def test_the_bound_solves_its_quadratic() -> None:
@@ -159,12 +132,3 @@ def test_mgm_bounds_the_tail_of_the_loss() -> None:
     deviation = spectra.mgm_deviation(math.sqrt(2), 0.5, 1e-7)
     mu = math.sqrt(2) / deviation
     assert norm.sf((0.5 - mu * mu / 2) / mu) == pytest.approx(1e-7, rel=1e-9)
-
-
-def test_the_covariance_of_the_noise() -> None:
-    """20000 draws: a sample covariance is off by 0.2 with probability below 1e-6 per entry."""
-    rng = np.random.default_rng(4)
-    rows, columns = np.array([[1.0, 0], [0.5, 1]]), np.array([[1.0, 0, 0], [0, 2, 0], [0, 1, 1]])
-    draws = np.array([spectra.matrix_noise(rows, columns, rng).ravel() for _ in range(20000)])
-    expected = np.kron(rows @ rows.T, columns @ columns.T)
-    assert np.allclose(np.cov(draws.T), expected, rtol=0, atol=0.35)

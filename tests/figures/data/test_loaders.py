@@ -59,11 +59,9 @@ def test_pickups_of_three_days_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "expected the columns"),
         ("Date,Lat,Lon,Base\n", "expected the columns"),
         (HEAD + '"4/1/2014 0:11:00",40.7\n', "line 2: "),
         (HEAD + '"2014-04-01",40.7,-73.9,"B"\n', "line 2: .*does not match format"),
-        (HEAD + '"4/1/2014 0:11:00",40.7,west,"B"\n', "line 2: .*'west'"),
         (HEAD + '"4/1/2014 0:11:00",407,-73.9,"B"\n', "line 2: .*no degrees"),
         (HEAD + '"4/9/2014 0:11:00",40.7,-73.9,"B"\n', "expected pickups from 2014-04-01"),
     ],
@@ -90,10 +88,8 @@ def swarm_file(folder: Path, rows: list[str], head: str = "") -> None:
     ("rows", "head", "words"),
     [
         (["1,2"], "x1,y1", "expected 12 columns per boid"),
-        (["1"], ",".join([*columns(1)[::-1], "class"]), "from x1 to nS1"),
         (["1,2"], "", "expected 25 finite numbers"),
         ([",".join(["1"] * 3 + ["fast"] + ["1"] * 21)], "", "below line 1: .*'fast'"),
-        ([",".join(["nan"] * 25)], "", "expected 25 finite numbers"),
         ([",".join(["1"] * 24 + ["2"])], "", "both classes, 0 and 1"),
         ([",".join(["1"] * 25)], "", "both classes"),
     ],
@@ -130,7 +126,6 @@ def test_mnist_files_are_read(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"side": 20}, "images of 28×28 pixels"),
-        ({"labels": 2}, "expected 3 labels from 0 to 9"),
         ({"worst": 10}, "expected 3 labels from 0 to 9"),
     ],
 )
@@ -144,7 +139,6 @@ def test_wrong_mnist_files_are_refused(tmp_path: Path, change: dict[str, int], w
     ("edit", "words"),
     [
         (lambda content: b"\x89PNG" + content, "whole idx file"),
-        (lambda content: content[:6], "whole idx file"),
         (lambda content: content[:-1], "whole idx file"),
     ],
 )
@@ -185,9 +179,7 @@ class Dangerous:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "whole python batch"),
         (batch(np.zeros((1, 3072), np.uint8), [1])[:-20], "whole python batch"),
-        (pickle.dumps([1]), "whole python batch"),
         (pickle.dumps({b"data": 1}), "whole python batch"),
         (batch(np.zeros((1, 99), np.uint8), [1]), "the shape"),
         (batch(np.zeros((2, 3072), np.uint8), [1]), "expected 2 labels"),

@@ -629,7 +629,7 @@ def _holds(budget: Target, whole: Mechanism, adjacency: Adjacency | None) -> boo
                 value = invert.hockey_stick(invert.to_width(pairs, width), budget.epsilon)
                 if value < limit or value > limit:
                     return bool(value < limit)
-        if all(pair.usual_width <= _WIDTHS[-1] for pair in pairs):  # it may be met exactly
+        if all(pair.known.width() <= _WIDTHS[-1] for pair in pairs):  # it may be met exactly
             return budget.holds(whole, adjacency)
         return False
     try:

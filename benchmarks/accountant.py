@@ -414,7 +414,7 @@ def gaussian(options: argparse.Namespace) -> None:
             closed = profile.epsilon(Composed(release, count), delta)
             (pair,) = release.worst_case(None).remove
             smooth = Product(((pair, count),), FOURIER)
-            guess = smooth.estimate_epsilon(math.log(float(delta)))
+            guess = smooth.known.epsilon(math.log(float(delta)))
             assert guess is not None
             at = Interval(closed.lower, closed.lower).ball()
             from dpassay.accountant.composition.product import ends

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import max_finite_loss
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
@@ -148,7 +149,7 @@ def _epsilons(
 def _beyond_finite_losses(mechanism: Mechanism, relation: Adjacency | None) -> Fraction:
     """Return a point beyond which a profile that never falls to 0 is level."""
     try:
-        losses = [p.max_finite_loss() for p in mechanism.worst_case(relation).pairs(None)]
+        losses = [max_finite_loss(p) for p in mechanism.worst_case(relation).pairs(None)]
     except NotApplicableError:
         return _FALLBACK_END
     finite = [Fraction(Interval.of_ball(loss).upper) for loss in losses if loss.is_finite()]

@@ -146,7 +146,7 @@ class EpsilonDelta(Target):
     def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
         """Compare exactly where the largest loss is an exact number."""
         pairs = mechanism.worst_case(adjacency).pairs(self.direction)
-        losses = [pair.exact_max_loss() for pair in pairs]
+        losses = [pair.known.max_loss() for pair in pairs]
         if self.delta.sign == 0 and all(loss is not None for loss in losses):
             return all(loss is not None and loss <= self.epsilon for loss in losses)
         return super().holds(mechanism, adjacency, width)

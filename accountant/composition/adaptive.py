@@ -438,7 +438,7 @@ def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
 
 def _is_heavier(pair: Pair, attained: Sequence[Pair]) -> bool:
     """Whether a pair has no finite ρ, or perhaps none and losses above all those attained."""
-    rho = pair.closed_rho()
+    rho = pair.known.rho()
     if pair.only_bounded or rho is None or rho < arb.pos_inf():
         return rho is not None and bool(rho == arb.pos_inf())
     ends = [each.max_loss() for each in (pair, *attained)]

@@ -352,7 +352,7 @@ class Ladder(Engine):
             return None
 
         def ask(rung: Product) -> Interval:
-            known = rung.inverse(delta, relative_width)
+            known = rung.known.inverse(delta, relative_width)
             return known or inverse_by_values([rung], delta, relative_width)
 
         return self.ask(ask, relative_width)
@@ -364,7 +364,7 @@ class Ladder(Engine):
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return what the best engine estimates."""
-        return self.rungs[0].estimate_log_delta(epsilon)
+        return self.rungs[0].known.log_delta(epsilon)
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return what the best engine estimates; else a grid does, and values beside it improve it.
@@ -372,7 +372,7 @@ class Ladder(Engine):
         A coarse grid has six digits or so, after which secants of values take three of these.
         """
         first = self.rungs[0]
-        known = first.estimate_epsilon(log_delta)
+        known = first.known.epsilon(log_delta)
         if known is not None or not (first.engine.on_contours and log_delta < _SMALL):
             return known
         width = product.relative_width or _ROUGH_WIDTH
@@ -380,7 +380,7 @@ class Ladder(Engine):
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the bound of a coarse grid where that is asked first, else of the best engine."""
-        return (self.quick or self.rungs[0]).bound(epsilon)
+        return (self.quick or self.rungs[0]).known.bound(epsilon)
 
     def ask(self, ask: Callable[[Product], T], asked: Fraction | None, *, tails: bool = False) -> T:
         """Return the first answer to a width, or raise the refusal that reached the narrowest one.
@@ -419,9 +419,9 @@ def _near_estimate(
 ) -> Interval | None:
     """Enclose ε(δ) by one product, searched from where another one estimates it."""
     if not isinstance(quick.engine, Grid):
-        return quick.inverse(delta, relative_width)
+        return quick.known.inverse(delta, relative_width)
     with ctx.workprec(_ROUGH_BITS):
-        start = first.estimate_epsilon(float(delta.ball().log().mid()))
+        start = first.known.epsilon(float(delta.ball().log().mid()))
     return quick.engine.inverse_near(quick, delta, relative_width, start)
 
 
@@ -544,7 +544,7 @@ def _ends(first: Pair) -> tuple[arb, arb]:
 
 
 def _bound_at(first: Pair, rest: ExactReal | arb) -> arb:
-    return first.bound(ends(rest)[0] if isinstance(rest, arb) else rest).min(arb(1))
+    return first.known.bound(ends(rest)[0] if isinstance(rest, arb) else rest).min(arb(1))
 
 
 def _tails_at(first: Pair, rest: ExactReal | arb) -> Tails:

@@ -26,7 +26,7 @@ from dpassay.accountant.composition import lattice
 from dpassay.accountant.composition.fourier.engine import FOURIER, curve
 from dpassay.accountant.composition.lattice import Grid
 from dpassay.accountant.composition.product import Product
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
@@ -91,8 +91,8 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
     ends = (
-        _held(-float(product.reverse().max_finite_loss())),
-        _held(float(product.max_finite_loss())),
+        _held(-float(max_finite_loss(product.reverse()))),
+        _held(float(max_finite_loss(product))),
     )
     rough = lattice.roughly(product) if _is_on_grid(product) else _estimates(product)
     epsilon, drop = _start(product, rough, float(alpha), ends)
@@ -263,7 +263,7 @@ def _estimates(product: Product) -> Values:
     """Return H in floats; where there are none, what it is at least."""
 
     def value(epsilon: float) -> arb:
-        log_delta = product.estimate_log_delta(epsilon)
+        log_delta = product.known.log_delta(epsilon)
         known = 0.0 if log_delta is None else math.exp(min(log_delta, 0.0))
         return arb(max(known, -math.expm1(min(epsilon, 0.0))))
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, exact_infinity_mass, max_finite_loss
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -98,7 +98,7 @@ def _inverse(
     if 1 in sides:
         return [Interval.of_ball(arb.pos_inf())], []
     found = [
-        enclose(pair.max_finite_loss, relative_width=relative_width)
+        enclose(functools.partial(max_finite_loss, pair), relative_width=relative_width)
         for pair, side in zip(pairs, sides, strict=True)
         if side == 0
     ]
@@ -108,7 +108,7 @@ def _inverse(
         if _cannot_matter(pair, found) or _surely_less(pair, found, target):
             continue
         try:
-            known = pair.inverse(target, relative_width) if side < 0 else None
+            known = pair.known.inverse(target, relative_width) if side < 0 else None
         except UndecidedError as refusal:
             refused.append((pair, refusal))
             continue
@@ -129,7 +129,7 @@ def _inverse(
 def _say_quickly(refusal: UndecidedError, pairs: Sequence[Pair], target: ExactReal) -> None:
     """Add to a refusal the largest ε(δ) as quick engines enclose it, if each pair has one."""
     with contextlib.suppress(UndecidedError):
-        known = [pair.inverse(target, GRID_WIDTH) for pair in pairs]
+        known = [pair.known.inverse(target, GRID_WIDTH) for pair in pairs]
         found = [each for each in known if each is not None]
         if len(found) == len(pairs):
             ends = max(each.lower for each in found), max(each.upper for each in found)
@@ -145,12 +145,12 @@ def _cannot_matter(pair: Pair, found: Sequence[Interval]) -> bool:
 def _surely_less(pair: Pair, found: Sequence[Interval], target: ExactReal) -> bool:
     """Whether a quick bound of H is below δ at an ε that another pair reaches."""
     least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
-    return least.is_finite() and bool(pair.bound(exact(least)) < target.ball())
+    return least.is_finite() and bool(pair.known.bound(exact(least)) < target.ball())
 
 
 def _infinity_against(pair: Pair, target: ExactReal) -> int:
     """Return the sign of P(L = +∞) − δ: ε(δ) is +∞ above 0, the largest finite loss at 0."""
-    mass = pair.exact_infinity_mass()
+    mass = exact_infinity_mass(pair)
     if mass is not None:
         return (mass > target) - (mass < target)
     side = sign(lambda: pair.infinity_mass() - target.ball())
@@ -212,11 +212,11 @@ def _beside_estimate(
         if ends[i] < guess:
             break  # its ε is at most its largest loss
         if math.isfinite(guess):
-            value = pairs[i].estimate_log_delta(guess)
+            value = pairs[i].known.log_delta(guess)
             if value is not None and value < log_delta:
                 known[i] = value
                 continue
-        found = pairs[i].estimate_epsilon(log_delta)
+        found = pairs[i].known.epsilon(log_delta)
         if found is None or not math.isfinite(found):
             return None
         guess, most = max((guess, most), (found, i))
@@ -234,11 +234,11 @@ def _beside_estimate(
 
 def below(pair: Pair, epsilon: ExactReal, limit: arb, estimate: float | None = None) -> bool:
     """Whether H(ε) < limit is proved, with no more accuracy than an estimate says it takes."""
-    estimate = pair.estimate_log_delta(float(epsilon)) if estimate is None else estimate
+    estimate = pair.known.log_delta(float(epsilon)) if estimate is None else estimate
     gap = 0.0
     if estimate is not None and limit > 0:
         gap = max(float(limit.lower().log()) - estimate, 0.0)
-    if (estimate is None or gap > _LOOSE) and pair.bound(epsilon) < limit:
+    if (estimate is None or gap > _LOOSE) and pair.known.bound(epsilon) < limit:
         return True
     width = max(Fraction(min(gap / 4, _COARSEST)), pair.relative_width or Fraction(0))
     return bool(pair.to_width(width or _FINEST_ESTIMATE).hockey_stick(epsilon) < limit)
@@ -277,12 +277,12 @@ def _largest(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
         pairs = pairs[1:]  # total variation is symmetric
     if len(pairs) == 1:
         return pairs[0].hockey_stick(epsilon)
-    found = [pair.estimate_log_delta(float(epsilon)) for pair in pairs]
+    found = [pair.known.log_delta(float(epsilon)) for pair in pairs]
     known = [value for value in found if value is not None]
     if len(known) < len(pairs):
         value = pairs[0].hockey_stick(epsilon)
         for pair in pairs[1:]:
-            if not pair.bound(epsilon) < value.lower():
+            if not pair.known.bound(epsilon) < value.lower():
                 value = value.max(pair.hockey_stick(epsilon))
         return value
     order = sorted(range(len(pairs)), key=lambda i: -known[i])

@@ -51,6 +51,7 @@ from flint import arb
 
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.composition.tails import UNIT, Array, Release, Survival, releases
+from dpassay.accountant.core.pair import max_finite_loss
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.exact import ExactReal
@@ -1514,7 +1515,7 @@ def values_near(
 
 def _above(product: Product, epsilon: float, share: float) -> float:
     """Return a point above ε by a share of it, and at most midway to the largest loss."""
-    place, largest = epsilon + share * abs(epsilon), float(product.max_finite_loss().mid())
+    place, largest = epsilon + share * abs(epsilon), float(max_finite_loss(product).mid())
     return place if epsilon >= largest else min(place, (epsilon + largest) / 2)
 
 

@@ -15,7 +15,14 @@ from typing import ClassVar, TypeAlias, TypeVar, final
 
 from flint import arb
 
-from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.core.pair import (
+    Known,
+    Pair,
+    Tails,
+    exact_infinity_mass,
+    max_finite_loss,
+    rho_bound,
+)
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval
@@ -202,7 +209,7 @@ class Engine(ABC):
 
     def largest(self, pair: Pair) -> ExactReal | None:
         """Return the largest loss of a factor where it is known exactly."""
-        return pair.exact_max_loss()
+        return pair.known.max_loss()
 
     def reverse(self) -> Engine:
         """Return the engine for the product of the reversed pairs."""
@@ -256,9 +263,22 @@ class Product(Pair):
         return not self.engine.of_choices
 
     @property
-    def usual_width(self) -> Fraction:
-        """Relative width of answers for which none is named."""
-        return self.engine.width(self)
+    def known(self) -> Known:
+        """Return what adds up over the factors, and what the engine knows of the product."""
+        engine, ask = self.engine, functools.partial
+        return Known(
+            width=ask(engine.width, self),
+            max_loss=lambda: self._exact_max_loss,
+            finite_loss=self._max_finite_loss,
+            infinity_mass=self._exact_infinity_mass,
+            exact=ask(engine.exact_bound, self),
+            bound=ask(engine.bound, self),
+            inverse=ask(engine.inverse, self),
+            log_delta=ask(engine.estimate_log_delta, self),
+            epsilon=ask(engine.estimate_epsilon, self),
+            rho=self._rho,
+            rho_bound=lambda: _weighted([(rho_bound(pair), n) for pair, n in self.factors]),
+        )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε): P(L = ∞) where no finite loss exceeds ε."""
@@ -268,42 +288,22 @@ class Product(Pair):
 
     def is_beyond(self, epsilon: ExactReal) -> bool:
         """Whether certainly no finite loss exceeds ε."""
-        known = self.exact_max_loss()
+        known = self._exact_max_loss
         if known is not None:
             return epsilon >= known
         with contextlib.suppress(NotApplicableError):
-            return bool(self.max_finite_loss() <= epsilon.ball())
+            return bool(self._max_finite_loss() <= epsilon.ball())
         return False
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the tails, as the engine has them."""
         return self.engine.tails(self, epsilon)
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
-        """Enclose ε(δ) where the engine has a way of its own."""
-        return self.engine.inverse(self, delta, relative_width)
-
-    def estimate_log_delta(self, epsilon: float) -> float | None:
-        """Return what the engine estimates."""
-        return self.engine.estimate_log_delta(self, epsilon)
-
-    def estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return what the engine estimates."""
-        return self.engine.estimate_epsilon(self, log_delta)
-
     def at_most(self, epsilon: ExactReal) -> arb:
         """Return a bound of H(ε), as near as the engine has it, and at most the basic one."""
         if self.is_beyond(epsilon):
             return self.infinity_mass()
         return self.engine.at_most(self, epsilon).min(self.basic_bound(epsilon))
-
-    def bound(self, epsilon: ExactReal) -> arb:
-        """Return the quick bound of the engine."""
-        return self.engine.bound(self, epsilon)
-
-    def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
-        """Return what the engine knows exactly."""
-        return self.engine.exact_bound(self, epsilon)
 
     def basic_bound(self, epsilon: ExactReal) -> arb:
         """Return the bound of basic composition, for ε ≥ 0 that is shared evenly.
@@ -327,16 +327,12 @@ class Product(Pair):
         """Return Σ k_i D_order(P_i‖Q_i)."""
         return _weighted([(pair.renyi(order), count) for pair, count in self.factors])
 
-    def closed_rho(self) -> arb | None:
+    def _rho(self) -> arb | None:
         """Return Σ k_i ρ_i where every D_a/a tends to its supremum ρ_i at large orders, or is ∞."""
-        known = [(pair.closed_rho(), count) for pair, count in self.factors]
+        known = [(pair.known.rho(), count) for pair, count in self.factors]
         found = [(rho, count) for rho, count in known if rho is not None]
         total = _weighted(found)
         return total if len(found) == len(known) or total == arb.pos_inf() else None
-
-    def rho_bound(self) -> arb:
-        """Return Σ k_i times the bound of factor i."""
-        return _weighted([(pair.rho_bound(), count) for pair, count in self.factors])
 
     def max_loss(self) -> arb:
         """Return Σ k_i times the largest loss of factor i."""
@@ -345,13 +341,9 @@ class Product(Pair):
             return arb.pos_inf()  # exactly, whatever is added
         return _weighted(largest)
 
-    def max_finite_loss(self) -> arb:
+    def _max_finite_loss(self) -> arb:
         """Return Σ k_i times the largest finite loss of factor i; −∞ where one has none."""
-        return _weighted([(pair.max_finite_loss(), count) for pair, count in self.factors])
-
-    def exact_max_loss(self) -> ExactReal | None:
-        """Return the largest loss where those of the factors are known and have an exact sum."""
-        return self._exact_max_loss
+        return _weighted([(max_finite_loss(pair), count) for pair, count in self.factors])
 
     @cached_property
     def _exact_max_loss(self) -> ExactReal | None:
@@ -367,7 +359,7 @@ class Product(Pair):
         """Return 1 − Π (1 − m_i)^{k_i}, where m_i is the mass at infinity of factor i."""
         exponent, doubtful = arb(0), arb(1)
         for pair, count in self.factors:
-            known = pair.exact_infinity_mass()
+            known = exact_infinity_mass(pair)
             if known is not None and known.rational == 1:
                 return arb(1)
             mass = pair.infinity_mass() if known is None else known.ball()
@@ -378,11 +370,11 @@ class Product(Pair):
         certain = -exponent.expm1()
         return certain if doubtful == 1 else certain + (1 - certain) * (1 - doubtful)
 
-    def exact_infinity_mass(self) -> ExactReal | None:
+    def _exact_infinity_mass(self) -> ExactReal | None:
         """Return the same as a fraction, where it is one that is short enough to be written."""
         rest, length = Fraction(1), 0
         for pair, count in self.factors:
-            mass = pair.exact_infinity_mass()
+            mass = exact_infinity_mass(pair)
             if mass is None or mass.rational is None:
                 return None
             if mass.rational:
@@ -416,7 +408,7 @@ class Product(Pair):
 
 def simple_bound(pair: Pair, epsilon: ExactReal) -> arb:
     """Return the least of the bounds of H(ε) that need no composition: no answer is above it."""
-    found = pair.bound(epsilon).min(arb(1))
+    found = pair.known.bound(epsilon).min(arb(1))
     return found.min(pair.basic_bound(epsilon)) if isinstance(pair, Product) else found
 
 

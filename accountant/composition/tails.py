@@ -33,7 +33,7 @@ import numpy as np
 from flint import arb
 
 from dpassay.accountant.composition.product import Factor, Product, apart
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, max_finite_loss
 from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.ranges import Range, Ranges, number_ends, total
 from dpassay.accountant.density.tree import derivative
@@ -686,7 +686,7 @@ def sums(product: Product, sample: tuple[float, float, bool] | None = None) -> S
 def _ends(pair: Pair) -> tuple[float, float] | None:
     """Return bounds of the finite losses; None where they are unbounded or not known."""
     try:
-        low, high = -pair.reverse().max_finite_loss(), pair.max_finite_loss()
+        low, high = -max_finite_loss(pair.reverse()), max_finite_loss(pair)
     except NotApplicableError:
         return None
     if not (low.is_finite() and high.is_finite()):
@@ -848,7 +848,7 @@ def whole(pair: Pair) -> Release:
 
 def _end(pair: Pair, sign: int) -> float | None:
     try:
-        found = finite_or_none(pair.max_finite_loss())
+        found = finite_or_none(max_finite_loss(pair))
     except NotApplicableError:
         return None
     return None if found is None else sign * found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self, final
@@ -43,17 +44,51 @@ class Tails:
         return Tails(self.q_below, self.q_above, self.p_below, self.p_above)
 
 
+def _unknown(*_: object) -> None:
+    return None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What may be known of a pair besides: each entry is a function, of None where it is not.
+
+    Engines and searches that need none of it answer all the same, later or less exactly. Only
+    `log_delta` and `epsilon` are floats without proof.
+    """
+
+    width: Callable[[], Fraction] = lambda: RELATIVE_WIDTH
+    """Relative width of answers for which none is named: closed forms have the finest."""
+    max_loss: Callable[[], ExactReal | None] = _unknown
+    """The essential supremum of L under P, exactly."""
+    finite_loss: Callable[[], arb] | None = None
+    """The same where L is finite, for pairs with infinity mass."""
+    infinity_mass: Callable[[], ExactReal | None] = _unknown
+    """P(L = +∞), exactly."""
+    exact: Callable[[ExactReal], ExactReal | None] = _unknown
+    """An exact number that H(ε) does not exceed: it decides a claim that is met with equality."""
+    bound: Callable[[ExactReal], arb] = lambda _: arb(1)
+    """An upper bound of H(ε) that takes little time."""
+    inverse: Callable[[ExactReal, Fraction], Interval | None] = _unknown
+    """The ε with H(ε) = δ to a relative width, faster than by bisection, for δ > P(L = +∞)."""
+    log_delta: Callable[[float], float | None] = _unknown
+    """ln H(ε)."""
+    epsilon: Callable[[float], float | None] = _unknown
+    """The ε with ln H(ε) = log_delta."""
+    rho: Callable[[], arb | None] = _unknown
+    """The supremum of D_a/a over a > 1 where it is the limit at large orders; may be +∞."""
+    rho_bound: Callable[[], arb] | None = None
+    """An upper bound of the same."""
+    rho_beyond: Callable[[arb], arb] | None = None
+    """An upper bound of D_a/a for all a ≥ order."""
+
+
 class Pair(ABC):
     """An ordered pair of laws (P, Q) with privacy loss L = ln dP/dQ.
 
     Every method works at flint's current precision and returns a ball that contains the exact
     value, however wide. Where P has mass and Q has none, L = +∞; the other way round, L = −∞.
     """
-
-    @property
-    def usual_width(self) -> Fraction:
-        """Relative width of answers for which none is named: closed forms have the finest."""
-        return RELATIVE_WIDTH
 
     @property
     def relative_width(self) -> Fraction | None:
@@ -90,82 +125,18 @@ class Pair(ABC):
     def max_loss(self) -> arb:
         """Return the essential supremum of L under P, +∞ where there is none."""
 
-    def exact_max_loss(self) -> ExactReal | None:
-        """Return the essential supremum of L where it is known as an exact number, else None."""
-        return None
-
     def infinity_mass(self) -> arb:
         """Return P(L = +∞), the mass that P gives to outcomes that Q cannot produce."""
         return arb(0)
 
-    def exact_infinity_mass(self) -> ExactReal | None:
-        """Return P(L = +∞) where it is known as an exact number, else None."""
-        return ExactReal.of_rational(0) if self.infinity_mass().is_zero() else None
-
-    def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
-        """Return an exact number that H(ε) is known not to exceed, else None.
-
-        It decides a claim that is met with equality, which no enclosure does.
-        """
-        return None
-
-    def max_finite_loss(self) -> arb:
-        """Return the essential supremum of L under P where L is finite.
-
-        Raises NotApplicableError where a pair with infinity mass does not know it.
-        """
-        if not self.infinity_mass().is_zero():
-            raise NotApplicableError(
-                f"The largest finite loss of {type(self).__name__} is not known. Ask for epsilon "
-                "at a positive delta."
-            )
-        return self.max_loss()
-
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
-        """Enclose the ε with H(ε) = δ, or return None: it is then searched by values of H.
-
-        For pairs with a faster way than bisection. Called only where δ > 0 exceeds the mass at
-        infinity.
-        """
-        return None
-
-    def closed_rho(self) -> arb | None:
-        """Return sup over a > 1 of D_a/a where it is known to be the limit at large orders.
-
-        It may be +∞. None where it is searched, as of bounded losses.
-        """
-        return None
-
-    def rho_bound(self) -> arb:
-        """Return an upper bound of sup D_a/a in closed form, +∞ for an unbounded loss.
-
-        A loss in [−l, l] has D_a ≤ a l²/2 (Bun and Steinke 2016, Proposition 3.3).
-        """
-        known = self.closed_rho()
-        if known is not None:
-            return known
-        largest: arb = self.max_loss().max(self.reverse().max_loss())
-        return largest**2 / 2
-
-    def rho_beyond(self, order: arb) -> arb:
-        """Return an upper bound of D_a/a for all a ≥ order > 1, from D_a ≤ max L."""
-        return (self.max_loss() / order).min(self.rho_bound())
-
-    def estimate_log_delta(self, epsilon: float) -> float | None:
-        """Return ln H(ε) in floats, without proof, where a fast way to it is known; else None."""
-        return None
-
-    def estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return the ε with ln H(ε) = log_delta in floats, without proof; None where unknown."""
-        return None
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known()
 
     def at_most(self, epsilon: ExactReal) -> arb:
         """Return a bound of H(ε), as near as a bracket of H has it."""
         return self.hockey_stick(epsilon).upper()
-
-    def bound(self, epsilon: ExactReal) -> arb:
-        """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
-        return arb(1)
 
     def attained(self, epsilon: ExactReal) -> Pair:
         """Return a pair of two datasets that shows H at ε, where this one only bounds them."""
@@ -217,7 +188,7 @@ class MirroredPair(Pair):
 
     def max_loss(self) -> arb:
         """Return the largest loss, or +∞."""
-        known = self.exact_max_loss()
+        known = self.known.max_loss()
         return arb.pos_inf() if known is None else known.ball()
 
     def reverse(self) -> Self:
@@ -236,7 +207,7 @@ class ReflectedPair(MirroredPair):
         if epsilon.sign < 0:
             e = epsilon.ball()
             return -e.expm1() + e.exp() * self.hockey_stick(-epsilon)
-        known = self.exact_max_loss()
+        known = self.known.max_loss()
         return arb(0) if known is not None and epsilon >= known else self.excess(epsilon)
 
     @abstractmethod
@@ -293,6 +264,49 @@ class WorstCase:
         if direction is Direction.ADD:
             return self.add
         return self.remove + tuple(pair for pair in self.add if pair not in self.remove)
+
+
+def exact_infinity_mass(pair: Pair) -> ExactReal | None:
+    """Return P(L = +∞) where it is known as an exact number, else None."""
+    known = pair.known.infinity_mass()
+    if known is not None:
+        return known
+    return ExactReal.of_rational(0) if pair.infinity_mass().is_zero() else None
+
+
+def max_finite_loss(pair: Pair) -> arb:
+    """Return the essential supremum of L under P where L is finite.
+
+    Raises NotApplicableError where a pair with infinity mass does not know it.
+    """
+    if (finite := pair.known.finite_loss) is not None:
+        return finite()
+    if not pair.infinity_mass().is_zero():
+        raise NotApplicableError(
+            f"The largest finite loss of {type(pair).__name__} is not known. Ask for epsilon at a "
+            "positive delta."
+        )
+    return pair.max_loss()
+
+
+def rho_bound(pair: Pair) -> arb:
+    """Return an upper bound of sup D_a/a in closed form, +∞ for an unbounded loss.
+
+    A loss in [−l, l] has D_a ≤ a l²/2 (Bun and Steinke 2016, Proposition 3.3).
+    """
+    if (bound := pair.known.rho_bound) is not None:
+        return bound()
+    known = pair.known.rho()
+    if known is not None:
+        return known
+    largest: arb = pair.max_loss().max(pair.reverse().max_loss())
+    return largest**2 / 2
+
+
+def rho_beyond(pair: Pair, order: arb) -> arb:
+    """Return an upper bound of D_a/a for all a ≥ order > 1, from D_a ≤ max L."""
+    found = (pair.max_loss() / order).min(rho_bound(pair))
+    return found if (beyond := pair.known.rho_beyond) is None else found.min(beyond(order))
 
 
 def loss_tails(pair: Pair, epsilon: ExactReal) -> Tails:

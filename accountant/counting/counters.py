@@ -180,7 +180,7 @@ class LinearCounter(StreamNoise, ABC):
         if self.contributions > 1 and self.mu is None:
             distances = [ExactReal.of_rational(d) / self.scale for d in self._worst_positions()]
             attaining = of_distances(distances)
-            largest = attaining.exact_max_loss()
+            largest = attaining.known.max_loss()
             assert largest is not None  # distances have rational ratios
             (most,) = Guaranteed(largest).worst_case(adjacency).remove
             return WorstCase.symmetric(
@@ -365,7 +365,7 @@ class PartlyShown(LinearCounter, ABC):
             least: Pair = of_distances([ExactReal.of_rational(1) / self.scale])
             if not self.alone:
                 (least,) = Tabulated(["1"], ["1"]).worst_case(None).remove
-            largest = most.exact_max_loss() if self.shows_largest_loss else None
+            largest = most.known.max_loss() if self.shows_largest_loss else None
             return WorstCase.symmetric(
                 Between((least,), most, _UNKNOWN, largest),
                 "The outputs are a function of the measured sums, whose pair is above. Below: a "

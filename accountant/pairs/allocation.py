@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, NamedTuple, final
+from typing import NamedTuple, final
 
 from flint import acb, acb_mat, arb, arb_series
 
 from dpassay.accountant.composition.product import Engine, Factor, Product
-from dpassay.accountant.core.pair import Pair, ProfileOnly, Tails, WorstCase
+from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, Tails, WorstCase, rho_bound
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal
@@ -816,7 +816,12 @@ class AllocationEvent(ProfileOnly):
                 return found.max(arb(0))
             bits *= 2
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(epsilon=self._estimate_epsilon)
+
+    def _estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta from few bits: ln (P(A) − δ)/Q(A) at the best A.
 
         None where floats do not tell δ from 1.
@@ -1059,15 +1064,26 @@ class RandomAllocationPair(Pair):
         """Return the tails of ±ln W: to the precision, but not relative to themselves."""
         return self._sum.tails(epsilon, mixed_first=self.mixed_first)
 
-    def bound(self, epsilon: ExactReal) -> arb:
-        """Return a bound from the moments of W."""
-        return self._sum.bound(epsilon, mixed_first=self.mixed_first)
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            bound=lambda epsilon: self._sum.bound(epsilon, mixed_first=self.mixed_first),
+            log_delta=self._estimate_log_delta,
+            epsilon=self._estimate_epsilon,
+            # mixture first: t^{1−a} e^{a(a−1)μ²/2} ≤ E W^a ≤ e^{a(a−1)μ²/2}
+            rho=lambda: rho_bound(self) if self.mixed_first else None,
+            # that of one step: Rényi divergences are jointly quasi-convex
+            rho_bound=lambda: self.mu.ball() ** 2 / 2,
+            # Relative width of answers for which none is named: what comes within about a second
+            width=lambda: COMPOSED_WIDTH,
+        )
 
-    def estimate_log_delta(self, epsilon: float) -> float | None:
+    def _estimate_log_delta(self, epsilon: float) -> float | None:
         """Return ln H(ε) from few bits, or None where they are lost."""
         return self._sum.estimate_log_delta(epsilon, mixed_first=self.mixed_first)
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def _estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε ≥ 0 with ln H(ε) = log_delta from few bits."""
         return self._sum.estimate_epsilon(log_delta, mixed_first=self.mixed_first)
 
@@ -1085,17 +1101,6 @@ class RandomAllocationPair(Pair):
             )
         a = int(whole)
         return self.mean.moments(a)[a].log() / (a - 1)
-
-    def closed_rho(self) -> arb | None:
-        """Return μ²/2, mixture first: t^{1−a} e^{a(a−1)μ²/2} ≤ E W^a ≤ e^{a(a−1)μ²/2}."""
-        return self.rho_bound() if self.mixed_first else None
-
-    def rho_bound(self) -> arb:
-        """Return μ²/2, that of one step: Rényi divergences are jointly quasi-convex."""
-        return self.mu.ball() ** 2 / 2
-
-    usual_width: ClassVar = COMPOSED_WIDTH
-    """Relative width of answers for which none is named: what comes within about a second."""
 
     def max_loss(self) -> arb:
         """Return infinity: W takes all positive values."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 
 from flint import acb, arb
 
-from dpassay.accountant.core.pair import ReflectedPair, Tails
+from dpassay.accountant.core.pair import Known, ReflectedPair, Tails
 from dpassay.accountant.geometry.ball_loss import bessel_k, moment, shape
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
@@ -79,7 +79,15 @@ class BallNoisePair(ReflectedPair):
             return self._mean_loss()
         return moment(self.distance, self.dimension, acb(order - 0.5)).real.log() / (order - 1)
 
-    def rho_bound(self) -> arb:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            rho_bound=self._rho_bound,
+            max_loss=lambda: self.distance,
+        )
+
+    def _rho_bound(self) -> arb:
         """Return max(D_1, t²/2m), m = d − 3 + 2/(1 + k), where d > 3.
 
         However tilted, u = L/t has a density (1 − u²)^{(d−3)/2}(1 − u² + k)e^{yu} on [−1, 1], up to
@@ -87,7 +95,7 @@ class BallNoisePair(ReflectedPair):
         most 1/m (Brascamp and Lieb 1976). So K(a) = (a − 1)D_a has K″ ≤ t²/m, and
         D_a ≤ D_1 + (a − 1)t²/2m.
         """
-        known = super().rho_bound()
+        known = self.distance.ball() ** 2 / 2
         if self.dimension <= _FLAT:
             return known
         m = self.dimension - _FLAT + 2 / (1 + shape(self.distance, self.dimension)[0])
@@ -98,10 +106,6 @@ class BallNoisePair(ReflectedPair):
         z, nu = self.distance.ball() / 2, arb(self.dimension) / 2
         less, more = bessel_k(z, self.dimension)
         return 2 * z**2 * (less * z.bessel_i(nu + 1) + more * z.bessel_i(nu))
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return t."""
-        return self.distance
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe a sheet of a hyperboloid."""

@@ -16,7 +16,7 @@ from typing import ClassVar, TypeAlias, final
 from flint import arb
 
 from dpassay.accountant.composition.invert import inverse
-from dpassay.accountant.core.pair import Pair, ProfileOnly
+from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, rho_bound
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -98,7 +98,7 @@ _FINE, _ROUGH = Fraction(1, 10**6), Fraction(1, 100)
 
 def _value(pair: Pair, epsilon: ExactReal) -> arb:
     """Return H of one end: in closed form to the precision, else to a width that is reached."""
-    if pair.usual_width <= RELATIVE_WIDTH:
+    if pair.known.width() <= RELATIVE_WIDTH:
         return _known(pair, epsilon, min(int(ctx.prec), _MOST_BITS), ())
     return _known(pair, epsilon, _BITS, _WIDTHS)
 
@@ -115,7 +115,7 @@ def _known(pair: Pair, epsilon: ExactReal, bits: int, widths: tuple[Fraction, ..
 def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval:
     """Return the ε of one end as narrow as its own usually is, or as a grid has it."""
     try:
-        return inverse([pair], delta, min(max(relative_width, pair.usual_width), _FINE))
+        return inverse([pair], delta, min(max(relative_width, pair.known.width()), _FINE))
     except UndecidedError as refusal:
         if refusal.interval is None or refusal.reached > _ROUGH:
             with contextlib.suppress(UndecidedError):
@@ -142,21 +142,30 @@ class Between(ProfileOnly):
 
     only_bounded: ClassVar = True
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return that of the larger end."""
-        return self.most.estimate_epsilon(log_delta)
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            epsilon=self.most.known.epsilon,
+            exact=self._exact_bound,
+            inverse=self._inverse,
+            rho=self._rho,
+            rho_bound=lambda: rho_bound(self.most),
+            max_loss=self._exact_max_loss,
+            bound=self.at_most,
+        )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both ends, whatever the precision."""
         high = _value(self.most, epsilon)
         return high if high.is_zero() else self._low(epsilon).union(high)
 
-    def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
+    def _exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
         """Return that of `most`; 0 from its largest loss on."""
-        largest = self.most.exact_max_loss()
+        largest = self.most.known.max_loss()
         if largest is not None and epsilon >= largest:
             return ExactReal.of_rational(0)
-        return self.most.exact_bound(epsilon)
+        return self.most.known.exact(epsilon)
 
     def _low(self, epsilon: ExactReal) -> arb:
         first, *others = (_value(pair, epsilon) for pair in self.least)
@@ -164,9 +173,9 @@ class Between(ProfileOnly):
             first = first.max(other)
         return first
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
-        low, largest = Decimal("-Infinity"), self.most.exact_max_loss()
+        low, largest = Decimal("-Infinity"), self.most.known.max_loss()
         if largest is not None and largest.ball() > sys.float_info.max:  # a search would be long
             ends = enclose(lambda: arb.log1p(-delta.ball())), enclose(largest.ball)
             return narrow_enough(ends[0].hull(ends[1]), relative_width, "no float is as large")
@@ -197,15 +206,11 @@ class Between(ProfileOnly):
         """Return a ball around both ends."""
         return self._around(lambda pair: pair.renyi(order))
 
-    def closed_rho(self) -> arb:
+    def _rho(self) -> arb:
         """Return a ball from D_1 up to what bounds the ρ of `most`, or ∞ where `least` has it."""
-        if any(pair.closed_rho() == arb.pos_inf() for pair in self.least):
+        if any(pair.known.rho() == arb.pos_inf() for pair in self.least):
             return arb.pos_inf()
-        return self.renyi(arb(1)).union(self.rho_bound())
-
-    def rho_bound(self) -> arb:
-        """Return that of `most`."""
-        return self.most.rho_bound()
+        return self.renyi(arb(1)).union(rho_bound(self))
 
     def max_loss(self) -> arb:
         """Return a ball around both ends, or around the largest loss."""
@@ -213,12 +218,12 @@ class Between(ProfileOnly):
             return self.largest.ball()
         return self._around(lambda pair: pair.max_loss())
 
-    def exact_max_loss(self) -> ExactReal | None:
+    def _exact_max_loss(self) -> ExactReal | None:
         """Return that of `most` where one of `least` attains it, or what is known."""
         if self.largest is not None:
             return self.largest
-        largest = self.most.exact_max_loss()
-        attained = any(pair.exact_max_loss() == largest for pair in self.least)
+        largest = self.most.known.max_loss()
+        attained = any(pair.known.max_loss() == largest for pair in self.least)
         return largest if attained else None
 
     def infinity_mass(self) -> arb:
@@ -233,8 +238,6 @@ class Between(ProfileOnly):
     def at_most(self, epsilon: ExactReal) -> arb:
         """Return the larger end: a ball around both has a radius of 30 bits."""
         return _value(self.most, epsilon).upper()
-
-    bound = at_most
 
     def reverse(self) -> Between:
         """Return the pair of the reversed ends."""

@@ -11,7 +11,7 @@ from typing import final
 
 from flint import arb, arb_poly
 
-from dpassay.accountant.core.pair import MirroredPair, ReflectedPair, Tails
+from dpassay.accountant.core.pair import Known, MirroredPair, ReflectedPair, Tails
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
@@ -43,9 +43,10 @@ class HalfLinePair(MirroredPair, ABC):
     def exact_closed_rho(self) -> ExactReal:
         """Return ρ: D_a ≤ aρ, with equality at integers a, as at a = 2."""
 
-    def closed_rho(self) -> arb:
-        """Return ρ."""
-        return self.exact_closed_rho().ball()
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(rho=lambda: self.exact_closed_rho().ball())
 
     def lost_bits(self) -> int:
         """Return the bits by which H may be smaller than its two terms, at ε = 0: those of v."""
@@ -99,9 +100,9 @@ class DiscreteGaussianPair(HalfLinePair):
         Completing the square in Σ p(z − s)^a p(z)^{1−a}; θ(c) ≤ θ(0), with equality at integers.
         """
         if order == 1:  # the noise has mean 0
-            return self.closed_rho()
+            return self.exact_closed_rho().ball()
         ratio = log_theta_ratio(self.parameter, order * self.shift)
-        return order * self.closed_rho() + ratio / (order - 1)
+        return order * self.exact_closed_rho().ball() + ratio / (order - 1)
 
     def exact_closed_rho(self) -> ExactReal:
         """Return s²/2v, which is E_P[2Zs − s²]/2v too, as E_P[Z] = s."""
@@ -178,12 +179,12 @@ class DiscreteGaussianProductPair(HalfLinePair):
     def renyi(self, order: arb) -> arb:
         """Return a·ρ plus ln(θ(a·shift)/θ(0))/(a − 1) of every coordinate."""
         if order == 1:
-            return self.closed_rho()
+            return self.exact_closed_rho().ball()
         v, w = self._parameters()
         ratio = self.count * log_theta_ratio(v, order * self.shift)
         if self.last_shift:
             ratio += log_theta_ratio(w, order * self.last_shift)
-        return order * self.closed_rho() + ratio / (order - 1)
+        return order * self.exact_closed_rho().ball() + ratio / (order - 1)
 
     def exact_closed_rho(self) -> ExactReal:
         """Return D/(2q²v)."""
@@ -366,9 +367,10 @@ class DiscreteLaplacePair(ReflectedPair):
         ends = -s * (-rate * s).expm1() / (1 + r)
         return rate * (ends + (rate / 2).tanh() * (s * plain - 2 * weighted))
 
-    def exact_max_loss(self) -> ExactReal:
-        """Return s/b."""
-        return ExactReal.of_rational(self.shift) / self.scale
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(max_loss=lambda: ExactReal.of_rational(self.shift) / self.scale)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias, TypeVar, final
 
 from flint import arb
 
-from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.core.pair import Known, Pair, Tails, exact_infinity_mass
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
@@ -248,7 +248,17 @@ class FinitePair(Pair):
             return arb.pos_inf()
         return _largest_loss(charged)
 
-    def exact_max_loss(self) -> ExactReal | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            max_loss=self._exact_max_loss,
+            finite_loss=self._max_finite_loss,
+            exact=self._exact_bound,
+            infinity_mass=self._exact_infinity_mass,
+        )
+
+    def _exact_max_loss(self) -> ExactReal | None:
         """Return the logarithm of the largest ratio of rational masses, where it is finite."""
         masses = self.source.rational_masses(self.index)
         if masses is None:
@@ -261,7 +271,7 @@ class FinitePair(Pair):
         except ArithmeticError:
             return None
 
-    def max_finite_loss(self) -> arb:
+    def _max_finite_loss(self) -> arb:
         """Return the largest ln(p/q) among the outcomes with p > 0 and q > 0; −∞ without any."""
         return _largest_loss(
             outcome
@@ -273,7 +283,7 @@ class FinitePair(Pair):
         """Return the P-mass of the outcomes with q = 0."""
         return _total(outcome.p for outcome in self._outcomes() if outcome.q.is_zero())
 
-    def exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
+    def _exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
         """Return what the source knows, else H(ε) where the masses are rational or all at ∞."""
         known = self.source.exact_bound(self.index, epsilon)
         if known is not None:
@@ -283,9 +293,9 @@ class FinitePair(Pair):
         finite = (each for each in self._outcomes() if not each.q.is_zero())
         if any(each.above(epsilon) is not False for each in finite):
             return None
-        return self.exact_infinity_mass()
+        return exact_infinity_mass(self)
 
-    def exact_infinity_mass(self) -> ExactReal | None:
+    def _exact_infinity_mass(self) -> ExactReal | None:
         """Return the P-mass of the outcomes with q = 0 where it is known exactly."""
         exact = self.source.rational_masses(self.index)
         if exact is None:

@@ -11,7 +11,7 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.core.pair import Known, MirroredPair, Tails
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import cached_property, ctx
@@ -75,7 +75,15 @@ class GaussianPair(MirroredPair):
         """Return the normal probabilities on both sides of x = ε/μ + μ/2."""
         return gaussian_tails(self.mu(), epsilon)
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            epsilon=self._estimate_epsilon,
+            rho=lambda: self.mu() ** 2 / 2,
+        )
+
+    def _estimate_epsilon(self, log_delta: float) -> float | None:
         """Return about the ε with ln H(ε) = log_delta, by Newton's method.
 
         H(ε) ≤ Φ(μ/2 − ε/μ) ≤ exp(−(ε/μ − μ/2)²/2) for ε ≥ μ²/2 says where to start, at the right
@@ -101,10 +109,6 @@ class GaussianPair(MirroredPair):
     def renyi(self, order: arb) -> arb:
         """Return order·μ²/2."""
         return order * self.mu() ** 2 / 2
-
-    def closed_rho(self) -> arb:
-        """Return μ²/2."""
-        return self.mu() ** 2 / 2
 
     def law(self) -> dict[str, object]:
         """Return {"law": "gaussian", "mu": enclosure}."""

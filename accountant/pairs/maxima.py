@@ -54,7 +54,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.core.pair import MirroredPair, Pair, Tails
+from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, rho_bound
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -203,9 +203,6 @@ class MaximaPair(Pair):
     shift: int | None = None
     equal: bool = True
 
-    usual_width: ClassVar = Fraction(1, 10**12)
-    """A level that is no integer is found to that and less."""
-
     def _move(self) -> arb | int:
         return self.distance.ball() if self.shift is None else self.shift
 
@@ -336,7 +333,7 @@ class MaximaPair(Pair):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return the largest F(a + t) − e^ε F(a); with continuous noise it is below a tangent."""
         least = (-epsilon.ball().expm1()).max(arb(0))
-        if not -self.exact_max_loss() < epsilon < self.exact_max_loss():
+        if not -self.distance < epsilon < self.distance:
             return arb(0) if epsilon.sign > 0 else -epsilon.ball().expm1()
         levels, t, factor = self._levels(epsilon), self._move(), epsilon.ball().exp()
         if not levels:  # what a loss of at most t allows
@@ -352,7 +349,7 @@ class MaximaPair(Pair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of Y − X ≤ a moved by t, for the best a."""
-        if not -self.exact_max_loss() < epsilon < self.exact_max_loss():
+        if not -self.distance < epsilon < self.distance:
             p = q = arb(int(epsilon.sign < 0))
             return Tails(p, 1 - p, q, 1 - q)
         levels, t = self._levels(epsilon), self._move()
@@ -381,25 +378,30 @@ class MaximaPair(Pair):
 
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from two outcomes up to what a loss in [−t, t] allows."""
-        return self._lower(order).union(order * self.rho_bound())
+        return self._lower(order).union(order * rho_bound(self))
 
-    def closed_rho(self) -> arb:
-        """Return the same wide ball: ρ is at least D_1."""
-        return self.renyi(arb(1))
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            # A level that is no integer is found to that and less
+            width=lambda: Fraction(1, 10**12),
+            # ρ is at least D_1
+            rho=lambda: self.renyi(arb(1)),
+            rho_bound=self._rho_bound,
+            # which rare events come near
+            max_loss=lambda: self.distance,
+        )
 
-    def rho_bound(self) -> arb:
+    def _rho_bound(self) -> arb:
         """Return that of the noise of one score, t²/2 for discrete noise: a loss in [−t, t]."""
         if self.shift is None:
-            return LaplacePair(self.exact_max_loss()).rho_bound()
+            return rho_bound(LaplacePair(self.distance))
         return self.distance.ball() ** 2 / 2
 
     def max_loss(self) -> arb:
         """Return t."""
-        return self.exact_max_loss().ball()
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return t, which rare events come near."""
-        return self.distance
+        return self.distance.ball()
 
     def reverse(self) -> MaximaPair:
         """Return the pair of the others: where one set loses the other one wins."""
@@ -475,8 +477,6 @@ class UnequalMaximaPair(MirroredPair):
     distance: ExactReal
 
     only_bounded: ClassVar = True
-    usual_width: ClassVar = Fraction(1, 10**5)
-    """A level is found roughly."""
 
     @property
     def _noise(self) -> LaplacePair:
@@ -491,12 +491,24 @@ class UnequalMaximaPair(MirroredPair):
             pairs = (MaximaPair(*size, self.distance, equal=False) for size in sizes)
             return reduce(arb.max, (pair.hockey_stick(epsilon) for pair in pairs)).min(one)
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            # A level is found roughly
+            width=lambda: Fraction(1, 10**5),
+            inverse=self._inverse,
+            rho_bound=lambda: rho_bound(self._noise),
+            max_loss=lambda: self.distance,
+        )
+
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         """Return that of the noise of one score, an upper bound, where it is known to be near t.
 
         Up to −t it is the same: both have H(ε) = 1 − e^ε.
         """
-        found = self._noise.inverse(delta, min(relative_width, self._noise.usual_width))
+        found = self._noise.known.inverse(delta, min(relative_width, self._noise.known.width()))
+        assert found is not None  # Laplace noise has a closed form
         if exact(found.upper) <= -self.distance:
             return found
         near = self.distance * ExactReal.of_rational(1 - relative_width / 2)
@@ -511,14 +523,6 @@ class UnequalMaximaPair(MirroredPair):
     def renyi(self, order: arb) -> arb:
         """Return that of the noise of one score."""
         return self._noise.renyi(order)
-
-    def rho_bound(self) -> arb:
-        """Return that of the noise of one score."""
-        return self._noise.rho_bound()
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return t."""
-        return self.distance
 
 
 def chance_of_best(candidates: int, distance: arb) -> arb:
@@ -717,9 +721,6 @@ class GaussianMaximaPair(MirroredPair):
     candidates: int
     distance: ExactReal
 
-    usual_width: ClassVar = Fraction(1, 10**12)
-    """1e-12: integrals take longer for more."""
-
     def _found(self, epsilon: ExactReal) -> tuple[NDArray[Any], ...]:
         return _levels(self.candidates, float(self.distance), float(epsilon))
 
@@ -757,7 +758,7 @@ class GaussianMaximaPair(MirroredPair):
                 return value.max(p_high - factor * q_high).union(above), (low, high)
         if ctx.prec >= _MOST_PRECISION:
             raise UndecidedError(f"The best event at epsilon={epsilon} is too rare to be found.")
-        return value.max(arb(0)).union(self.bound(epsilon)), None
+        return value.max(arb(0)).union(self.known.bound(epsilon)), None
 
     def _bits(self) -> int:
         return _BITS if ctx.prec <= START_PRECISION else ctx.prec + _SPARE_BITS
@@ -781,13 +782,25 @@ class GaussianMaximaPair(MirroredPair):
             return tails.p_above - epsilon.ball().exp() * tails.q_above
         return self._largest(epsilon)[0].max(-epsilon.ball().expm1()).max(arb(0))
 
-    def bound(self, epsilon: ExactReal) -> arb:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            # 1e-12: integrals take longer for more
+            width=lambda: Fraction(1, 10**12),
+            bound=self._bound,
+            epsilon=self._estimate_epsilon,
+            rho=self._rho,
+            rho_bound=lambda: self.distance.squared.times(self.joint_rho).ball(),
+        )
+
+    def _bound(self, epsilon: ExactReal) -> arb:
         """Return the H(ε) of the vector of noisy scores."""
-        mu = (2 * self.rho_bound()).sqrt()
+        mu = (2 * rho_bound(self)).sqrt()
         half, cut = mu / 2, epsilon.ball() / mu
         return (normal_cdf(half - cut) - epsilon.ball().exp() * normal_cdf(-half - cut)).upper()
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def _estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε ≥ 0 with ln H(ε) = log_delta in floats, by steps of Newton."""
         epsilon = 0.0
         for _ in range(_STEPS):
@@ -810,7 +823,7 @@ class GaussianMaximaPair(MirroredPair):
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return those of Y − X moved by t, for the size of S that is worst at ε."""
         if self.is_gaussian:
-            return gaussian_tails((2 * self.rho_bound()).sqrt(), epsilon)
+            return gaussian_tails((2 * rho_bound(self)).sqrt(), epsilon)
         _, s, levels = self._largest(epsilon)
         k, t, bits = self.candidates, self.distance.ball(), self._bits()
         if levels is None:
@@ -836,11 +849,11 @@ class GaussianMaximaPair(MirroredPair):
 
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from two candidates up to the vector of noisy scores."""
-        return self._lower(order).union(order * self.rho_bound())
+        return self._lower(order).union(order * rho_bound(self))
 
-    def closed_rho(self) -> arb:
+    def _rho(self) -> arb:
         """Return a ball from `limiting_rho` up to `rho_bound`, which are one number for k ≤ 3."""
-        return self.distance.squared.times(self.limiting_rho).ball().union(self.rho_bound())
+        return self.distance.squared.times(self.limiting_rho).ball().union(rho_bound(self))
 
     @property
     def is_gaussian(self) -> bool:
@@ -865,10 +878,6 @@ class GaussianMaximaPair(MirroredPair):
         """
         k = self.candidates
         return Fraction(k // 2 * (k - k // 2), 2 * k)
-
-    def rho_bound(self) -> arb:
-        """Return that of the vector of noisy scores."""
-        return self.distance.squared.times(self.joint_rho).ball()
 
     def least_mu(self) -> arb:
         """Return a ball from what rare events and H(0) need up to the vector of noisy scores.

@@ -13,11 +13,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, TypeAlias, final
+from typing import TypeAlias, final
 
 from flint import acb, arb
 
-from dpassay.accountant.core.pair import Pair, ProfileOnly, Tails
+from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, Tails
 from dpassay.accountant.density.curvature import curvatures, steepens
 from dpassay.accountant.density.divergence import kullback_leibler, renyi
 from dpassay.accountant.density.integers import IntegerLaw, integer_law
@@ -46,8 +46,6 @@ class OwnDensityPair(Pair):
     """The laws of t + X and X, X of the density f (mirrored: of −X), t > 0."""
 
     law_name = "own-density"
-    usual_width: ClassVar = Fraction(1, 10**12)
-    """Integrals take longer for more, and floats prove little more."""
 
     density: str
     distance: Fraction
@@ -57,7 +55,20 @@ class OwnDensityPair(Pair):
         found = law(self.density, "density")
         return found.mirrored if self.mirrored else found
 
-    def exact_max_loss(self) -> ExactReal | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            # Integrals take longer for more, and floats prove little more
+            width=lambda: Fraction(1, 10**12),
+            max_loss=self._exact_max_loss,
+            # else None
+            rho=lambda: arb.pos_inf() if steepens(self._law()) else None,
+            rho_beyond=self._rho_beyond,
+            finite_loss=self._max_finite_loss,
+        )
+
+    def _exact_max_loss(self) -> ExactReal | None:
         """Return st where −(ln f)′ is at most s, and tends to it on the right; else None."""
         steepest = self._law().steepest
         return None if steepest is None else ExactReal.of_rational(steepest * self.distance)
@@ -79,7 +90,7 @@ class OwnDensityPair(Pair):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return ∫ (p − e^ε q)⁺."""
         e = epsilon.ball()
-        known = self.exact_max_loss()
+        known = self.known.max_loss()
         if known is not None and epsilon >= known:
             return arb(0)
         for doublings in _DOUBLINGS:
@@ -114,7 +125,7 @@ class OwnDensityPair(Pair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the masses of the stretches above and below ε."""
-        known, other = self.exact_max_loss(), self.reverse().exact_max_loss()
+        known, other = self.known.max_loss(), self.reverse().known.max_loss()
         if known is not None and epsilon >= known:
             return Tails(arb(0), arb(1), arb(0), arb(1))
         if other is not None and epsilon < -other:
@@ -147,20 +158,16 @@ class OwnDensityPair(Pair):
             return kullback_leibler(self._law(), self.distance)
         return renyi(self._law(), self.distance, order)
 
-    def closed_rho(self) -> arb | None:
-        """Return ∞ where (−ln f)″ tends to ∞ on the right, else None."""
-        return arb.pos_inf() if steepens(self._law()) else None
-
-    def rho_beyond(self, order: arb) -> arb:
-        """Return the least bound by the largest loss and by curvatures."""
-        t, found = ball(self.distance), super().rho_beyond(order)
+    def _rho_beyond(self, order: arb) -> arb:
+        """Return the least bound by curvatures."""
+        t, found = ball(self.distance), arb.pos_inf()
         for s, b in curvatures(self._law()):
             found = found.min(s * t**2 / 2 + 2 * b * t / order)
         return found.upper()
 
     def max_loss(self) -> arb:
         """Return the supremum of l, ∞ where the slope of ln f is unbounded in the right tail."""
-        known = self.exact_max_loss()
+        known = self.known.max_loss()
         if known is not None:
             return known.ball()
         value, bits = arb(0).union(arb.pos_inf()), 0
@@ -180,7 +187,7 @@ class OwnDensityPair(Pair):
         found = losses(self._law(), self.distance, 0)
         return self._masses(joined(found.missed(), ABOVE))[0]
 
-    def max_finite_loss(self) -> arb:
+    def _max_finite_loss(self) -> arb:
         """Return the supremum of the finite losses."""
         return losses(self._law(), self.distance, _DOUBLINGS[-1] // 2).most(finite=True)
 
@@ -276,9 +283,6 @@ class OwnMassPair(ProfileOnly):
     shift: int
     mirrored: bool
 
-    usual_width: ClassVar = Fraction(1, 10**12)
-    """1e-12: sums of tails take longer for more."""
-
     def rows(self) -> list[tuple[arb, arb]]:
         """Return the masses of P and Q at the integers that are listed."""
         found, way = integer_law(self.mass), -1 if self.mirrored else 1
@@ -306,7 +310,7 @@ class OwnMassPair(ProfileOnly):
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return Σ (p − e^ε q)⁺."""
-        known = self.exact_max_loss()
+        known = self.known.max_loss()
         if known is not None and epsilon >= known:
             return arb(0)
         e = epsilon.ball()
@@ -339,7 +343,16 @@ class OwnMassPair(ProfileOnly):
         "off, as in 'exp(-abs(x)) if abs(x) < 50 else 0'."
     )
 
-    def exact_max_loss(self) -> ExactReal | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            # 1e-12: sums of tails take longer for more
+            width=lambda: Fraction(1, 10**12),
+            max_loss=self._exact_max_loss,
+        )
+
+    def _exact_max_loss(self) -> ExactReal | None:
         """Return sk where −(ln f)′ is at most s, and tends to it on the right; else None."""
         found = integer_law(self.mass).law
         steepest = (found.mirrored if self.mirrored else found).steepest
@@ -347,7 +360,7 @@ class OwnMassPair(ProfileOnly):
 
     def max_loss(self) -> arb:
         """Return the supremum of the loss."""
-        known = self.exact_max_loss()
+        known = self.known.max_loss()
         if known is not None:
             return known.ball()
         if self.infinity_mass() > 0:

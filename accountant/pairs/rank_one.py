@@ -32,12 +32,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple, TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 from flint import acb, arb
 
 from dpassay.accountant.composition.invert import rough_root
-from dpassay.accountant.core.pair import MirroredPair, Tails
+from dpassay.accountant.core.pair import Known, MirroredPair, Tails
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.integral import integral
@@ -576,7 +576,6 @@ class RankOnePair(MirroredPair):
     """
 
     law_name = "rank-one-gaussian"
-    usual_width: ClassVar = Fraction(1, 10**12)
 
     dimension: int
     ratio: ExactReal
@@ -589,14 +588,24 @@ class RankOnePair(MirroredPair):
         """Return the probabilities on both sides of {L = ε}, which has no mass."""
         return tails(epsilon, self.dimension, self.ratio)
 
-    def estimate_log_delta(self, epsilon: float) -> float | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            width=lambda: Fraction(1, 10**12),
+            log_delta=self._estimate_log_delta,
+            epsilon=self._estimate_epsilon,
+            rho=self._rho,
+        )
+
+    def _estimate_log_delta(self, epsilon: float) -> float | None:
         """Return ln H(ε) from a ball of few bits."""
         found = self._roughly(ExactReal.of_rational(Fraction(epsilon))).log()
         return float(found.mid()) if found.is_finite() else None
 
-    def estimate_epsilon(self, log_delta: float) -> float | None:
+    def _estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε > 0 with ln H(ε) = log_delta; far out H falls as e^{−ε/(M − 1)}."""
-        top = self.estimate_log_delta(0.0)
+        top = self.known.log_delta(0.0)
         if top is None or not top > log_delta:
             return None
         with suppress(UndecidedError, ArithmeticError):
@@ -618,7 +627,7 @@ class RankOnePair(MirroredPair):
             f"{self.dimension}/{self.dimension - 1} on, and not computed below. Ask for delta."
         )
 
-    def closed_rho(self) -> arb:
+    def _rho(self) -> arb:
         """Return +∞: D_2 is infinite, since 2 ≥ M/(M−1) for every M ≥ 2.
 
         Near its centre the density of P grows as ρ^{−(M−1)} while that of Q stays bounded, so

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, final
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 from flint import arb
 
 from dpassay.accountant.core.arrays import Array, np
-from dpassay.accountant.core.pair import MirroredPair, Pair, ReflectedPair, Tails
+from dpassay.accountant.core.pair import Known, MirroredPair, Pair, ReflectedPair, Tails, rho_bound
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.mechanisms.selection.candidates import BoundedRangePair
@@ -188,13 +188,13 @@ class Selections(ReflectedPair):
         """Return k times the largest of one release."""
         return self.count * self.one.renyi(order)
 
-    def exact_max_loss(self) -> ExactReal:
-        """Return kt."""
-        return ExactReal.of_rational(self.count) * self.length
-
-    def rho_bound(self) -> arb:
-        """Return kt²/8."""
-        return self.count * self.one.rho_bound()
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            max_loss=lambda: ExactReal.of_rational(self.count) * self.length,
+            rho_bound=lambda: self.count * rho_bound(self.one),
+        )
 
 
 @final
@@ -253,7 +253,12 @@ class BoundedRangeProduct(Selections):
         x = float(epsilon)
         return arb(self._event(x)[0]).union(arb(min(self._above(x), 1.0)))
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return replace(super().known, inverse=self._inverse)
+
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Return where the two bounds pass δ; raise UndecidedError, with it, where that is wide."""
         largest = self.max_loss()
         if (-largest).expm1() + delta.ball() >= 0:
@@ -395,7 +400,18 @@ class AboveThresholdPair(MirroredPair):
     only_bounded: ClassVar = True
     """Which streams are worst is not known, or not exactly."""
 
-    def exact_max_loss(self) -> ExactReal | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            max_loss=self._exact_max_loss,
+            inverse=self._inverse,
+            rho=lambda: self.renyi(arb(1)),
+            # a loss in [−t, t]
+            rho_bound=lambda: self.max_loss() ** 2 / 2,
+        )
+
+    def _exact_max_loss(self) -> ExactReal | None:
         """Return the supremum of the losses where it is finite."""
         return None if self.variant == "noisy-values" else ExactReal.of_rational(self._largest)
 
@@ -457,7 +473,7 @@ class AboveThresholdPair(MirroredPair):
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball from the best output up to what the largest loss allows."""
-        least, largest = -epsilon.ball().expm1(), self.exact_max_loss()
+        least, largest = -epsilon.ball().expm1(), self.known.max_loss()
         if largest is not None and epsilon >= largest:
             return arb(0)
         if largest is not None and epsilon <= -largest:
@@ -470,7 +486,7 @@ class AboveThresholdPair(MirroredPair):
 
     def at_most(self, epsilon: ExactReal) -> arb:
         """Return the larger end: a ball around both has a radius of 30 bits."""
-        largest = self.exact_max_loss()
+        largest = self.known.max_loss()
         if largest is None or not -largest < epsilon < largest:
             return self.hockey_stick(epsilon).upper()
         with ctx.workprec(START_PRECISION):
@@ -478,7 +494,7 @@ class AboveThresholdPair(MirroredPair):
 
     def _most(self, epsilon: ExactReal) -> arb:
         """Return the least of the bounds in closed form."""
-        largest = self.exact_max_loss()
+        largest = self.known.max_loss()
         assert largest is not None
         t, e = largest.ball(), epsilon.ball()
         return self._of_threshold(e).min((t.exp() - e.exp()) / (t.exp() + 1))
@@ -501,10 +517,10 @@ class AboveThresholdPair(MirroredPair):
         left = (distance + paid - epsilon).max(arb(0))
         return -(-(left / 2).max(left - distance)).expm1()
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
         why = "no profile of the sparse vector technique is known"
-        if self.exact_max_loss() is None:
+        if self.known.max_loss() is None:
             least_end = enclose(lambda: arb.log1p(-delta.ball())).lower
             found = Interval(least_end, Interval.of_ball(arb.pos_inf()).upper)
             return narrow_enough(found, relative_width, why)
@@ -522,15 +538,7 @@ class AboveThresholdPair(MirroredPair):
 
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from 0 up to what a loss in [−t, t] allows."""
-        return arb(0).union(order * self.rho_bound())
-
-    def closed_rho(self) -> arb:
-        """Return the same wide ball."""
-        return self.renyi(arb(1))
-
-    def rho_bound(self) -> arb:
-        """Return t²/2, for a loss in [−t, t]."""
-        return self.max_loss() ** 2 / 2
+        return arb(0).union(order * rho_bound(self))
 
     def law(self) -> dict[str, object]:
         """Return the scales, the count and the variant."""
@@ -664,7 +672,12 @@ class TestedReleasePair(Pair):
         passed, failed = self._losses()
         return (passed + ball(self.distance)).max(failed)
 
-    def exact_max_loss(self) -> ExactReal | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(max_loss=self._exact_max_loss)
+
+    def _exact_max_loss(self) -> ExactReal | None:
         """Return r + t where P has the larger distance, and both are below the threshold."""
         if self.rises and self.margin >= self.step:
             return exact(self.step + self.distance)

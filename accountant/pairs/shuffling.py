@@ -13,7 +13,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from dpassay.accountant.core.pair import ProfileOnly, Tails
+from dpassay.accountant.core.pair import Known, ProfileOnly, Tails
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
@@ -205,9 +205,10 @@ class _Reports(ProfileOnly):
         """Return ε₀: where all report a, the chance differs by E."""
         return self.epsilon.ball()
 
-    def exact_max_loss(self) -> ExactReal:
-        """Return ε₀."""
-        return self.epsilon
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(max_loss=lambda: self.epsilon)
 
 
 @final
@@ -250,7 +251,12 @@ class ShuffledReports(_Reports):
         inside = epsilon.sign >= 0 and epsilon < self.epsilon
         return self._best(epsilon if inside else ExactReal.of_rational(0))
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return replace(super().known, inverse=self._inverse)
+
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
         odds = math.exp(min(float(self.epsilon), _LARGEST))
         # about the μ of randomised response among others who are all alike

@@ -38,14 +38,22 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from flint import arb
 
 from dpassay.accountant.composition.invert import least, most
 from dpassay.accountant.composition.losses.transform import MixtureTransform
 from dpassay.accountant.composition.product import hockey_stick_at, hull, tails_at
-from dpassay.accountant.core.pair import Pair, ProfileOnly, Tails
+from dpassay.accountant.core.pair import (
+    Known,
+    Pair,
+    ProfileOnly,
+    Tails,
+    exact_infinity_mass,
+    max_finite_loss,
+    rho_bound,
+)
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
@@ -93,9 +101,16 @@ class SubsampledPair(Pair):
     mixed_first: bool
 
     @property
-    def usual_width(self) -> Fraction:
-        """Return that of the inner pair."""
-        return self.inner.usual_width
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            width=self.inner.known.width,
+            rho=self._rho,
+            # a mixture shows no more
+            rho_bound=lambda: rho_bound(self.inner),
+            finite_loss=self._max_finite_loss,
+            infinity_mass=self._exact_infinity_mass,
+        )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""
@@ -250,27 +265,23 @@ class SubsampledPair(Pair):
             "delta, epsilon, the trade-off function or a Rényi divergence of integer order."
         )
 
-    def closed_rho(self) -> arb | None:
+    def _rho(self) -> arb | None:
         """Return that of the pair, mixture first: q^a E_Q[e^{al}] ≤ E_Q[(1 − q + q e^l)^a], so that
 
             D_a(pair)/a + ln q/(a − 1) ≤ D_a/a ≤ D_a(pair)/a,
 
         the latter as a mixture shows no more; both tend to the same at large orders.
         """
-        return self.inner.closed_rho() if self.mixed_first else None
-
-    def rho_bound(self) -> arb:
-        """Return that of the pair: a mixture shows no more."""
-        return self.inner.rho_bound()
+        return self.inner.known.rho() if self.mixed_first else None
 
     def max_loss(self) -> arb:
         """Return the image of the largest inner loss."""
         return self._image(self.inner.max_loss())
 
-    def max_finite_loss(self) -> arb:
+    def _max_finite_loss(self) -> arb:
         """Return the largest finite loss: −ln(1 − q) where the inner loss may be infinite."""
         if self.mixed_first:
-            return self._image(self.inner.max_finite_loss())
+            return self._image(max_finite_loss(self.inner))
         return self.max_loss()
 
     def _image(self, loss: arb) -> arb:
@@ -287,11 +298,11 @@ class SubsampledPair(Pair):
             return arb(0)
         return self.sampling_prob.ball() * self.inner.infinity_mass()
 
-    def exact_infinity_mass(self) -> ExactReal | None:
+    def _exact_infinity_mass(self) -> ExactReal | None:
         """Return the same as an exact number where it is known."""
         if not self.mixed_first:
             return ExactReal.of_rational(0)
-        mass = self.inner.exact_infinity_mass()
+        mass = exact_infinity_mass(self.inner)
         return None if mass is None else self.sampling_prob * mass
 
     def reverse(self) -> SubsampledPair:
@@ -329,8 +340,6 @@ class EnvelopePair(ProfileOnly):
     listed: bool = False
     """Whether every neighbour is dominated by one of these pairs at all ε, not by their maximum."""
 
-    usual_width: ClassVar = COMPOSED_WIDTH
-    """That of compositions."""
     refusal = (
         "Releases whose neighbours are dominated only by the largest of several profiles have no "
         "known Rényi or Kullback–Leibler divergence. Ask for delta, epsilon or the trade-off "
@@ -373,9 +382,20 @@ class EnvelopePair(ProfileOnly):
             result = hull(result, other)
         return result
 
-    def exact_max_loss(self) -> ExactReal | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            # That of compositions
+            width=lambda: COMPOSED_WIDTH,
+            max_loss=self._exact_max_loss,
+            finite_loss=self._max_finite_loss,
+            infinity_mass=self._exact_infinity_mass,
+        )
+
+    def _exact_max_loss(self) -> ExactReal | None:
         """Return the largest of those of the pairs of the family, where all are known."""
-        known = [pair.exact_max_loss() for pair in self.family]
+        known = [pair.known.max_loss() for pair in self.family]
         exact = [loss for loss in known if loss is not None]
         return max(exact) if len(exact) == len(known) else None
 
@@ -392,14 +412,14 @@ class EnvelopePair(ProfileOnly):
         """Return the largest of all losses."""
         return most([pair.max_loss() for pair in self.family])
 
-    def max_finite_loss(self) -> arb:
+    def _max_finite_loss(self) -> arb:
         """Return a ball for the loss beyond which H is level.
 
         It is at least the largest finite loss of the pairs with the largest mass at infinity, and
         at most that of all.
         """
-        masses = [pair.exact_infinity_mass() for pair in self.family]
-        losses = [pair.max_finite_loss() for pair in self.family]
+        masses = [exact_infinity_mass(pair) for pair in self.family]
+        losses = [max_finite_loss(pair) for pair in self.family]
         known = [mass for mass in masses if mass is not None]
         if len(known) < len(masses):
             return most(losses).union(least(losses))
@@ -412,9 +432,9 @@ class EnvelopePair(ProfileOnly):
         """Return the largest mass at infinity."""
         return most([pair.infinity_mass() for pair in self.family])
 
-    def exact_infinity_mass(self) -> ExactReal | None:
+    def _exact_infinity_mass(self) -> ExactReal | None:
         """Return the same where it is known."""
-        known = [pair.exact_infinity_mass() for pair in self.family]
+        known = [exact_infinity_mass(pair) for pair in self.family]
         masses = [mass for mass in known if mass is not None]
         return max(masses) if len(masses) == len(known) else None
 
@@ -594,7 +614,15 @@ class GaussianMixturePair(Pair):
         """Return the largest a_i − b_j."""
         return _largest(self.p)[1].ball() + _largest(_reflected(self.q))[1].ball()
 
-    def closed_rho(self) -> arb | None:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            rho=self._rho,
+            rho_bound=self._rho_bound,
+        )
+
+    def _rho(self) -> arb | None:
         """Return (m − n)²/2 where no coupled components are farther apart than the largest means.
 
         With w and v their weights P ≥ w N(m, 1), and Q = v N(n, 1)(1 + o(1)) far to the right,
@@ -604,9 +632,9 @@ class GaussianMixturePair(Pair):
             *others, limit = self._coupled()
             if any(shift > limit for shift in others):
                 return None
-        return (self._coupled()[-1] ** 2 / 2).union(self.rho_bound())
+        return (self._coupled()[-1] ** 2 / 2).union(rho_bound(self))
 
-    def rho_bound(self) -> arb:
+    def _rho_bound(self) -> arb:
         """Return half the square of the largest shift of coupled components.
 
         P and Q are mixtures, with the weights of any coupling, of N(a_i, 1) and N(b_j, 1), and

@@ -2,7 +2,7 @@
 
 A question is asked as a function of the width: it returns an enclosure of at most that relative
 width, or raises UndecidedError. Without a width the answer is the first of the widths that its
-pairs usually reach (`Pair.usual_width`) and coarser ones, and at last bounds that need no engine.
+pairs usually reach (`Known.width`) and coarser ones, and at last bounds that need no engine.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def enclosed(
 
 def usual(pairs: Sequence[Pair]) -> Fraction:
     """Return the width that answers about all of some pairs usually have."""
-    return max(pair.usual_width for pair in pairs)
+    return max(pair.known.width() for pair in pairs)
 
 
 def best(ask: Ask, finest: Fraction, bounds: Callable[[], Interval], whole: Interval) -> Interval:

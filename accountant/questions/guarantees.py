@@ -18,7 +18,7 @@ from dpassay.accountant.composition.invert import least, most
 from dpassay.accountant.composition.product import Factor, Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, loss_tails
+from dpassay.accountant.core.pair import Pair, loss_tails, rho_beyond, rho_bound
 from dpassay.accountant.errors import BetweenError, UndecidedError, expected
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import (
@@ -339,7 +339,7 @@ def rho(
     Of a mechanism with `WorstCase.enveloped` this is only attained: a lower bound. It is
     +∞ where some divergence is infinite. Of Gaussian noise, continuous or discrete, subsampled or
     not, it is the limit of D_a/a at large orders, where the sampling rate no longer counts
-    (`SubsampledPair.closed_rho`); Gaussian releases beside others add their own. Else the supremum
+    (`SubsampledPair._rho`); Gaussian releases beside others add their own. Else the supremum
     is searched by branch and bound, as far as `Pair.rho_beyond` bounds large orders: K(a) =
     (a − 1) D_a is convex with K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
 
@@ -368,10 +368,10 @@ def rho(
 
 def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:
     """Return the largest ρ where it is one in closed form that no other pair exceeds, else None."""
-    known = [rho for rho in (pair.closed_rho() for pair in pairs) if rho is not None]
+    known = [rho for rho in (pair.known.rho() for pair in pairs) if rho is not None]
     if not known:
         return None
-    found, bound = most(known), most([pair.rho_bound() for pair in pairs])
+    found, bound = most(known), most([rho_bound(pair) for pair in pairs])
     if found == arb.pos_inf():
         return found
     return found.union(bound) if bound.is_finite() and not bound > found else None
@@ -383,8 +383,8 @@ def _known(rho: arb | None) -> arb:
 
 
 def _rho(pair: Pair, relative_width: Fraction) -> Interval:
-    if pair.closed_rho() is not None:
-        return enclose(lambda: _known(pair.closed_rho()), relative_width=relative_width)
+    if pair.known.rho() is not None:
+        return enclose(lambda: _known(pair.known.rho()), relative_width=relative_width)
     precision = START_PRECISION
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _RHO_SPARE_BITS
     while precision <= MAX_PRECISION:
@@ -406,7 +406,7 @@ def _supremum(pair: Pair, relative_width: Fraction) -> Interval:
     def bound(low: Fraction, high: Fraction | None) -> arb:
         if high is not None:
             return _bound(divergence, low, high)
-        return sum((count * pair.rho_beyond(ball(low)) for pair, count in rest), start=arb(0))
+        return sum((count * rho_beyond(pair, ball(low)) for pair, count in rest), start=arb(0))
 
     stretch = 1 + ball(relative_width) / 2
     start, largest = Fraction(1), min(_largest_order(pair) for pair, _ in rest)
@@ -454,7 +454,7 @@ def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
     if not isinstance(pair, Product):
         return arb(0), [(pair, 1)]
     gaussian = [part for part in pair.factors if isinstance(part[0], GaussianPair)]
-    steady = sum((count * _known(part.closed_rho()) for part, count in gaussian), start=arb(0))
+    steady = sum((count * _known(part.known.rho()) for part, count in gaussian), start=arb(0))
     return steady, [part for part in pair.factors if part not in gaussian]
 
 

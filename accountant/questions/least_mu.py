@@ -250,7 +250,7 @@ def _at_one_end(pair: Pair) -> arb:
     if isinstance(pair, Product):
         squares = (count * _at_one_end(part) ** 2 for part, count in pair.factors)
         return sum(squares, start=arb(0)).sqrt()
-    rho = pair.closed_rho()
+    rho = pair.known.rho()
     return arb(0) if rho is None else (2 * rho).sqrt()
 
 

@@ -109,14 +109,14 @@ def _estimate(
     def pairs(x: float) -> Sequence[Pair]:
         return family(ExactReal.of_rational(Fraction(x)))
 
-    estimates = [pair.estimate_log_delta(float(epsilon)) for pair in pairs(first)]
+    estimates = [pair.known.log_delta(float(epsilon)) for pair in pairs(first)]
     known = [value for value in estimates if value is not None]
     if len(known) < len(estimates):
         return None
     worst = known.index(max(known))
 
     def excess(x: float) -> float | None:
-        found = pairs(x)[worst].estimate_log_delta(float(epsilon))
+        found = pairs(x)[worst].known.log_delta(float(epsilon))
         return None if found is None else found - log_delta
 
     found = falling_root(excess, first)
@@ -323,7 +323,7 @@ class Search:
 
     def _estimate(self, pair: Pair, epsilon: float) -> float | None:
         if self._given is not None:
-            return pair.estimate_log_delta(epsilon)
+            return pair.known.log_delta(epsilon)
         with ctx.workprec(_ROUGH):
             value = pair.hockey_stick(ExactReal.of_rational(Fraction(epsilon)))
             return float(value.log().mid()) if value > 0 else _NOTHING

@@ -29,7 +29,7 @@ from flint import arb
 from dpassay.accountant.composition.invert import least
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.core.pair import Pair, Tails, exact_infinity_mass
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
@@ -257,7 +257,7 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
 def _span(pair: Pair, level: arb) -> float:
     """Return about the largest loss that matters: where H is less than the level."""
     low = float(level.mid())
-    rough = pair.estimate_epsilon(math.log(min(low, 1 - low)) - 1) if 0 < low < 1 else None
+    rough = pair.known.epsilon(math.log(min(low, 1 - low)) - 1) if 0 < low < 1 else None
     return min(rough, _LOSS_SPAN) if rough is not None and rough > 0 else _LOSS_SPAN
 
 
@@ -265,7 +265,7 @@ def _covers_p(pair: Pair, level: ExactReal) -> bool:
     """Whether α ≥ Q(L > −∞), so that a test can reject wherever P has mass: β = 0."""
     if level.rational == 1:
         return True
-    missed = pair.reverse().exact_infinity_mass()
+    missed = exact_infinity_mass(pair.reverse())
     if missed is not None and missed.rational is not None and level.rational is not None:
         return level.rational + missed.rational >= 1
     excess = sign(lambda: level.ball() + pair.reverse().infinity_mass() - 1)

@@ -101,7 +101,7 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
 
 def _met(pair: Pair, epsilon: ExactReal, claimed: ExactReal) -> bool:
     """Whether H(ε) is at most the claimed number: by what is known of it exactly, or in balls."""
-    known = pair.exact_bound(epsilon)
+    known = pair.known.exact(epsilon)
     if known is not None and known <= claimed:
         return True
     return compare(lambda: pair.at_most(epsilon), "<=", claimed.ball) is True

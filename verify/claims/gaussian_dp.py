@@ -209,7 +209,7 @@ def _estimated(pairs: Sequence[Pair], target: Pair) -> list[Fraction] | None:
 
 def _estimated_log_delta(pair: Pair, epsilon: Fraction) -> float | None:
     """Return about ln H(ε), −∞ for none; None where it takes long."""
-    estimate = pair.estimate_log_delta(float(epsilon))
+    estimate = pair.known.log_delta(float(epsilon))
     if estimate is not None or is_numerical(pair):
         return estimate
     with ctx.workprec(_HINT_BITS):

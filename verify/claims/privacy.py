@@ -91,7 +91,7 @@ def _enclosed(number: Question, pairs: Sequence[Pair], width: Fraction) -> Inter
 
 def is_costly(pair: Pair) -> bool:
     """Whether digits of this pair take time: it is asked for few, then for more."""
-    return pair.usual_width > RELATIVE_WIDTH
+    return pair.known.width() > RELATIVE_WIDTH
 
 
 def first_width(pairs: Sequence[Pair]) -> Fraction:

@@ -48,10 +48,10 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
 
         truth = compare(lambda: true(pairs), "<=", claimed.ball)
         if truth is None:  # balls never prove that two numbers are equal
-            known = [pair.exact_max_loss() for pair in pairs]
+            known = [pair.known.max_loss() for pair in pairs]
             truth = all(loss <= claimed for loss in known if loss) if all(known) else None
         if truth is None:  # of two ends the upper one may be met
-            bounds = [pair.exact_bound(claimed) for pair in pairs]
+            bounds = [pair.known.exact(claimed) for pair in pairs]
             truth = all(bound is not None and not bound.sign for bound in bounds) or None
         value = reached(true, pairs)
         if truth is False and any(pair.only_bounded for pair in pairs):

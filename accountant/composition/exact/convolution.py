@@ -70,7 +70,7 @@ class Sums(Engine):
     def largest(self, pair: Pair) -> ExactReal | None:
         """Return the largest loss of a factor where all its losses are finite and exact."""
         assert isinstance(pair, FinitePair)
-        if (rational := pair.exact_max_loss()) is not None:
+        if (rational := pair.known.max_loss()) is not None:
             return rational
         known = [loss for loss in lattice.losses(pair) if loss is not None]
         exact = [loss for loss in known if isinstance(loss, ExactReal)]
@@ -80,7 +80,7 @@ class Sums(Engine):
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return what the sums over the circle estimate, where there are many values."""
         on_circle = _on_circle(product)
-        return None if on_circle is None else on_circle.estimate_epsilon(log_delta)
+        return None if on_circle is None else on_circle.known.epsilon(log_delta)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return P(L > ε) − e^ε Q(L > ε) over the values, and P(L = ∞)."""

@@ -504,7 +504,7 @@ class LaplaceSums(Engine):
         """Enclose ε(δ) where the sums are too long, or a grid is sooner; None elsewhere."""
         if (sooner := quick(product, relative_width)) is not None:
             with contextlib.suppress(UndecidedError):
-                return sooner.inverse(delta, relative_width)
+                return sooner.known.inverse(delta, relative_width)
         other = long(product, relative_width)
         if other is None:
             return None
@@ -512,13 +512,13 @@ class LaplaceSums(Engine):
         near = ExactReal.of_rational(Fraction((first or 0.0) * _NEAR))
         if lattice(product).is_short(near, relative_width):  # few sums reach as far as ε
             return None
-        return other.inverse(delta, relative_width)
+        return other.known.inverse(delta, relative_width)
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
         law = lattice(product)
         line = law.on_line(product)
-        found = None if line is None else line.estimate_epsilon(log_delta)
+        found = None if line is None else line.known.epsilon(log_delta)
         if found is not None:
             return found
         first = chernoff_epsilon(product, log_delta)
@@ -667,7 +667,7 @@ def lattice(product: Product) -> Lattice:
 
 def _top(product: Product) -> ExactReal:
     """Return T = Σ t_i."""
-    top = product.exact_max_loss()
+    top = product.known.max_loss()
     assert top is not None
     return top
 

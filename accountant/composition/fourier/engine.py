@@ -51,7 +51,7 @@ from dpassay.accountant.composition.losses.transform import (
     Transform,
 )
 from dpassay.accountant.composition.product import Engine, Product, UnsuitedError
-from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.core.pair import Pair, Tails, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers import ledger
@@ -154,7 +154,7 @@ class Contour(Engine):
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return each tail as an integral of its own, or 1 minus a smaller one."""
-        if product.max_finite_loss() <= epsilon.ball():
+        if max_finite_loss(product) <= epsilon.ball():
             infinite = product.infinity_mass()
             return Tails(infinite, 1 - infinite, arb(0), arb(1))
         if below_all(product, epsilon, strictly=True):
@@ -193,7 +193,7 @@ class Contour(Engine):
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return Chernoff's bound M(c) e^{−cε} c^c/(1 + c)^{1 + c} at a c near its best."""
-        if product.max_finite_loss() <= epsilon.ball():
+        if max_finite_loss(product) <= epsilon.ball():
             return product.infinity_mass()
         if below_all(product, epsilon):
             return _negative(product, epsilon) - epsilon.ball().expm1()
@@ -235,7 +235,7 @@ def _is_finite(product: Product) -> bool:
 
 def below_all(product: Product, epsilon: ExactReal, *, strictly: bool = False) -> bool:
     """Whether ε is certainly at or below, or strictly below, the least loss."""
-    least, eps = -product.reverse().max_finite_loss(), epsilon.ball()
+    least, eps = -max_finite_loss(product.reverse()), epsilon.ball()
     return bool(least > eps if strictly else least >= eps)
 
 

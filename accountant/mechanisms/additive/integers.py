@@ -18,7 +18,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, ProfileOnly, ReflectedPair, Tails, WorstCase
+from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, ReflectedPair, Tails, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, Positive, Probabilities, integer
 from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
@@ -577,9 +577,13 @@ class SkellamPair(ReflectedPair, ProfileOnly):
             q_below=known.at_least(1 - m),
         )
 
-    def bound(self, epsilon: ExactReal) -> arb:
-        """Return the end of H(ε): of outcomes far beyond the list a bound is all that is known."""
-        return self.hockey_stick(epsilon).upper().max(arb(0))
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            # of outcomes far beyond the list a bound is all that is known
+            bound=lambda epsilon: self.hockey_stick(epsilon).upper().max(arb(0)),
+        )
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

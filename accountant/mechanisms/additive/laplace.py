@@ -16,7 +16,7 @@ from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.inverse_noise import InverseNoise
 from dpassay.accountant.core.noise import SymmetricDensity
-from dpassay.accountant.core.pair import MirroredPair, ReflectedPair, Tails, WorstCase
+from dpassay.accountant.core.pair import Known, MirroredPair, ReflectedPair, Tails, WorstCase
 from dpassay.accountant.core.validate import Positive, Probability
 from dpassay.accountant.errors import expected, suggestion
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
@@ -56,7 +56,16 @@ class LaplacePair(ReflectedPair):
         left_p, right_q = (c - t).exp() / 2, (-c).exp() / 2
         return Tails(p_above=1 - left_p, p_below=left_p, q_above=right_q, q_below=1 - right_q)
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            inverse=self._inverse,
+            rho_bound=self._rho_bound,
+            max_loss=lambda: self.distance,
+        )
+
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ: the larger one of t + 2 ln(1 − δ) and ln(1 − δ).
 
         The first is the root of 1 − e^{(ε−t)/2} and lies above −t where it is the larger one; the
@@ -82,7 +91,7 @@ class LaplacePair(ReflectedPair):
         t = self.distance.ball()
         return t + (-t).expm1()
 
-    def rho_bound(self) -> arb:
+    def _rho_bound(self) -> arb:
         """Return D_1, which is the least ρ.
 
         With u = a − ½, e^{t/2 + (a−1)D_a} = cosh(ut) + sinh(ut)/(2u) is an entire function of
@@ -91,10 +100,6 @@ class LaplacePair(ReflectedPair):
         at v = ¼ it is at most (v − ¼)D_1 = a(a − 1)D_1.
         """
         return self.renyi(arb(1))
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return t."""
-        return self.distance
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""
@@ -247,17 +252,17 @@ class TruncatedLaplacePair(MirroredPair):
         """Return ∞."""
         return arb.pos_inf()
 
-    def closed_rho(self) -> arb:
-        """Return ∞."""
-        return arb.pos_inf()
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            rho=arb.pos_inf,
+            finite_loss=self.distance.ball,
+        )
 
     def infinity_mass(self) -> arb:
         """Return m."""
         return self._constants()[2]
-
-    def max_finite_loss(self) -> arb:
-        """Return d."""
-        return self.distance.ball()
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""
@@ -563,9 +568,10 @@ class LogisticPair(ReflectedPair):
         t = self.distance.ball()
         return t * (t / 2).coth() - 2
 
-    def exact_max_loss(self) -> ExactReal:
-        """Return t."""
-        return self.distance
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(max_loss=lambda: self.distance)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-line {L > ε}."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
 from itertools import accumulate
 from typing import Any, final
@@ -16,7 +15,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import MirroredPair, Pair, Tails, WorstCase
+from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, WorstCase, rho_bound
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch
 from dpassay.accountant.errors import NotApplicableError, expected
@@ -29,7 +28,6 @@ from dpassay.accountant.mechanisms.additive.laplace import (
     LogisticPair,
 )
 from dpassay.accountant.numbers.exact import ExactReal, exact
-from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs import maxima
 from dpassay.accountant.pairs import maxima as gaussian_maxima
@@ -153,13 +151,15 @@ class BoundedRangePair(MirroredPair):
         u = t / -(-t).expm1()
         return u - 1 - u.log()
 
-    def exact_max_loss(self) -> ExactReal:
-        """Return t, which no pair exceeds and p → 0 comes near."""
-        return self.length
-
-    def rho_bound(self) -> arb:
-        """Return t²/8: Hoeffding's lemma for a loss in an interval of length t."""
-        return self.length.ball() ** 2 / 8
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            # which no pair exceeds and p → 0 comes near
+            max_loss=lambda: self.length,
+            # Hoeffding's lemma for a loss in an interval of length t
+            rho_bound=lambda: self.length.ball() ** 2 / 8,
+        )
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidates whose scores rise."""
@@ -288,26 +288,22 @@ class NoisyMaximumPair(MirroredPair):
         """Return those of Laplace noise."""
         return self._laplace.tails(epsilon)
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Return that of Laplace noise."""
-        return self._laplace.inverse(delta, relative_width)
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            inverse=self._laplace.known.inverse,
+            # from two candidates up to Laplace noise
+            rho=lambda: self.renyi(arb(1)).union(rho_bound(self)),
+            rho_bound=lambda: rho_bound(self._laplace),
+            # which rare events of two candidates come near
+            max_loss=lambda: self.distance,
+        )
 
     def renyi(self, order: arb) -> arb:
         """Return a wide ball: from two candidates up to Laplace noise."""
         least = TwoCandidates("Exponential", self.distance).divergence(order)
         return least.union(self._laplace.renyi(order))
-
-    def closed_rho(self) -> arb:
-        """Return a wide ball: from two candidates up to Laplace noise."""
-        return self.renyi(arb(1)).union(self.rho_bound())
-
-    def rho_bound(self) -> arb:
-        """Return that of Laplace noise."""
-        return self._laplace.rho_bound()
-
-    def exact_max_loss(self) -> ExactReal:
-        """Return t, which rare events of two candidates come near."""
-        return self.distance
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidate whose score rises."""

@@ -116,7 +116,7 @@ class AboveThreshold(Mechanism):
         """Whatever has the same largest loss; certainty where there is none."""
         if self._tells_all:
             return None
-        largest = self._pair.exact_max_loss()
+        largest = self._pair.known.max_loss()
         return _CERTAIN if largest is None else Guaranteed(largest)
 
     def attained(self) -> tuple[Pair, ...]:

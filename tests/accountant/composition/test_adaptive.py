@@ -192,7 +192,7 @@ def test_a_few_choices_among_tables_have_an_exact_profile(epsilon: str) -> None:
         pairs = channel.worst_case(None).pairs(None)
         for count in (1, 2, 3):
             whole = Composed(channel, count).worst_case(None).pairs(None)
-            known = [pair.exact_bound(exact(epsilon)) for pair in whole]
+            known = [pair.known.exact(exact(epsilon)) for pair in whole]
             largest = max(float(value) for value in known if value is not None)
             truth = best_adaptive_delta(pairs, count, float(exact(epsilon)))
             assert largest == pytest.approx(truth, rel=1e-12, abs=0)

@@ -26,7 +26,7 @@ from dpassay.accountant.composition.tails import (
 )
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, max_finite_loss
 from dpassay.accountant.mechanisms import (
     AdditiveNoise,
     Composed,
@@ -71,7 +71,7 @@ def test_the_stated_error_of_normal_probabilities() -> None:
 
 
 def _last(pair: Pair) -> float:
-    return float(pair.max_finite_loss().mid())
+    return float(max_finite_loss(pair).mid())
 
 
 @pytest.mark.parametrize("share", ["1", "0.03"])

@@ -52,7 +52,7 @@ def test_a_contour_of_all_and_a_sum_over_lists_agree(
     with ctx.workprec(64):
         found = pair.to_width(NINE).hockey_stick(exact(epsilon))
         assert found.overlaps(summed.to_width(SEVEN).hockey_stick(exact(epsilon)))
-        assert not pair.bound(exact(epsilon)) < found
+        assert not pair.known.bound(exact(epsilon)) < found
     assert 2 * found.rad() < 1e-9 * found
 
 

@@ -21,7 +21,7 @@ from dpassay.accountant.composition.losses.laplace import FloatDiscreteGaussian
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import MirroredPair, ProfileOnly
+from dpassay.accountant.core.pair import Known, MirroredPair, ProfileOnly
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -187,7 +187,11 @@ class Refusing(MirroredPair, ProfileOnly):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         raise UndecidedError(f"Reached delta in [0, 1]: the sums of {self.name} are too long.")
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+    @property
+    def known(self) -> Known:
+        return Known(inverse=self._inverse)
+
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         coarse = relative_width >= Fraction(1, 10**6)
         return Interval.of_exact(1).hull(Interval.of_exact(1 + relative_width)) if coarse else None
 
@@ -211,7 +215,7 @@ class Ending(Refusing):
 
     ends: tuple[str, str] | None
 
-    def inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         interval = self.ends and Interval(*map(Decimal, self.ends))
         raise UndecidedError(f"Reached {self.ends or 'no range'}.", interval=interval or None)
 

@@ -38,5 +38,5 @@ def test_the_refusal_of_one_end_has_no_interval(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(between, "_value", refuse)
     with pytest.raises(UndecidedError) as refusal:
-        Between((LOW, LOW), HIGH, "all").inverse(exact("1e-5"), Fraction(1))
+        Between((LOW, LOW), HIGH, "all").known.inverse(exact("1e-5"), Fraction(1))
     assert refusal.value.interval is None

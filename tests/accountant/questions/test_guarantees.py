@@ -10,6 +10,7 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import rho_beyond
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.mechanisms import (
     AdditiveNoise,
@@ -229,7 +230,7 @@ def test_rho_of_a_density_that_falls_faster_than_a_gaussian_is_infinite(density:
 def test_the_curvature_bounds_every_larger_order(density: str) -> None:
     pair = OwnDensityPair(density, Fraction(1), False)
     for start in (arb(2), arb(6)):
-        bound = pair.rho_beyond(start)
+        bound = rho_beyond(pair, start)
         for factor in (1, 2, 5):
             order = start * factor
             with ctx.workprec(128):

@@ -67,7 +67,7 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
 def by_inversion() -> dict[str, tuple[str, Any]]:
     """Return the example of what declares its inverse, and its largest loss, which is true."""
     return {
-        name: (kind.example, str(parse(kind.example).worst_case(None).remove[0].exact_max_loss()))
+        name: (kind.example, str(parse(kind.example).worst_case(None).remove[0].known.max_loss()))
         for name, kind in DESCRIPTIONS.items()
         if issubclass(kind, Mechanism) and kind.inverse_noise is not Mechanism.inverse_noise
     }

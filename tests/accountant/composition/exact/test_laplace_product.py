@@ -158,7 +158,7 @@ def test_shifts_without_a_common_grid() -> None:
 @pytest.mark.parametrize("log_delta", [-3.0, -40.0, -100.0])
 def test_estimates_of_epsilon_are_near(log_delta: float) -> None:
     pair = product([exact("1/10")] * 200 + [exact("1/5")] * 10)
-    near = pair.estimate_epsilon(log_delta)
+    near = pair.known.epsilon(log_delta)
     assert near is not None
     # the slope of ln H is below 1e3 here, and the estimate aims at 1e-11 of ε ≤ 24
     assert abs(pair.hockey_stick(exact(Fraction(near))).log() - log_delta) < 1e-6

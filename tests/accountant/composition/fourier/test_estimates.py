@@ -84,7 +84,7 @@ def test_monotone_in_q_and_count(sigma: int, q: int, count: int) -> None:
         )
 
     remove, _ = pairs(training(f"{sigma / 10}", f"{q / 100}", count))
-    epsilon = remove.estimate_epsilon(-12.0)
+    epsilon = remove.known.epsilon(-12.0)
     assert epsilon is not None
     value = delta(q, count, epsilon)
     assert near(value, math.exp(-12), 1e-9)
@@ -106,7 +106,7 @@ def test_monotone_in_q_and_count(sigma: int, q: int, count: int) -> None:
 )
 def test_estimates_against_enclosures(sigma: str, q: str, count: int, delta: str) -> None:
     for pair, direction in zip(pairs(training(sigma, q, count)), BOTH, strict=True):
-        epsilon = pair.estimate_epsilon(math.log(float(delta)))
+        epsilon = pair.known.epsilon(math.log(float(delta)))
         assert epsilon is not None
         value = profile.log_delta(
             training(sigma, q, count),
@@ -116,7 +116,7 @@ def test_estimates_against_enclosures(sigma: str, q: str, count: int, delta: str
             relative_width=NARROW / 1000,
         )
         assert near(value, math.log(float(delta)), 1e-11)
-        known = pair.estimate_log_delta(epsilon)
+        known = pair.known.log_delta(epsilon)
         assert known is not None
         assert near(value, known, 1e-11)
 

@@ -218,7 +218,7 @@ def test_two_epochs_are_more_than_one_and_less_than_poisson() -> None:
 @pytest.mark.parametrize("delta", ["1e-3", "1e-9"])
 def test_epsilon_from_few_bits_is_near_the_enclosure(delta: str, *, remove: bool) -> None:
     one = pair("1.5", 12, mixed_first=remove)
-    rough = one.estimate_epsilon(float(np.log(float(delta))))
+    rough = one.known.epsilon(float(np.log(float(delta))))
     found = profile.epsilon(
         RandomAllocation(Gaussian("1.5"), 12),
         delta,

@@ -53,7 +53,7 @@ from dpassay.accountant.composition.lattice import bracket_bounds as bounds
 from dpassay.accountant.composition.product import Engine, Product, bound_of
 from dpassay.accountant.composition.tails import Table, envelope_of, releases
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.pair import Pair, WorstCase, only_bounded, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.selection.candidates import BoundedRangePair
 from dpassay.accountant.numbers.exact import ExactReal
@@ -294,7 +294,7 @@ def _below(epsilon: ExactReal, cells: int, chosen: Sequence[Product]) -> arb:
             value = bounds(each, epsilon, cells)[0]
             if not value > 0:
                 with contextlib.suppress(NotApplicableError, UndecidedError):
-                    whole = choose.product(each.factors).to_width(_ENOUGH)
+                    whole = refined(choose.product(each.factors), _ENOUGH)
                     value = whole.hockey_stick(epsilon)
             if value.is_finite():
                 found = found.max(value.lower())
@@ -439,7 +439,7 @@ def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
 def _is_heavier(pair: Pair, attained: Sequence[Pair]) -> bool:
     """Whether a pair has no finite ρ, or perhaps none and losses above all those attained."""
     rho = pair.known.rho()
-    if pair.only_bounded or rho is None or rho < arb.pos_inf():
+    if only_bounded(pair) or rho is None or rho < arb.pos_inf():
         return rho is not None and bool(rho == arb.pos_inf())
     ends = [each.max_loss() for each in (pair, *attained)]
     return bool(attained) and ends[0] == arb.pos_inf() and arb.pos_inf() not in ends[1:]

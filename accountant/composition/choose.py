@@ -51,7 +51,7 @@ from dpassay.accountant.composition.product import (
     is_numerical,
     tails_at,
 )
-from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.core.pair import Pair, Tails, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
@@ -485,7 +485,7 @@ class Conditional(Engine):
         Of n terms, one below a share 1/2n of the width of the sum so far is bounded.
         """
         asked = product.relative_width
-        first = product.pairs[0].to_width(asked)
+        first = refined(product.pairs[0], asked)
         share = arb(2) ** -ctx.prec if asked is None else ball(asked)
         total, values = _infinity(product), _listed(product)
         for value in sorted(values, key=lambda value: -float(value.p)):
@@ -504,7 +504,7 @@ class Conditional(Engine):
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the sums over the values of the second loss, each on its own."""
-        first = product.pairs[0].to_width(product.relative_width)
+        first = refined(product.pairs[0], product.relative_width)
         p_above, q_below = _infinity(product), _infinity(product.reverse())
         p_below = q_above = arb(0)
         for value in _listed(product):

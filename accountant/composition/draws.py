@@ -57,7 +57,7 @@ from dpassay.accountant.composition.product import (
     ends,
     hockey_stick_at,
 )
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal
@@ -346,4 +346,4 @@ def _unsampled(
         square = sum((n * pair.mu() ** 2 for pair, n in rest if isinstance(pair, GaussianPair)),
                      start=arb(0))  # fmt: skip
         return _gaussian(square.sqrt(), epsilon)
-    return hockey_stick_at(compose(tuple(rest)).to_width(asked and asked / _SHARE), epsilon)
+    return hockey_stick_at(refined(compose(tuple(rest)), asked and asked / _SHARE), epsilon)

@@ -16,7 +16,14 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpassay.accountant.core.pair import Pair, exact_infinity_mass, max_finite_loss
+from dpassay.accountant.core.pair import (
+    Pair,
+    asked_width,
+    exact_infinity_mass,
+    max_finite_loss,
+    only_bounded,
+    refined,
+)
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -58,7 +65,7 @@ _HALF_EXACTLY = Fraction(1, 2)
 
 def to_width(pairs: Sequence[Pair], relative_width: Fraction | None) -> list[Pair]:
     """Return the same pairs, asked for H and the tails to a relative width."""
-    return [pair.to_width(relative_width) for pair in pairs]
+    return [refined(pair, relative_width) for pair in pairs]
 
 
 def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
@@ -240,8 +247,8 @@ def below(pair: Pair, epsilon: ExactReal, limit: arb, estimate: float | None = N
         gap = max(float(limit.lower().log()) - estimate, 0.0)
     if (estimate is None or gap > _LOOSE) and pair.known.bound(epsilon) < limit:
         return True
-    width = max(Fraction(min(gap / 4, _COARSEST)), pair.relative_width or Fraction(0))
-    return bool(pair.to_width(width or _FINEST_ESTIMATE).hockey_stick(epsilon) < limit)
+    width = max(Fraction(min(gap / 4, _COARSEST)), asked_width(pair) or Fraction(0))
+    return bool(refined(pair, width or _FINEST_ESTIMATE).hockey_stick(epsilon) < limit)
 
 
 def complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
@@ -251,16 +258,16 @@ def complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
 def _complement_of(pair: Pair, epsilon: ExactReal) -> arb:
     """Return it of one pair; where its tails are too wide, what they have in common with 1 − H."""
-    if pair.only_bounded:
+    if only_bounded(pair):
         return nonnegative(1 - pair.hockey_stick(epsilon))
     tails = pair.tails(epsilon)
     value = tails.p_below + epsilon.ball().exp() * tails.q_above
-    asked = pair.relative_width
+    asked = asked_width(pair)
     if asked is None or 2 * value.rad() < ball(asked) * abs(value).lower():
         return value
     share = Fraction(min(1.0, max(_LEAST_SHARE, float(value.lower()))))
     with contextlib.suppress(UndecidedError):
-        return value.intersection(1 - pair.to_width(asked * share / 2).hockey_stick(epsilon))
+        return value.intersection(1 - refined(pair, asked * share / 2).hockey_stick(epsilon))
     return value
 
 

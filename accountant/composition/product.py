@@ -18,10 +18,12 @@ from flint import arb
 from dpassay.accountant.core.pair import (
     Known,
     Pair,
+    Refinable,
     Tails,
     exact_infinity_mass,
     max_finite_loss,
     rho_bound,
+    upper_bound,
 )
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
@@ -218,7 +220,7 @@ class Engine(ABC):
 
 @final
 @dataclass(frozen=True)
-class Product(Pair):
+class Product(Refinable):
     """P = ⊗ P_i^{k_i}, Q = ⊗ Q_i^{k_i}: the losses of the factors add up, independently.
 
     So the Rényi divergences, the Kullback–Leibler divergence and the largest losses add up, and
@@ -253,11 +255,6 @@ class Product(Pair):
         return tuple(pair for pair, _ in self.factors)
 
     @property
-    def only_bounded(self) -> bool:
-        """Whether H is known between that of a choice that is made and a bound for all."""
-        return self.engine.of_choices
-
-    @property
     def is_product(self) -> bool:
         """Whether H is that of the product of the factors."""
         return not self.engine.of_choices
@@ -272,6 +269,8 @@ class Product(Pair):
             finite_loss=self._max_finite_loss,
             infinity_mass=self._exact_infinity_mass,
             exact=ask(engine.exact_bound, self),
+            upper=self._upper,
+            attained=ask(engine.attained, self) if engine.of_choices else None,
             bound=ask(engine.bound, self),
             inverse=ask(engine.inverse, self),
             log_delta=ask(engine.estimate_log_delta, self),
@@ -299,7 +298,7 @@ class Product(Pair):
         """Return the tails, as the engine has them."""
         return self.engine.tails(self, epsilon)
 
-    def at_most(self, epsilon: ExactReal) -> arb:
+    def _upper(self, epsilon: ExactReal) -> arb:
         """Return a bound of H(ε), as near as the engine has it, and at most the basic one."""
         if self.is_beyond(epsilon):
             return self.infinity_mass()
@@ -318,7 +317,7 @@ class Product(Pair):
         kept = arb(1)
         for pair, count in self.factors:
             try:
-                kept *= (1 - pair.at_most(share).min(arb(1))).max(arb(0)) ** count
+                kept *= (1 - upper_bound(pair, share).min(arb(1))).max(arb(0)) ** count
             except (NotApplicableError, UndecidedError):
                 return arb(1)
         return (1 - kept).upper()
@@ -392,10 +391,6 @@ class Product(Pair):
     def _reversed(self) -> Product:
         turned = tuple((pair.reverse(), count) for pair, count in self.factors)
         return Product(turned, self.engine.reverse(), self.relative_width)
-
-    def attained(self, epsilon: ExactReal) -> Pair:
-        """Return what the engine knows to be attained."""
-        return self.engine.attained(self, epsilon)
 
     def law(self) -> dict[str, object]:
         """Return the product as plain data."""

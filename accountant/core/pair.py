@@ -67,6 +67,13 @@ class Known:
     """P(L = +∞), exactly."""
     exact: Callable[[ExactReal], ExactReal | None] = _unknown
     """An exact number that H(ε) does not exceed: it decides a claim that is met with equality."""
+    upper: Callable[[ExactReal], arb] | None = None
+    """An upper bound of H(ε), where it is nearer than the upper end of the ball of H."""
+    attained: Callable[[ExactReal], Pair] | None = None
+    """Where only two bounds of H are known, a pair that shows the lower one.
+
+    No loss has the `tails` of such a pair, which are of one event: that of this pair at ε.
+    """
     bound: Callable[[ExactReal], arb] = lambda _: arb(1)
     """An upper bound of H(ε) that takes little time."""
     inverse: Callable[[ExactReal, Fraction], Interval | None] = _unknown
@@ -89,19 +96,6 @@ class Pair(ABC):
     Every method works at flint's current precision and returns a ball that contains the exact
     value, however wide. Where P has mass and Q has none, L = +∞; the other way round, L = −∞.
     """
-
-    @property
-    def relative_width(self) -> Fraction | None:
-        """Relative width that H and the tails are asked for; None for flint's precision."""
-        return None
-
-    @property
-    def only_bounded(self) -> bool:
-        """Whether only two bounds of H are known: no loss has `tails`, which are of one event.
-
-        `attained` is then the pair of that event, whose P − e^ε Q is the lower bound at ε.
-        """
-        return False
 
     law_name: ClassVar[str]
     """The name in `law`, where that is the default."""
@@ -134,22 +128,6 @@ class Pair(ABC):
         """Return closed forms, and where a search may start."""
         return Known()
 
-    def at_most(self, epsilon: ExactReal) -> arb:
-        """Return a bound of H(ε), as near as a bracket of H has it."""
-        return self.hockey_stick(epsilon).upper()
-
-    def attained(self, epsilon: ExactReal) -> Pair:
-        """Return a pair of two datasets that shows H at ε, where this one only bounds them."""
-        return self
-
-    def to_width(self, relative_width: Fraction | None) -> Pair:
-        """Return the same pair, asked for H and the tails to a relative width.
-
-        What follows flint's precision alone needs none: engines that refine a grid, or lengthen a
-        contour, do no more than is asked for.
-        """
-        return self
-
     @abstractmethod
     def reverse(self) -> Pair:
         """Return the pair (Q, P)."""
@@ -178,6 +156,23 @@ class Pair(ABC):
     def describe_event(self, epsilon: ExactReal) -> str:
         """Say in words which outcomes make up the worst event {L > ε}."""
         return f"the outcomes with ln(dP/dQ) > {epsilon}"
+
+
+class Refinable(Pair):
+    """A pair of which H and the tails are asked for to a relative width.
+
+    What follows flint's precision alone is none: engines that refine a grid, or lengthen a contour,
+    do no more than is asked for.
+    """
+
+    @property
+    @abstractmethod
+    def relative_width(self) -> Fraction | None:
+        """The width; None for flint's precision."""
+
+    @abstractmethod
+    def to_width(self, relative_width: Fraction | None) -> Pair:
+        """Return the same pair, asked for to another width."""
 
 
 class MirroredPair(Pair):
@@ -266,6 +261,32 @@ class WorstCase:
         return self.remove + tuple(pair for pair in self.add if pair not in self.remove)
 
 
+def refined(pair: Pair, relative_width: Fraction | None) -> Pair:
+    """Return the same pair, asked for H and the tails to a relative width."""
+    return pair.to_width(relative_width) if isinstance(pair, Refinable) else pair
+
+
+def asked_width(pair: Pair) -> Fraction | None:
+    """Return the relative width that H is asked for; None for flint's precision."""
+    return pair.relative_width if isinstance(pair, Refinable) else None
+
+
+def only_bounded(pair: Pair) -> bool:
+    """Whether only two bounds of H are known."""
+    return pair.known.attained is not None
+
+
+def attained(pair: Pair, epsilon: ExactReal) -> Pair:
+    """Return a pair of two datasets that shows H at ε: itself, where it is not only bounded."""
+    return pair if (shown := pair.known.attained) is None else shown(epsilon)
+
+
+def upper_bound(pair: Pair, epsilon: ExactReal) -> arb:
+    """Return an upper bound of H(ε), as near as it is known."""
+    bound = pair.known.upper
+    return pair.hockey_stick(epsilon).upper() if bound is None else bound(epsilon)
+
+
 def exact_infinity_mass(pair: Pair) -> ExactReal | None:
     """Return P(L = +∞) where it is known as an exact number, else None."""
     known = pair.known.infinity_mass()
@@ -311,7 +332,7 @@ def rho_beyond(pair: Pair, order: arb) -> arb:
 
 def loss_tails(pair: Pair, epsilon: ExactReal) -> Tails:
     """Return the tails of a loss; NotApplicableError where only bounds of H are known."""
-    if pair.only_bounded:
+    if only_bounded(pair):
         raise NotApplicableError(
             "Only bounds of delta, epsilon and beta are known of this mechanism, not the law of "
             "its privacy loss. Ask for one of these."

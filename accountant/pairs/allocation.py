@@ -14,7 +14,15 @@ from typing import NamedTuple, final
 from flint import acb, acb_mat, arb, arb_series
 
 from dpassay.accountant.composition.product import Engine, Factor, Product
-from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, Tails, WorstCase, rho_bound
+from dpassay.accountant.core.pair import (
+    Known,
+    Pair,
+    ProfileOnly,
+    Tails,
+    WorstCase,
+    only_bounded,
+    rho_bound,
+)
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal
@@ -119,7 +127,7 @@ def allocated(inner: WorstCase, steps: int, participations: int) -> Pair | None:
         return None
     (pair,) = inner.remove
     masses = (pair.infinity_mass(), pair.reverse().infinity_mass())
-    few = None if pair.only_bounded or not all(m.is_zero() for m in masses) else finite(pair)
+    few = None if only_bounded(pair) or not all(m.is_zero() for m in masses) else finite(pair)
     return None if few is None else allocated_values(few, steps, participations)
 
 
@@ -819,7 +827,7 @@ class AllocationEvent(ProfileOnly):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return Known(epsilon=self._estimate_epsilon)
+        return Known(attained=self._attained, epsilon=self._estimate_epsilon)
 
     def _estimate_epsilon(self, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta from few bits: ln (P(A) − δ)/Q(A) at the best A.
@@ -852,7 +860,7 @@ class AllocationEvent(ProfileOnly):
         at = max(-_LARGEST, min(float(epsilon), _LARGEST))
         return self.chosen or _event(self, shortened(at, _EVENT_SHARED))
 
-    def attained(self, epsilon: ExactReal) -> AllocationEvent:
+    def _attained(self, epsilon: ExactReal) -> AllocationEvent:
         """Return the event for one ε."""
         return replace(self, chosen=self.event(epsilon))
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, TypeAlias, final
+from typing import TypeAlias, final
 
 from flint import arb
 
 from dpassay.accountant.composition.invert import inverse
-from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, rho_bound
+from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, attained, refined, rho_bound
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -108,7 +108,7 @@ def _known(pair: Pair, epsilon: ExactReal, bits: int, widths: tuple[Fraction, ..
     with ctx.workprec(bits):
         for width in widths:
             with contextlib.suppress(UndecidedError):
-                return pair.to_width(width).hockey_stick(epsilon)
+                return refined(pair, width).hockey_stick(epsilon)
         return pair.hockey_stick(epsilon)
 
 
@@ -140,8 +140,6 @@ class Between(ProfileOnly):
     largest: ExactReal | None = None
     """The largest loss, where it is known and no pair of `least` has it."""
 
-    only_bounded: ClassVar = True
-
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
@@ -152,7 +150,9 @@ class Between(ProfileOnly):
             rho=self._rho,
             rho_bound=lambda: rho_bound(self.most),
             max_loss=self._exact_max_loss,
-            bound=self.at_most,
+            upper=self._upper,
+            attained=self._attained,
+            bound=self._upper,
         )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -230,12 +230,12 @@ class Between(ProfileOnly):
         """Return a ball around both ends."""
         return self._around(lambda pair: pair.infinity_mass())
 
-    def attained(self, epsilon: ExactReal) -> Pair:
+    def _attained(self, epsilon: ExactReal) -> Pair:
         """Return what the pair of `least` with the largest H has there."""
         most = max(self.least, key=lambda pair: float(_value(pair, epsilon).mid()))
-        return most.attained(epsilon)
+        return attained(most, epsilon)
 
-    def at_most(self, epsilon: ExactReal) -> arb:
+    def _upper(self, epsilon: ExactReal) -> arb:
         """Return the larger end: a ball around both has a radius of 30 bits."""
         return _value(self.most, epsilon).upper()
 

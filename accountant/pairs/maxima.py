@@ -50,7 +50,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import arb
 
@@ -476,8 +476,6 @@ class UnequalMaximaPair(MirroredPair):
     candidates: int
     distance: ExactReal
 
-    only_bounded: ClassVar = True
-
     @property
     def _noise(self) -> LaplacePair:
         return LaplacePair(self.distance)
@@ -495,6 +493,7 @@ class UnequalMaximaPair(MirroredPair):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
+            attained=lambda _: self,
             # A level is found roughly
             width=lambda: Fraction(1, 10**5),
             inverse=self._inverse,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 from flint import arb
 
@@ -203,7 +203,6 @@ class BoundedRangeProduct(Selections):
     """All of them, each chosen after the results of the former: H between bounds."""
 
     law_name = "bounded-range-product"
-    only_bounded: ClassVar = True
 
     @property
     def _grid(self) -> _Grid:
@@ -256,7 +255,7 @@ class BoundedRangeProduct(Selections):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return replace(super().known, inverse=self._inverse)
+        return replace(super().known, attained=lambda _: self, inverse=self._inverse)
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Return where the two bounds pass δ; raise UndecidedError, with it, where that is wide."""
@@ -397,13 +396,12 @@ class AboveThresholdPair(MirroredPair):
     monotone: bool
     variant: str
 
-    only_bounded: ClassVar = True
-    """Which streams are worst is not known, or not exactly."""
-
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
+            upper=self._upper,
+            attained=lambda _: self,
             max_loss=self._exact_max_loss,
             inverse=self._inverse,
             rho=lambda: self.renyi(arb(1)),
@@ -484,7 +482,7 @@ class AboveThresholdPair(MirroredPair):
         with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
             return low.union(self._most(epsilon))
 
-    def at_most(self, epsilon: ExactReal) -> arb:
+    def _upper(self, epsilon: ExactReal) -> arb:
         """Return the larger end: a ball around both has a radius of 30 bits."""
         largest = self.known.max_loss()
         if largest is None or not -largest < epsilon < largest:

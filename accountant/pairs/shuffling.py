@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import numpy as np
 from flint import arb
@@ -223,9 +223,6 @@ class ShuffledReports(_Reports):
     """The categories k."""
     users: int
 
-    only_bounded: ClassVar = True
-    """Which reports of the others are worst is not known."""
-
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds."""
         return self.lower(epsilon).lower().max(arb(0)).union(self.upper(epsilon).upper())
@@ -246,7 +243,7 @@ class ShuffledReports(_Reports):
             known.append(OthersAlike(e, k, k or 3, n, 2))
         return max(known, key=lambda pair: float(pair.hockey_stick(epsilon).mid()))
 
-    def attained(self, epsilon: ExactReal) -> OthersAlike:
+    def _attained(self, epsilon: ExactReal) -> OthersAlike:
         """Return the datasets whose event shows most."""
         inside = epsilon.sign >= 0 and epsilon < self.epsilon
         return self._best(epsilon if inside else ExactReal.of_rational(0))
@@ -254,7 +251,7 @@ class ShuffledReports(_Reports):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return replace(super().known, inverse=self._inverse)
+        return replace(super().known, attained=self._attained, inverse=self._inverse)
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""

@@ -49,9 +49,12 @@ from dpassay.accountant.core.pair import (
     Known,
     Pair,
     ProfileOnly,
+    Refinable,
     Tails,
+    asked_width,
     exact_infinity_mass,
     max_finite_loss,
+    refined,
     rho_bound,
 )
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
@@ -86,7 +89,7 @@ def subsampled(pair: Pair, sampling_prob: ExactReal, *, mixed_first: bool) -> Pa
 
 @final
 @dataclass(frozen=True)
-class SubsampledPair(Pair):
+class SubsampledPair(Refinable):
     """((1 − q)Q + qP, Q) with the mixture first, else (P, (1 − q)P + qQ), for 0 < q < 1.
 
     The loss is an increasing function of the loss l of (P, Q): ln(1 − q + q e^l) or
@@ -312,11 +315,11 @@ class SubsampledPair(Pair):
     @property
     def relative_width(self) -> Fraction | None:
         """That of the inner pair."""
-        return self.inner.relative_width
+        return asked_width(self.inner)
 
     def to_width(self, relative_width: Fraction | None) -> SubsampledPair:
         """Return the same of the inner pair to that width."""
-        inner = self.inner.to_width(relative_width)
+        inner = refined(self.inner, relative_width)
         return SubsampledPair(inner, self.sampling_prob, self.mixed_first)
 
     def describe_event(self, epsilon: ExactReal) -> str:
@@ -333,7 +336,7 @@ Family: TypeAlias = tuple[Pair, ...]
 
 @final
 @dataclass(frozen=True)
-class EnvelopePair(ProfileOnly):
+class EnvelopePair(ProfileOnly, Refinable):
     """The pair whose profile is the largest of those of the pairs of a family."""
 
     family: Family
@@ -349,12 +352,12 @@ class EnvelopePair(ProfileOnly):
     @property
     def relative_width(self) -> Fraction | None:
         """That of the pairs of the family which have one."""
-        asked = (pair.relative_width for pair in self.family)
+        asked = (asked_width(pair) for pair in self.family)
         return next((width for width in asked if width is not None), None)
 
     def to_width(self, relative_width: Fraction | None) -> EnvelopePair:
         """Return the same of the pairs of the family to that width."""
-        asked = tuple(pair.to_width(relative_width) for pair in self.family)
+        asked = tuple(refined(pair, relative_width) for pair in self.family)
         return EnvelopePair(asked, self.listed)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:

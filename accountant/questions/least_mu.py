@@ -55,7 +55,7 @@ from flint import arb
 from dpassay.accountant.composition.exact.laplace_product import is_laplace
 from dpassay.accountant.composition.invert import hockey_stick, most, to_width
 from dpassay.accountant.composition.product import Product, exact_sum
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, only_bounded
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.dominance import Profile
 from dpassay.accountant.numbers.exact import ExactReal
@@ -119,7 +119,7 @@ def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
     reached = found.relative_width or 0
     if reached > width:
         ends = f"Reached the least mu in [{found.lower:.12g}, {found.upper:.12g}]"
-        if any(pair.only_bounded for pair in pairs):
+        if any(only_bounded(pair) for pair in pairs):
             ends += ": only bounds of the profile are known. Ask for delta or epsilon."
         else:
             ends += f", of relative width {float(reached):.0e}, for {float(width):.1e}. Ask for a "
@@ -137,7 +137,7 @@ def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
     if largest == 0:  # the laws are one
         return Interval.of_exact(0)
     with ctx.workprec(_PRECISION):
-        if largest.is_finite() and not any(pair.only_bounded for pair in pairs):
+        if largest.is_finite() and not any(only_bounded(pair) for pair in pairs):
             return Interval.of_ball(_of_bounded_losses(pairs, width), _DIGITS)
         distinct: list[Pair] = []
         for pair in pairs:
@@ -274,7 +274,7 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
     own = limiting_mu([pair])
     if own is not None:
         return own
-    if pair.only_bounded:
+    if only_bounded(pair):
         return _between(pair, width)
     if isinstance(pair, GaussianMixturePair):
         return _of_mixture(pair, floor(pair), width)
@@ -386,7 +386,7 @@ def _enough(pair: Pair, width: Fraction) -> arb:
         if not (is_laplace(pair) and sum(count for _, count in pair.factors) <= _FEW):
             squares = (count * _enough(part, width) ** 2 for part, count in pair.factors)
             return enough.min(sum(squares, start=arb(0)).sqrt())
-    elif pair.only_bounded:
+    elif only_bounded(pair):
         return enough
     return enough.min(bounds([pair, pair.reverse()], width).ball().upper())
 

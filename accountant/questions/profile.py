@@ -21,7 +21,7 @@ from dpassay.accountant.composition.invert import complement, hockey_stick, inve
 from dpassay.accountant.composition.product import apart, is_numerical, simple_bound
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, only_bounded
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import (
     InvalidInputError,
@@ -332,7 +332,7 @@ def _pairs(
     pairs = mechanism.worst_case(adjacency).pairs(direction)
     if method == "auto" or (method == "exact" and not any(map(is_numerical, pairs))):
         return pairs
-    if any(pair.only_bounded for pair in pairs):  # H is not that of a product
+    if any(only_bounded(pair) for pair in pairs):  # H is not that of a product
         return None
     cases = [(part.worst_case(adjacency), n) for part, n in Composed(mechanism).parts()]
     remove = _each(method, [(case.remove, count) for case, count in cases])

@@ -18,7 +18,7 @@ from typing import final
 from flint import arb
 
 from dpassay.accountant.composition import invert
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, refined
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.dominance import proved_below
@@ -85,7 +85,7 @@ def threshold(
     width = Fraction(slope) * relative_width * solve.HALF
 
     def excess(at: ExactReal) -> arb:
-        value = family(at)[worst].to_width(width).hockey_stick(epsilon)
+        value = refined(family(at)[worst], width).hockey_stick(epsilon)
         return (value / delta.ball()).log() if value > 0 else arb.neg_inf()
 
     found = solve.beside(excess, Fraction(root), relative_width=relative_width)

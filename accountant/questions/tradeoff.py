@@ -29,7 +29,15 @@ from flint import arb
 from dpassay.accountant.composition.invert import least
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, Tails, exact_infinity_mass
+from dpassay.accountant.core.pair import (
+    Pair,
+    Tails,
+    attained,
+    exact_infinity_mass,
+    only_bounded,
+    refined,
+    upper_bound,
+)
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
@@ -144,7 +152,7 @@ class _Question:
         """Enclose it, to a width that is named or to the best one that comes soon."""
 
         def bounds() -> Interval:  # of a perfect test, and of one that sees infinite losses alone
-            known = [1 - pair.infinity_mass() for pair in pairs if not pair.only_bounded]
+            known = [1 - pair.infinity_mass() for pair in pairs if not only_bounded(pair)]
             blind = (1 - self.level.ball()) * least([arb(1), *known])
             return Interval.between(*((1 - blind, arb(1)) if self.power else (arb(0), blind)))
 
@@ -174,7 +182,7 @@ class _Question:
         """Enclose it for one pair."""
         if self.level.sign != 0 and _covers_p(pair, self.level):
             return Interval.of_exact(int(self.power))
-        if pair.only_bounded:
+        if only_bounded(pair):
             known = _between(pair, self.level.ball(), power=self.power)
             raise UndecidedError(
                 f"Only bounds are known: {'power' if self.power else 'beta'} lies in {known}, by "
@@ -214,7 +222,7 @@ class _Question:
         return found
 
     def _by_tails(self, pair: Pair, width: Fraction) -> Interval:
-        asked = pair.to_width(width)
+        asked = refined(pair, width)
         return enclose(lambda: self._ball(asked, bits_of(width)), relative_width=width)
 
     def _ball(self, pair: Pair, bits: int) -> arb:
@@ -231,7 +239,7 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
     less often or with other outcomes too, by chance, is a test of level α; events of different
     neighbours cannot be mixed.
     """
-    pair = pair.to_width(_COARSE)
+    pair = refined(pair, _COARSE)
     with ctx.workprec(START_PRECISION):
         largest_loss = pair.max_loss()
         span = float(largest_loss.upper()) if largest_loss.is_finite() else _span(pair, level)
@@ -241,12 +249,12 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
         found = []
         for loss in losses:
             at = ExactReal.of_rational(loss)
-            found.append((1 - pair.at_most(at) - at.ball().exp() * level, at))
+            found.append((1 - upper_bound(pair, at) - at.ball().exp() * level, at))
         found.sort(key=lambda entry: float(entry[0]), reverse=True)
         low = max([arb(0), *(value for value, _ in found)], key=float)
         for _, at in found[:_EVENTS]:
             with suppress(NotApplicableError, UndecidedError):
-                tails = pair.attained(at).to_width(_COARSE).tails(at)
+                tails = refined(attained(pair, at), _COARSE).tails(at)
                 if tails.q_above > level:
                     most = most.min((1 - tails.p_above * level / tails.q_above).upper())
                 elif tails.q_above <= level and tails.q_above < 1:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import ClassVar, final
 
 from dpassay.accountant.composition import invert
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, upper_bound
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.numbers.exact import ExactReal, floats_in_short
 from dpassay.accountant.questions import profile
@@ -104,7 +104,7 @@ def _met(pair: Pair, epsilon: ExactReal, claimed: ExactReal) -> bool:
     known = pair.known.exact(epsilon)
     if known is not None and known <= claimed:
         return True
-    return compare(lambda: pair.at_most(epsilon), "<=", claimed.ball) is True
+    return compare(lambda: upper_bound(pair, epsilon), "<=", claimed.ball) is True
 
 
 def _reason(truth: bool | None) -> str:

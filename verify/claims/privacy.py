@@ -13,7 +13,7 @@ from flint import arb
 
 from dpassay.accountant.composition.invert import hockey_stick, to_width
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.pair import Pair, WorstCase, attained, only_bounded, refined
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import reading
 from dpassay.accountant.numbers.exact import ExactReal
@@ -130,7 +130,7 @@ def _told(value: Interval, claimed: ExactReal) -> bool | None:
 
 def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:
     """Return the attained pair with the largest H(ε), as far as balls can tell them apart."""
-    best, *others = (pair.to_width(None).attained(epsilon) for pair in pairs)
+    best, *others = (attained(refined(pair, None), epsilon) for pair in pairs)
     for pair in others:
         found, most = (
             reached(lambda asked: hockey_stick(asked, epsilon), [each], WIDTHS[0])
@@ -152,7 +152,7 @@ def shown_excess(pairs: Sequence[Pair], epsilon: ExactReal, over: Callable[[], a
 
     A ball around both bounds may not tell.
     """
-    if not any(pair.only_bounded for pair in pairs):
+    if not any(only_bounded(pair) for pair in pairs):
         return False
 
     def excess() -> arb:
@@ -177,7 +177,7 @@ def event(pair: Pair, epsilon: ExactReal, above: Callable[[], arb] | None = None
     def enclosed(width: Fraction) -> tuple[Interval, Interval]:
         if width > FACT_WIDTH:  # both from one call, as narrow as it happens to be
             with ctx.workprec(START_PRECISION):
-                tails = pair.to_width(width).tails(epsilon)
+                tails = refined(pair, width).tails(epsilon)
                 return Interval.of_ball(tails.p_above), Interval.of_ball(tails.q_above)
         p = _tail(lambda asked: asked[0].tails(epsilon).p_above, pair, width)
         return p, _tail(lambda asked: asked[0].tails(epsilon).q_above, pair, width)
@@ -232,7 +232,7 @@ def _tail(tail: Question, pair: Pair, width: Fraction) -> Interval:
 
     def loose(wider: Fraction) -> Interval:
         with ctx.workprec(START_PRECISION):
-            return Interval.of_ball(tail([pair.to_width(wider)]))
+            return Interval.of_ball(tail([refined(pair, wider)]))
 
     with contextlib.suppress(UndecidedError):
         return _enclosed(tail, [pair], width)

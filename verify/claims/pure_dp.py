@@ -9,7 +9,7 @@ from typing import ClassVar, final
 from flint import arb
 
 from dpassay.accountant.composition.invert import hockey_stick, most
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, only_bounded
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.claim import Decision, Scope, compare
@@ -54,7 +54,7 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
             bounds = [pair.known.exact(claimed) for pair in pairs]
             truth = all(bound is not None and not bound.sign for bound in bounds) or None
         value = reached(true, pairs)
-        if truth is False and any(pair.only_bounded for pair in pairs):
+        if truth is False and any(only_bounded(pair) for pair in pairs):
             truth = False if shown_excess(pairs, claimed, lambda: arb(0)) else None
         numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}
         reason = _reason(truth, value, claimed)

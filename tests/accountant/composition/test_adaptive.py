@@ -16,7 +16,7 @@ from dpassay.accountant.composition import choose
 from dpassay.accountant.composition.adaptive import Adaptive
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, upper_bound
 from dpassay.accountant.errors import AdjacencyError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     AdditiveNoise,
@@ -218,4 +218,4 @@ def test_no_bound_of_choices_is_above_basic_composition(count: int) -> None:
     pair = Composed(SKEW, count).worst_case(Adjacency.REPLACE_ONE).pairs(None)[0]
     assert isinstance(pair, Product)
     for epsilon in (exact(0), exact("0.1"), exact(50)):
-        assert pair.at_most(epsilon).upper() <= pair.basic_bound(epsilon) * (1 + arb(2) ** -40)
+        assert upper_bound(pair, epsilon).upper() <= pair.basic_bound(epsilon) * (1 + arb(2) ** -40)

@@ -18,6 +18,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.pair import attained
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -249,7 +250,8 @@ def test_one_step_has_nearly_all_that_the_best_event_has(
 
 def test_an_event_stays_where_it_is_attained() -> None:
     whole = event("1", 50, 2, mixed_first=True)
-    fixed = whole.attained(exact("1"))
+    fixed = attained(whole, exact("1"))
+    assert isinstance(fixed, AllocationEvent)
     assert fixed.hockey_stick(exact("1")).overlaps(whole.hockey_stick(exact("1")))
     assert fixed.event(exact("3")).log_threshold == fixed.event(exact("1")).log_threshold
     assert "log_threshold" in fixed.law()

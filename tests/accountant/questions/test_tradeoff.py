@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
-from typing import ClassVar, final
+from typing import final
 
 import mpmath
 import numpy as np
@@ -15,7 +15,7 @@ from flint import arb, ctx
 from dpassay.accountant.composition.invert import most
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.pair import Known, Pair, WorstCase
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms import (
     AboveThreshold,
@@ -170,13 +170,15 @@ class LargestOf(Pair):
 
     pairs: tuple[Pair, ...]
 
-    only_bounded: ClassVar = True
-
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         return most([pair.hockey_stick(epsilon) for pair in self.pairs])
 
-    def attained(self, epsilon: ExactReal) -> Pair:
-        return max(self.pairs, key=lambda pair: float(pair.hockey_stick(epsilon).mid()))
+    @property
+    def known(self) -> Known:
+        def attained(at: ExactReal) -> Pair:
+            return max(self.pairs, key=lambda pair: float(pair.hockey_stick(at).mid()))
+
+        return Known(attained=attained)
 
     def max_loss(self) -> arb:
         return most([pair.max_loss() for pair in self.pairs])

@@ -15,7 +15,7 @@ from dpassay.accountant.composition.exact.convolution import CIRCLE, SUMS, appli
 from dpassay.accountant.composition.product import Factor, Product, UnsuitedError
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, refined
 from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
@@ -105,7 +105,7 @@ def test_a_coarse_question_before_does_not_make_an_answer_coarse() -> None:
     whole = Composed(RandomizedResponse(epsilon="0.01"), 20_000)
     pair, eps = whole.worst_case(None).remove[0], exact(2)
     with ctx.workprec(128):
-        coarse, fine = (pair.to_width(Fraction(1, 10**n)).hockey_stick(eps) for n in (2, 20))
+        coarse, fine = (refined(pair, Fraction(1, 10**n)).hockey_stick(eps) for n in (2, 20))
     assert coarse.rel_accuracy_bits() < 60
     assert fine.rel_accuracy_bits() > 67
 

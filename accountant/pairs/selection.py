@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
@@ -169,12 +169,16 @@ def _two_sided(grid: _Grid, count: int) -> _Step:
     return _steps(grid, count)[0].two_sided(grid.gap, grid.m)
 
 
+@final
 @dataclass(frozen=True)
-class Selections(ReflectedPair):
-    """All pairs of `count` selections whose losses lie in intervals of length t.
+class BoundedRangeProduct(ReflectedPair):
+    """All pairs of `count` selections whose losses lie in intervals of length t: H between bounds.
 
-    Divergences are exact: those of releases add up, and each has the largest there is.
+    Each is chosen after the results of the former. Divergences are exact: those of releases add up,
+    and each has the largest there is.
     """
+
+    law_name = "bounded-range-product"
 
     length: ExactReal
     count: int
@@ -187,22 +191,6 @@ class Selections(ReflectedPair):
     def renyi(self, order: arb) -> arb:
         """Return k times the largest of one release."""
         return self.count * self.one.renyi(order)
-
-    @property
-    def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
-        return Known(
-            max_loss=lambda: ExactReal.of_rational(self.count) * self.length,
-            rho_bound=lambda: self.count * rho_bound(self.one),
-        )
-
-
-@final
-@dataclass(frozen=True)
-class BoundedRangeProduct(Selections):
-    """All of them, each chosen after the results of the former: H between bounds."""
-
-    law_name = "bounded-range-product"
 
     @property
     def _grid(self) -> _Grid:
@@ -255,7 +243,12 @@ class BoundedRangeProduct(Selections):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return replace(super().known, attained=lambda _: self, inverse=self._inverse)
+        return Known(
+            max_loss=lambda: ExactReal.of_rational(self.count) * self.length,
+            rho_bound=lambda: self.count * rho_bound(self.one),
+            attained=lambda _: self,
+            inverse=self._inverse,
+        )
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Return where the two bounds pass δ; raise UndecidedError, with it, where that is wide."""

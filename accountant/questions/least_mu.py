@@ -72,7 +72,7 @@ from dpassay.accountant.pairs.discrete import (
 )
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
 from dpassay.accountant.pairs.maxima import GaussianMaximaPair
-from dpassay.accountant.pairs.selection import Selections
+from dpassay.accountant.pairs.selection import BoundedRangeProduct
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, Mixture, SubsampledPair
 
 _PRECISION = 128
@@ -380,7 +380,7 @@ def _enough(pair: Pair, width: Fraction) -> arb:
     enough = _of_loss(_largest_loss(pair))
     if isinstance(pair, Between):
         return enough.min(_enough(pair.most, width))
-    if isinstance(pair, Selections):
+    if isinstance(pair, BoundedRangeProduct):
         return enough.min(arb(pair.count).sqrt() * _enough(pair.one, width))
     if isinstance(pair, Product) and pair.is_product:
         if not (is_laplace(pair) and sum(count for _, count in pair.factors) <= _FEW):

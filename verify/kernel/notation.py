@@ -20,7 +20,7 @@ LONGEST = 100_000
 SIGNATURES = """
 AboveThreshold(threshold_scale, query_scale, count=1, sensitivity=1, monotone=False,
     variant='standard', noise='Laplace', steps=None)
-AdditiveNoise(density='', scale=1, sensitivity=1, mass='', cdf='', parameters=None)
+AdditiveNoise(density='', scale=1, sensitivity=1, mass='', parameters=None)
 BinaryTree(steps, epsilon=None, mu=None, contributions=1)
 BoundedCountNoise(epsilon, eta, support)
 Box(bounds)

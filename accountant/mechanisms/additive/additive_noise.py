@@ -16,7 +16,6 @@ from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness, SecureIntegers
 from dpassay.accountant.core.validate import Maybe, Positive, Rationals, Read
 from dpassay.accountant.density import accuracy, integers
-from dpassay.accountant.density.distribution import density_of
 from dpassay.accountant.density.integers import IntegerLaw, integer_law
 from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.pieces import second_rise
@@ -53,9 +52,6 @@ class AdditiveNoise(Mechanism):
         Instead of the density, the masses at the integers x, in the same grammar.
     parameters
         Numbers that the formula calls a, b, c, d in this order; they are written into it.
-    cdf
-        Instead of the density, the distribution function, in the same grammar: it is read, and
-        shown, as the density that is its derivative (`dpassay.accountant.density.distribution`).
 
     Notes
     -----
@@ -79,25 +75,21 @@ class AdditiveNoise(Mechanism):
     scale: Positive = Positive(1)
     sensitivity: Positive = Positive(1)
     mass: Read[str, str] = Read(formula, "")
-    cdf: Read[str, str] = Read(formula, "")
     parameters: Maybe[tuple[Fraction, ...], Sequence[Number]] = Maybe(Rationals())
 
     def __post_init__(self) -> None:
-        """Require one law, and a rational distance; keep the derivative of a `cdf` as density."""
-        if (bool(self.density), bool(self.mass), bool(self.cdf)).count(True) != 1:
+        """Require one law, and a rational distance."""
+        if bool(self.density) == bool(self.mass):
             raise InvalidInputError(
-                "Expected AdditiveNoise with either density='…' or cdf='…', a formula in x on the "
-                "reals, or mass='…', one on the integers."
+                "Expected AdditiveNoise with either density='…', a formula in x on the reals, "
+                "or mass='…', one on the integers."
             )
         if self.parameters is not None:
-            for name in ("density", "mass", "cdf"):
+            for name in ("density", "mass"):
                 if written := getattr(self, name):
                     written = with_parameters(written, self.parameters)
                     object.__setattr__(self, name, written)
             object.__setattr__(self, "parameters", None)
-        if self.cdf:
-            object.__setattr__(self, "density", density_of(self.cdf, "cdf"))
-            object.__setattr__(self, "cdf", "")
         if not self.mass:
             rise = second_rise(law(self.density, "density").pieces)
             if rise is not None:

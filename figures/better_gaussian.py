@@ -78,7 +78,7 @@ def _draw_1(table: Table) -> style.Figure:
         "optimal": style.CURVES[3].options(),
     }
     names = {"standard": "N(0, 2I)", "half": "half as large", "diagonal": "shared noise"}
-    with style.panels(1, 4, height=3.1, share_y=True) as (figure, grid):
+    with style.panels(1, 4, height=2.9, share_y=True) as (figure, grid):
         for axes, panel in zip(grid, _PANELS, strict=True):
             for curve in table.distinct("curve", panel=panel):
                 xs, ys = table.points("x", "y", panel=panel, curve=curve)
@@ -169,7 +169,7 @@ def _matrix(axes: Axes, table: Table) -> None:
     axes.set(xlim=(0, 4), ylim=(8.2, -1))
     for i, row in enumerate(symbols):
         for j, text in enumerate(row):
-            axes.text(j + 0.5, i, text, ha="center", va="center", fontsize=7.5)
+            axes.text(j + 0.55, i, text, ha="center", va="center", fontsize=7)
     for x, inner in ((0.0, 0.12), (4.0, 3.88)):
         axes.plot([inner, x, x, inner], [-0.6, -0.6, 3.6, 3.6], color="black", linewidth=0.9)
     axes.text(0, 4.6, "A = d/C² + 1,  B = d + C²", fontsize=7.5)

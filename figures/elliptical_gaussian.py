@@ -171,6 +171,9 @@ def _draw_2(table: Table) -> style.Figure:
             xs, ys = table.points("x", "error", noise=noise, part="least")
             grid[2].plot(xs, ys, label=noise, **look.marked(len(xs)))
         grid[2].set(xscale="log", yscale="log", xlabel="n (records)")
+        errors = [2000, 5000, 10_000, 20_000, 50_000]
+        grid[2].set_yticks(errors, [f"{error:,}" for error in errors])
+        grid[2].minorticks_off()
         grid[2].set_ylabel("least total error over c (data units²)")
         style.key(figure, grid, 6)
         style.letter(grid, ("elliptical", "spherical", "best box"))

@@ -172,20 +172,19 @@ def fall(
     looks: Mapping[str, Curve],
     **where: Value,
 ) -> None:
-    """Let a curve that ends because its next value is 0 fall to the axis, with an arrow there."""
+    """Let a curve fall to the axis where its next value is 0, with an arrow there."""
     bottom = axes.get_ylim()[0]
     for name in table.distinct("curve", **where):
         xs, ys = table.points(x, y, curve=name, **where)
         grid = table.numbers(x, curve=name, **where)
-        for place in (0, -1):
+        for place, step in ((0, -1), (-1, 1)):
             if xs[place] != grid[place] and ys[place] > bottom:
-                line = looks[str(name)].options()
-                axes.plot([xs[place]] * 2, [ys[place], bottom], **line)
-                axes.plot([xs[place]], [bottom], "v", color=line["color"], clip_on=False, zorder=5)
-                right = place < 0
+                at, line = grid[grid.index(xs[place]) + step], looks[str(name)].options()
+                axes.plot([xs[place], at], [ys[place], bottom], **line)
+                axes.plot([at], [bottom], "v", color=line["color"], clip_on=False, zorder=5)
                 axes.annotate(
-                    "0", (xs[place], bottom), xytext=(3 if right else -3, 2),
-                    textcoords="offset points", ha="left" if right else "right",
+                    "0", (at, bottom), xytext=(3 * step, 2),
+                    textcoords="offset points", ha="left" if step > 0 else "right",
                 )  # fmt: skip
 
 

@@ -195,7 +195,7 @@ def draw(table: Table) -> style.Figure:
     """Draw deviation and accuracy for both kinds."""
     looks = {"non-private": style.Curve("0.6", (0, (1, 1)), "")}
     looks |= dict(zip((*NAMES, _EXACT), style.CURVES, strict=True))
-    factor = f"{table.parameters['factor']:.2g}"
+    factor = style.powers(f"{table.parameters['factor']:.2g}")
     with style.panels(2, 2, height=5.6) as (figure, grid):
         grid[2].sharey(grid[0])
         for row, kind in enumerate(_KINDS):

@@ -188,7 +188,7 @@ def draw(table: Table) -> style.Figure:
                 axes.set(ylim=(0, 1), xlabel="epochs", ylabel="accuracy")
         panels = [(kind, total) for kind in _KINDS for total in totals]
         words = [f"{losses.KINDS[k]}, ε = {t}\n{_about(table, k, t)}" for k, t in panels]
-        style.letter(grid, words)
+        style.letter(grid, map(style.powers, words))
         keys = [
             Line2D([], [], label=curve, color=look.colour, marker=look.marker)
             for look, curve in zip(style.CURVES, _CURVES, strict=False)

@@ -289,7 +289,7 @@ def _draw_9(table: Table) -> style.Figure:
                     for eps, dash in dashes.items()
                 ]
             axes.set(xscale="log", yscale="log", xlabel="M (coordinates)")
-        grid[0].set(ylim=(1e6, 1e36), ylabel="E‖n‖² (Δ²)")
+        grid[0].set(ylim=(1e6, 1e30), ylabel="E‖n‖² (Δ²)")
         style.letter(grid, KINDS.values())
         figure.legend(handles=both, loc="outside lower center", ncols=3)
         grow = {}
@@ -353,7 +353,7 @@ def _harmonic(terms: int, power: float) -> float:
 
 
 def _shown(size: float) -> str:
-    return f"{size:,.4g}" if size < _WRITTEN_OUT else f"{size:.2e}"
+    return f"{size:,.4g}" if size < _WRITTEN_OUT else style.powers(f"{size:.2e}")
 
 
 def _draw_table_1(table: Table) -> style.Figure:
@@ -377,6 +377,8 @@ def _draw_table_1(table: Table) -> style.Figure:
         drawn = axes.table(
             [heads, *lines], loc="center", edges="horizontal", cellLoc="right", bbox=Bbox.unit()
         )
+        drawn.auto_set_font_size(value=False)
+        drawn.set_fontsize(7.5)
         for (row, column), cell in drawn.get_celld().items():
             cell.set_linewidth(0.4)
             if row == 0 or (bold[row - 1] and column in (3, 5)):

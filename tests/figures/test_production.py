@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from dpassay.accountant.errors import NotApplicableError
 from dpassay.figures import gallery, production, registry
 from dpassay.figures.cli import COMMAND
 from dpassay.figures.description import Settings, Size
+from dpassay.verifier import workers
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.verify import ledger
 
@@ -223,3 +226,10 @@ def test_every_stored_table_is_found_again(size: list[str], names: list[str]) ->
     """The fast size is the same figure on fewer points: one of each paper is computed whole."""
     only = [part for name in names for part in ("--only", name)]
     assert main(["figures", "--check", "--quiet", *size, *only], commands=[COMMAND]) == 0
+
+
+def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every worker dies as it starts, as under a limit on memory."""
+    monkeypatch.setattr(workers, "work_for", os._exit)
+    with pytest.raises(NotApplicableError, match="--jobs 1"):
+        list(production.make_all(["better-gaussian/1", NAME], FAST, tmp_path, jobs=2))

@@ -26,7 +26,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
@@ -38,7 +37,6 @@ from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.ranges import Range, Ranges, number_ends, total
 from dpassay.accountant.density.tree import derivative
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
-from dpassay.accountant.geometry.ball_loss import shape
 from dpassay.accountant.mechanisms.additive.laplace import (
     LaplacePair,
     LogisticPair,
@@ -48,7 +46,6 @@ from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.ball_noise import BallNoisePair
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.finite import FinitePair, finite, hull, masses, tables
 from dpassay.accountant.pairs.gaussian import GaussianPair
@@ -500,96 +497,13 @@ def finite_or_none(value: arb) -> float | None:
     return float(value.mid()) if value.is_finite() and math.isfinite(float(value.mid())) else None
 
 
-"""Tails of the loss of noise e^{−‖x‖₂} in a few dimensions, in floats: sums of Gauss–Legendre.
-
-With ψ from the end, L = t cos ψ, P has the density f(ψ) = (sin^d ψ + c sin^{d−2} ψ) e^{z cos ψ}/W
-on [0, π] and Q that of −z (`dpassay.accountant.geometry.ball_loss`). Masses from 0 on are sums over
-equal panels and one part of a panel. On a panel of half-width h the ellipse of ρ = 1/h has an
-imaginary part below 1/2, where |sin| and |cos| are at most b = cosh(1/2), so that n nodes are off
-by at most
-
-    E = h (64/15) M h^{2n}/(1 − h²),  M = (b^d + c b^{d−2}) e^{bz}
-
-(Trefethen, Approximation Theory and Approximation Practice, theorem 19.3). What lies before the
-first end has at least c e^{−z} (4h/π)^{d−1}/(d − 1), and E falls faster than that with h < 1/2.
-
-*Rounding.* |ψ f′/f| ≤ d + 2z up to π/2, so that a relative rounding of ψ is one of f. Beyond, sin ψ
-is off by a few units at most, and f by (1 + c) d times that for P, e^z times as much for Q, against
-the mass before π/2.
-"""
-
-MOST_DIMENSIONS, MOST_DISTANCE = 8, ExactReal.of_rational(16)
-"""What the bounds at the head allow: 2n + 1 exceeds d − 1 by far, and e^z is small."""
-_PANELS, _NODES = 1 << 12, 6
-"""E is below 1e-30 of what it is added to; a panel's end is looked up, its nodes are computed."""
-_SIZE = 1.13
-"""Above cosh(1/2)."""
-_OPERATIONS = 64
-"""Roundings of one value of f, and of a sum over nodes, at most."""
-_ROOM = 8
-"""The same of an argument."""
-
-
-def ball_noise(pair: BallNoisePair) -> Survival:
-    """Return the tails; the distance and the dimension are at most those above."""
-    d, t = pair.dimension, float(pair.distance.ball().mid())
-    c, whole = (float(each.mid()) for each in shape(pair.distance, d))
-    z, h = t / 2, math.pi / (2 * _PANELS)
-    roots = [arb.legendre_p_root(_NODES, k, weight=True) for k in range(_NODES)]
-    nodes = np.array([float(((1 + x) / 2).mid()) for x, _ in roots])
-    weights = np.array([float((w / 2).mid()) for _, w in roots])
-
-    def between(a: Array, width: Array) -> tuple[Array, Array]:
-        """Return ∫ f and ∫ f of −z over [a, a + width]."""
-        p, q = np.zeros(len(a)), np.zeros(len(a))
-        for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True):
-            psi = a + width * node
-            sine, growth = np.sin(psi), np.exp(z * np.cos(psi))
-            size = weight * sine ** (d - 2) * (sine * sine + c)
-            p += size * growth
-            q += size / growth
-        return p * width / whole, q * width / whole
-
-    edges = np.arange(_PANELS + 1) * (math.pi / _PANELS)
-    sums = [
-        np.append(0.0, np.cumsum(each, dtype=np.longdouble)).astype(float)
-        for each in between(edges[:-1], np.diff(edges))
-    ]
-    off_panel = h ** (2 * _NODES + 1) * 5 * (_SIZE**d + c * _SIZE ** (d - 2)) * math.exp(_SIZE * z)
-    least = c * math.exp(-z) * (4 * h / math.pi) ** (d - 1) / (d - 1)
-    beyond = _ROOM * UNIT * (1 + c) * d * math.pi / whole
-    relative = UNIT * (_OPERATIONS + _ROOM * (d + 2 * z)) + (_PANELS + 1) * off_panel / least
-    errors = [
-        relative + beyond * most / float(each[_PANELS // 2])
-        for each, most in zip(sums, (1.0, math.exp(z)), strict=True)
-    ]
-
-    def survival(l: Array) -> Tail:  # noqa: E741
-        share = np.clip((t - l) / (2 * t), 0.0, 1.0)
-        psi = 2 * np.arcsin(np.sqrt(share))
-        at = np.minimum((psi * (_PANELS / math.pi)).astype(int), _PANELS)
-        start = np.minimum(edges[at], psi)
-        p, q = between(start, psi - start)
-        growth = np.exp(np.minimum(l, t))  # nothing is above t
-        before = l <= -t * (1 + _ROOM * UNIT)
-        above_p = np.where(before, 1.0, np.minimum(sums[0][at] + p, 1.0))
-        above_q = growth * np.where(before, 1.0, np.minimum(sums[1][at] + q, 1.0))
-        # {L > l'} stands for {L > l}: ψ is off by at most 3√(|l' − l|/t), f at most (1 + c)e^z
-        off = 2 * _ROOM * UNIT * t
-        between_both = 3 * math.sqrt(off / t) * (1 + c) * math.exp(z) / whole
-        error_p = errors[0] * above_p + off * between_both * (np.abs(l) < t * (1 + _ROOM * UNIT))
-        error_q = (errors[1] + 4 * UNIT * (1 + np.abs(l))) * above_q
-        return Tail(above_p, above_q, error_p, error_q)
-
-    return survival
-
-
 """Tails of the loss of Gaussian noise with bounded losses beside it, in floats, from one table.
 
 The loss L_i of each factor lies in a cell (nw, (n + 1)w] of a lattice of step w, within s_i, or is
-infinite, or is left out. Events are told by the cells alone: A_k consists of the outcomes with an
-infinite loss, and of those with all losses in cells whose numbers add up to k at least. Its
-probabilities are sums of those of cells, which are convolved. With m factors, L = Σ L_i lies within
+infinite, or is left out, as of discrete Gaussian noise far out. Events are told by the cells alone:
+A_k consists of the outcomes with an infinite loss, and of those with all losses in cells whose
+numbers add up to k at least. Its probabilities are sums of those of cells, which are convolved.
+With m factors, L = Σ L_i lies within
 
     R = mw/2 + Σ s_i  of  w(N + m/2),  N the sum of the numbers.
 
@@ -610,7 +524,7 @@ _PRECISION = 128
 _REACH = 12
 """Standard deviations of Gaussian noise that are put into cells: 4e-33 is left out."""
 _CELLS, _OTHERS = 1 << 16, 1 << 13
-"""Cells of the Gaussian loss, and of all others together: each of these takes tails in balls."""
+"""Cells of the Gaussian loss, and of all others together, some of which take tails in balls."""
 _COARSEST = 1 / 64
 """Most that the factors' cells may take together, in standard deviations of the Gaussian loss."""
 _FARTHEST = 600.0
@@ -684,7 +598,11 @@ def sums(product: Product, sample: tuple[float, float, bool] | None = None) -> S
 
 
 def _ends(pair: Pair) -> tuple[float, float] | None:
-    """Return bounds of the finite losses; None where they are unbounded or not known."""
+    """Return bounds of the finite losses, or of those put into cells; None where none are known."""
+    if isinstance(pair, DiscreteGaussianPair):  # the loss is about normal, of this deviation
+        deviation = pair.shift / math.sqrt(float(pair.parameter.ball().mid()))
+        far = deviation * (deviation / 2 + _REACH)
+        return -far, far
     try:
         low, high = -max_finite_loss(pair.reverse()), max_finite_loss(pair)
     except NotApplicableError:
@@ -698,19 +616,24 @@ def _ends(pair: Pair) -> tuple[float, float] | None:
 
 
 def _listed(pair: Pair, low: float, high: float, step: float) -> _Cells:
-    """Return the cells of a bounded loss, from its tails at their ends in balls."""
+    """Return the cells of a loss from its tails at their ends, and what is beyond from balls."""
     first, last = math.ceil(low / step) - 1, math.floor(high / step) + 1
-    at = [ExactReal.of_rational(n * Fraction(step)) for n in range(first, last + 1)]
-    tails = [pair.tails(edge) for edge in at]
-    columns = []
-    for above in ([t.p_above for t in tails], [t.q_above for t in tails]):
-        differences = [a - b for a, b in pairwise(above)]
-        masses = np.array([max(float(x.mid()), 0.0) for x in differences])
-        errors = np.array([float(abs(x.mid()) * arb(2) ** -50 + 2 * x.rad()) for x in differences])
-        columns.append((masses, errors))
-    rest = (tails[0].p_below + tails[-1].p_above - pair.infinity_mass()).upper().max(arb(0))
-    (p, error_p), (q, error_q) = columns
-    return _Cells(first, (p, q), (error_p, error_q), float(rest) * (1 + 4 * UNIT))
+    edges = np.arange(first, last + 1) * step
+    ends = [pair.tails(ExactReal.of_rational(Fraction(edge))) for edge in (edges[0], edges[-1])]
+    rest = (ends[0].p_below + ends[1].p_above - pair.infinity_mass()).upper().max(arb(0))
+    of_events = isinstance(pair, LaplacePair | DiscreteGaussianPair | FinitePair)
+    tail = ((_survival(pair) if of_events else None) or in_balls(pair))(edges)
+    decay = np.exp(-edges)
+    masses, errors = [], []
+    for above, error in (
+        (tail.above_p, tail.error_p),
+        (tail.above_q * decay, decay * (tail.error_q + 4 * UNIT * (1 + abs(edges)) * tail.above_q)),
+    ):
+        masses.append(np.maximum(above[:-1] - above[1:], 0.0))
+        errors.append(1.01 * (error[:-1] + error[1:]) + 2 * UNIT * masses[-1])
+    return _Cells(
+        first, (masses[0], masses[1]), (errors[0], errors[1]), float(rest) * (1 + 4 * UNIT)
+    )
 
 
 def _gaussian(mu: float, step: float) -> _Cells:
@@ -778,8 +701,6 @@ def _from(values: Array) -> Array:
     return np.append(np.cumsum(values[::-1], dtype=np.longdouble)[::-1], 0).astype(float)
 
 
-_IN_FLOATS = (LaplacePair, TruncatedLaplacePair, LogisticPair, DiscreteGaussianPair, BallNoisePair)
-"""Pairs whose samples have tails in floats, besides Gaussian ones."""
 _PLAIN_ATOM = 1e-9
 """Least Q(L = 0) of an envelope that is asked in floats: far above what roundings can part."""
 
@@ -840,7 +761,7 @@ def whole(pair: Pair) -> Release:
             infinity,
             _end(pair, 1),
             bottom,
-            slow=known is None,
+            slow=known is None or _asks_balls(pair),
             smooth=isinstance(known, NormalMixtures),
             lowest=min(bottom, 0.0) if bounded and bottom is not None else None,
         )
@@ -869,8 +790,6 @@ def _survival(pair: Pair) -> Survival | None:
             return _sampled(inner, q, mixed_first=mixed_first)
         case EnvelopePair(family):
             return _envelope(family)
-        case BallNoisePair(distance, d) if d <= MOST_DIMENSIONS and distance <= MOST_DISTANCE:
-            return ball_noise(pair)
         case OwnDensityPair():
             return own_density(pair)
         case OwnMassPair():
@@ -895,10 +814,16 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
         return own_density(inner, (share, rest, mixed_first))
     if isinstance(inner, Product):
         return sums(inner, (share, rest, mixed_first))
-    if not isinstance(inner, _IN_FLOATS):
-        return None
-    known = _survival(inner)
-    return known and sampled(known, share, rest, mixed_first=mixed_first)
+    return sampled(_survival(inner) or in_balls(inner), share, rest, mixed_first=mixed_first)
+
+
+def _asks_balls(pair: Pair) -> bool:
+    """Whether every tail is computed in balls, one by one."""
+    if isinstance(pair, EnvelopePair) and tables(pair.family) is None:
+        return any(_asks_balls(each) for each in pair.family)
+    if isinstance(pair, SubsampledPair) and not isinstance(pair.inner, (GaussianPair, Product)):
+        return _asks_balls(pair.inner)
+    return _survival(pair) is None
 
 
 def _envelope(family: Family) -> Survival | None:

@@ -245,9 +245,4 @@ def _draw_3(table: Table) -> style.Figure:
         return figure
 
 
-PLOTS: Plots = {
-    "1": (_compute_1, _draw_1),
-    "2": (_compute_2, _draw_2),
-    "3": (_compute_3, _draw_3),
-}
-"""By the part of an id after the paper."""
+PLOTS: Plots = {"1": (_compute_1, _draw_1), "2": (_compute_2, _draw_2), "3": (_compute_3, _draw_3)}

@@ -485,4 +485,3 @@ PLOTS: Plots = {
     "laplace-variance": (_compute_laplace_variance, _draw_laplace_variance),
     "laplace-guarantee": (_compute_laplace_guarantee, _draw_laplace_guarantee),
 }
-"""By the part of an id after the paper."""

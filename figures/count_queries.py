@@ -451,4 +451,3 @@ PLOTS: Plots = {
     "4": (_compute_4, _draw_4),
     "composition": (_compute_composition, _draw_composition),
 }
-"""By the part of an id after the paper."""

@@ -257,8 +257,4 @@ def simulate(
     return found
 
 
-PLOTS: Plots = {
-    "1": (_compute_1, _draw_1),
-    "2": (_compute_2, _draw_2),
-}
-"""By the part of an id after the paper."""
+PLOTS: Plots = {"1": (_compute_1, _draw_1), "2": (_compute_2, _draw_2)}

@@ -164,13 +164,7 @@ def curves(
 
 
 def fall(
-    axes: Axes,
-    table: Table,
-    x: str,
-    y: str,
-    *,
-    looks: Mapping[str, Curve],
-    **where: Value,
+    axes: Axes, table: Table, x: str, y: str, *, looks: Mapping[str, Curve], **where: Value
 ) -> None:
     """Let a curve fall to the axis where its next value is 0, with an arrow there."""
     bottom = axes.get_ylim()[0]

@@ -151,10 +151,7 @@ class Solution:
 
 @forgiving
 def optimal_count_noise(
-    problem: CountNoiseProblem,
-    *,
-    relative_width: Fraction | None = None,
-    solver: str | None = None,
+    problem: CountNoiseProblem, *, relative_width: Fraction | None = None, solver: str | None = None
 ) -> Solution:
     """Solve the program of a problem and prove the optimum.
 

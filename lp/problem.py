@@ -45,16 +45,20 @@ class OptionalReal(Field[ExactReal | None, Number | None]):
         return number
 
 
+def _share(name: str, value: Number) -> Fraction:
+    number = exact(value, name).rational
+    if number is None or not 0 < number < 1:
+        raise expected(name, value, "to be rational and in (0, 1)", "Give it exactly.")
+    return number
+
+
 @final
 class Share(Field[Fraction, Number]):
     """A rational number in the open interval (0, 1)."""
 
     def read(self, value: Number) -> Fraction:
         """Convert, and require a rational number strictly between 0 and 1."""
-        number = exact(value, self._name).rational
-        if number is None or not 0 < number < 1:
-            raise expected(self._name, value, "to be rational and in (0, 1)", "Give it exactly.")
-        return number
+        return _share(self._name, value)
 
 
 @final
@@ -66,11 +70,7 @@ class OptionalShare(Field[Fraction | None, Number | None]):
 
     def read(self, value: Number | None) -> Fraction | None:
         """Convert unless None."""
-        if value is None:
-            return None
-        field = Share()
-        field.__set_name__(OptionalShare, self._name)
-        return field.read(value)
+        return None if value is None else _share(self._name, value)
 
 
 class WithRatio(Description):

@@ -144,13 +144,6 @@ class Model:
             raise SolverError(f"{solver} stopped with status {self.program.status!r}.")
         return float(value)
 
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Numbers of scalar variables and of scalar constraints."""
-        metrics = self.program.size_metrics
-        rows = metrics.num_scalar_eq_constr + metrics.num_scalar_leq_constr
-        return int(metrics.num_scalar_variables), int(rows)
-
 
 @final
 @dataclass(frozen=True)

@@ -66,13 +66,7 @@ def _alphas(solution: Solution) -> list[dict[str, Any]]:
     problem = solution.problem
     first = problem.support if problem.max_count is None else problem.min_count
     return [
-        {
-            "below": i1,
-            "above": i2,
-            "count": count,
-            "alpha": str(alpha),
-            "decimal": _decimal(alpha),
-        }
+        {"below": i1, "above": i2, "count": count, "alpha": str(alpha), "decimal": _decimal(alpha)}
         for count, law in enumerate(solution.laws, first)
         for (i1, i2), alpha in mixture_weights(law).items()
     ]

@@ -241,10 +241,7 @@ def _on_data(found: Comparison, true: Any, seed: int) -> dict[str, OnData]:
 
 
 def _print(
-    found: Comparison,
-    sweeps: list[Sweep],
-    data: Mapping[str, OnData],
-    options: argparse.Namespace,
+    found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData], options: argparse.Namespace
 ) -> None:
     from dpassay.verifier import tables
     from dpassay.verifier.compare import output, screen
@@ -297,10 +294,7 @@ def _notes(found: Comparison, sweeps: list[Sweep], *, details: bool) -> list[str
 
 
 def _write(
-    found: Comparison,
-    sweeps: list[Sweep],
-    data: Mapping[str, OnData],
-    options: argparse.Namespace,
+    found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData], options: argparse.Namespace
 ) -> None:
     """Write what the options ask for."""
     from dpassay.verifier.compare import output

@@ -254,4 +254,3 @@ PLOTS: Plots = {
     "6": (partial(compute, same_budget=False), draw),
     "11": (partial(compute, same_budget=True), draw),
 }
-"""By the part of an id after the paper."""

@@ -199,11 +199,7 @@ def _pair(panel: str, share: float, left: float, right: float, directed: bool) -
         rows += traced(panel, "arrow", letter, [(start, 0), end])
         near = (start * 1.35 + 0.3 * share * (meet[0] - start), 0.45 * share * meet[1] + 0.06)
         rows += named(panel, {letter: near})
-    names = {
-        "f(x)": (-0.5, -0.12),
-        "f(x')": (0.5, -0.12),
-        "v": (0, -0.1),
-    }
+    names = {"f(x)": (-0.5, -0.12), "f(x')": (0.5, -0.12), "v": (0, -0.1)}
     rows += named(panel, names)
     if share == 1:
         rows += named(panel, {"s": (meet[0], meet[1] + 0.14)})
@@ -326,9 +322,4 @@ def _draw_3(table: Table) -> style.Figure:
         return figure
 
 
-PLOTS: Plots = {
-    "1": (_compute_1, _draw_1),
-    "2": (_compute_2, _draw_2),
-    "3": (_compute_3, _draw_3),
-}
-"""By the part of an id after the paper."""
+PLOTS: Plots = {"1": (_compute_1, _draw_1), "2": (_compute_2, _draw_2), "3": (_compute_3, _draw_3)}

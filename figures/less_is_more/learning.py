@@ -229,10 +229,7 @@ def _about(table: Table, kind: str, total: str) -> str:
     return f"DP-SGD: σ = {gaussian:.4g}; R1SMG: σ_* = {rank_one:.2g} C²"
 
 
-_BUDGETS = (
-    Budget("1.1", "1.795", "0.71", "3.33e-7"),
-    Budget("0.5", "16.983", "5.42", "3.33e-7"),
-)
+_BUDGETS = (Budget("1.1", "1.795", "0.71", "3.33e-7"), Budget("0.5", "16.983", "5.42", "3.33e-7"))
 
 
 def _compute_7(settings: Settings) -> Table:
@@ -246,10 +243,7 @@ def _compute_7(settings: Settings) -> Table:
     )  # fmt: skip
 
 
-_BUDGETS_8 = (
-    Budget("1.1", "2.673", "0.54", "1e-7"),
-    Budget("0.5", "20.713", "3.52", "1e-7"),
-)
+_BUDGETS_8 = (Budget("1.1", "2.673", "0.54", "1e-7"), Budget("0.5", "20.713", "3.52", "1e-7"))
 
 
 def _compute_8(settings: Settings) -> Table:
@@ -266,8 +260,4 @@ def _compute_8(settings: Settings) -> Table:
     )  # fmt: skip
 
 
-PLOTS: Plots = {
-    "7": (_compute_7, draw),
-    "8": (_compute_8, draw),
-}
-"""By the part of an id after the paper."""
+PLOTS: Plots = {"7": (_compute_7, draw), "8": (_compute_8, draw)}

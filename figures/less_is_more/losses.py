@@ -401,4 +401,3 @@ PLOTS: Plots = {
     "9": (_compute_9, _draw_9),
     "table-1": (_compute_table_1, _draw_table_1),
 }
-"""By the part of an id after the paper."""

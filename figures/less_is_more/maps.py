@@ -218,4 +218,3 @@ PLOTS: Plots = {
     "4": (partial(compute, requests=_REQUESTS), _draw_4),
     "10": (partial(compute, requests=_REQUESTS_10), _draw_10),
 }
-"""By the part of an id after the paper."""

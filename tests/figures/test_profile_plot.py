@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms import (
-    Composed,
-    Gaussian,
-    Laplace,
-    PoissonSubsampled,
-    Tabulated,
-)
+from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled, Tabulated
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions.profile import delta
 from dpassay.figures import style

@@ -113,16 +113,6 @@ def confrontation() -> Any:
     return module
 
 
-def check(confrontation: Any, ratio: str, eta: str, support: int) -> None:
-    cell = confrontation.one_law(ratio, eta, support)
-    # the corrected formula is the optimum; the printed one is where C ≥ P_{D−1}/A_D, and the
-    # law of Definition 2 attains it there and only there
-    assert cell.formula, cell
-    assert (cell.region == "right") == (confrontation.condition(cell) >= 0), cell
-    assert cell.region != "tie", cell
-    assert cell.printed <= cell.optimum <= cell.excess, cell
-
-
 @pytest.mark.parametrize(
     ("case", "name"),
     [

@@ -124,10 +124,7 @@ def test_mnist_files_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [
-        ({"side": 20}, "images of 28×28 pixels"),
-        ({"worst": 10}, "expected 3 labels from 0 to 9"),
-    ],
+    [({"side": 20}, "images of 28×28 pixels"), ({"worst": 10}, "expected 3 labels from 0 to 9")],
 )
 def test_wrong_mnist_files_are_refused(tmp_path: Path, change: dict[str, int], words: str) -> None:
     mnist(tmp_path, **change)

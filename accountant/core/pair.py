@@ -86,8 +86,6 @@ class Known:
     """The supremum of D_a/a over a > 1 where it is the limit at large orders; may be +∞."""
     rho_bound: Callable[[], arb] | None = None
     """An upper bound of the same."""
-    rho_beyond: Callable[[arb], arb] | None = None
-    """An upper bound of D_a/a for all a ≥ order."""
 
 
 class Pair(ABC):
@@ -326,8 +324,7 @@ def rho_bound(pair: Pair) -> arb:
 
 def rho_beyond(pair: Pair, order: arb) -> arb:
     """Return an upper bound of D_a/a for all a ≥ order > 1, from D_a ≤ max L."""
-    found = (pair.max_loss() / order).min(rho_bound(pair))
-    return found if (beyond := pair.known.rho_beyond) is None else found.min(beyond(order))
+    return (pair.max_loss() / order).min(rho_bound(pair))
 
 
 def loss_tails(pair: Pair, epsilon: ExactReal) -> Tails:

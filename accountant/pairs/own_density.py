@@ -18,7 +18,6 @@ from typing import TypeAlias, final
 from flint import acb, arb
 
 from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, Tails
-from dpassay.accountant.density.curvature import curvatures, steepens
 from dpassay.accountant.density.divergence import kullback_leibler, renyi
 from dpassay.accountant.density.integers import IntegerLaw, integer_law
 from dpassay.accountant.density.law import Law, law, negligible
@@ -26,7 +25,6 @@ from dpassay.accountant.density.loss import ABOVE, BELOW, OPEN, Stretch, losses
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.integral import integral
-from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.theta import theta
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, Fractions
@@ -62,9 +60,6 @@ class OwnDensityPair(Pair):
             # Integrals take longer for more, and floats prove little more
             width=lambda: Fraction(1, 10**12),
             max_loss=self._exact_max_loss,
-            # else None
-            rho=lambda: arb.pos_inf() if steepens(self._law()) else None,
-            rho_beyond=self._rho_beyond,
             finite_loss=self._max_finite_loss,
         )
 
@@ -157,13 +152,6 @@ class OwnDensityPair(Pair):
         if order == 1:
             return kullback_leibler(self._law(), self.distance)
         return renyi(self._law(), self.distance, order)
-
-    def _rho_beyond(self, order: arb) -> arb:
-        """Return the least bound by curvatures."""
-        t, found = ball(self.distance), arb.pos_inf()
-        for s, b in curvatures(self._law()):
-            found = found.min(s * t**2 / 2 + 2 * b * t / order)
-        return found.upper()
 
     def max_loss(self) -> arb:
         """Return the supremum of l, ∞ where the slope of ln f is unbounded in the right tail."""

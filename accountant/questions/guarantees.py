@@ -340,7 +340,7 @@ def rho(
     +∞ where some divergence is infinite. Of Gaussian noise, continuous or discrete, subsampled or
     not, it is the limit of D_a/a at large orders, where the sampling rate no longer counts
     (`SubsampledPair._rho`); Gaussian releases beside others add their own. Else the supremum
-    is searched by branch and bound, as far as `Pair.rho_beyond` bounds large orders: K(a) =
+    is searched by branch and bound, as far as `rho_beyond` bounds large orders: K(a) =
     (a − 1) D_a is convex with K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
 
     Raises

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
 import pytest
-from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import rho_beyond
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.mechanisms import (
     AdditiveNoise,
@@ -30,8 +27,6 @@ from dpassay.accountant.mechanisms import (
     TruncatedGeometric,
     TruncatedLaplace,
 )
-from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.questions import guarantees, profile
 from tests.near import mpf, narrow
 from tests.quick import quick
@@ -126,8 +121,6 @@ def test_rho_of_tiny_losses_is_half_the_sum_of_their_squares(
 def test_rho_is_infinite_with_an_infinite_loss() -> None:
     rho = guarantees.rho(Tabulated(["1/2", "1/2"], [0, 1]))
     assert rho.lower == Decimal("Infinity")
-    noise = AdditiveNoise("exp(-abs(x)**3)", scale="0.8651")
-    assert guarantees.rho(Composed([noise, DiscreteLaplace(2)])).lower == Decimal("Infinity")
 
 
 def test_order_below_one_is_known_of_gaussian_noise() -> None:
@@ -192,21 +185,11 @@ def test_rho_of_an_unbounded_loss_composed_with_a_bounded_one() -> None:
     assert narrow(found, Fraction(1, 10**5))
 
 
-@pytest.mark.parametrize(
-    ("density", "log"),
-    [
-        ("exp(-abs(x)**1.5)", lambda x: -(abs(x) ** 1.5)),
-        ("1/cosh(x)", lambda x: -mpmath.log(mpmath.cosh(x))),
-        pytest.param(
-            "(1+x**2/5)**-3", lambda x: -3 * mpmath.log(1 + x * x / 5), marks=pytest.mark.slow
-        ),
-        ("exp(-x**2-abs(x))", lambda x: -(x**2) - abs(x)),
-    ],
-)
-def test_rho_of_a_density_is_the_supremum_over_orders(
-    density: str, log: Callable[[mpmath.mpf], mpmath.mpf]
-) -> None:
-    found = guarantees.rho(AdditiveNoise(density=density))
+def test_rho_of_a_density_is_the_supremum_over_orders() -> None:
+    def log(x: mpmath.mpf) -> mpmath.mpf:
+        return -mpmath.log(mpmath.cosh(x))
+
+    found = guarantees.rho(AdditiveNoise(density="1/cosh(x)"))
     assert narrow(found, Fraction(2, 10**6))
     cuts = [-mpmath.inf, -8, 0, 1, 3, 9, 30, mpmath.inf]
     whole = mpmath.quad(lambda x: mpmath.exp(log(x)), cuts)
@@ -217,26 +200,6 @@ def test_rho_of_a_density_is_the_supremum_over_orders(
         ratios.append(mpmath.log(moment / whole) / (a * (a - 1)))
     assert max(ratios) <= mpmath.mpf(str(found.upper)) * (1 + mpmath.mpf("1e-6"))
     assert mpmath.mpf(str(found.lower)) <= max(ratios) * mpmath.mpf("1.002")
-
-
-@pytest.mark.parametrize("density", ["exp(-x**4)", "exp(-exp(abs(x)))", "exp(-abs(x)**2.5)"])
-def test_rho_of_a_density_that_falls_faster_than_a_gaussian_is_infinite(density: str) -> None:
-    assert guarantees.rho(AdditiveNoise(density=density)).lower == Decimal("Infinity")
-
-
-@pytest.mark.parametrize(
-    "density", ["exp(-x**2/2)", "exp(-abs(x)**1.5)", "1/cosh(x)", "exp(-x**2-abs(x))"]
-)
-def test_the_curvature_bounds_every_larger_order(density: str) -> None:
-    pair = OwnDensityPair(density, Fraction(1), False)
-    for start in (arb(2), arb(6)):
-        bound = rho_beyond(pair, start)
-        for factor in (1, 2, 5):
-            order = start * factor
-            with ctx.workprec(128):
-                assert not pair.renyi(order) / order > bound
-    if density == "exp(-x**2/2)":
-        assert bound < arb(1) / 2 * (1 + arb(2) ** -40)
 
 
 @pytest.mark.parametrize("dimension", [4, 30, 10**6])

@@ -1079,11 +1079,11 @@ class RandomAllocationPair(Pair):
             bound=lambda epsilon: self._sum.bound(epsilon, mixed_first=self.mixed_first),
             log_delta=self._estimate_log_delta,
             epsilon=self._estimate_epsilon,
-            # mixture first: t^{1−a} e^{a(a−1)μ²/2} ≤ E W^a ≤ e^{a(a−1)μ²/2}
+            # t^{1−a} e^{a(a−1)μ²/2} ≤ E W^a ≤ e^{a(a−1)μ²/2}
             rho=lambda: rho_bound(self) if self.mixed_first else None,
-            # that of one step: Rényi divergences are jointly quasi-convex
+            # of one step, as Rényi divergences are jointly quasi-convex
             rho_bound=lambda: self.mu.ball() ** 2 / 2,
-            # Relative width of answers for which none is named: what comes within about a second
+            # what comes within about a second
             width=lambda: COMPOSED_WIDTH,
         )
 

@@ -384,12 +384,12 @@ class MaximaPair(Pair):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
-            # A level that is no integer is found to that and less
+            # levels are found no closer
             width=lambda: Fraction(1, 10**12),
             # ρ is at least D_1
             rho=lambda: self.renyi(arb(1)),
             rho_bound=self._rho_bound,
-            # which rare events come near
+            # rare events come near it
             max_loss=lambda: self.distance,
         )
 
@@ -494,7 +494,7 @@ class UnequalMaximaPair(MirroredPair):
         """Return closed forms, and where a search may start."""
         return Known(
             attained=lambda _: self,
-            # A level is found roughly
+            # levels are found roughly
             width=lambda: Fraction(1, 10**5),
             inverse=self._inverse,
             rho_bound=lambda: rho_bound(self._noise),
@@ -785,7 +785,7 @@ class GaussianMaximaPair(MirroredPair):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
-            # 1e-12: integrals take longer for more
+            # integrals take longer for more
             width=lambda: Fraction(1, 10**12),
             bound=self._bound,
             epsilon=self._estimate_epsilon,

@@ -57,7 +57,7 @@ class OwnDensityPair(Pair):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
-            # Integrals take longer for more, and floats prove little more
+            # integrals take longer for more
             width=lambda: Fraction(1, 10**12),
             max_loss=self._exact_max_loss,
             finite_loss=self._max_finite_loss,
@@ -335,7 +335,7 @@ class OwnMassPair(ProfileOnly):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
-            # 1e-12: sums of tails take longer for more
+            # sums of tails take longer for more
             width=lambda: Fraction(1, 10**12),
             max_loss=self._exact_max_loss,
         )

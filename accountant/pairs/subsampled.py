@@ -389,7 +389,6 @@ class EnvelopePair(ProfileOnly, Refinable):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
-            # That of compositions
             width=lambda: COMPOSED_WIDTH,
             max_loss=self._exact_max_loss,
             finite_loss=self._max_finite_loss,

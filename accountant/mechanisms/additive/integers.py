@@ -581,7 +581,7 @@ class SkellamPair(ReflectedPair, ProfileOnly):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
-            # of outcomes far beyond the list a bound is all that is known
+            # far out the ball is wide
             bound=lambda epsilon: self.hockey_stick(epsilon).upper().max(arb(0)),
         )
 

@@ -155,9 +155,9 @@ class BoundedRangePair(MirroredPair):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
-            # which no pair exceeds and p → 0 comes near
+            # approached as p → 0
             max_loss=lambda: self.length,
-            # Hoeffding's lemma for a loss in an interval of length t
+            # Hoeffding's lemma: the loss lies in an interval of length t
             rho_bound=lambda: self.length.ball() ** 2 / 8,
         )
 
@@ -296,7 +296,7 @@ class NoisyMaximumPair(MirroredPair):
             # from two candidates up to Laplace noise
             rho=lambda: self.renyi(arb(1)).union(rho_bound(self)),
             rho_bound=lambda: rho_bound(self._laplace),
-            # which rare events of two candidates come near
+            # rare events of two candidates come near it
             max_loss=lambda: self.distance,
         )
 

@@ -21,7 +21,7 @@ from dpassay.verifier import kernel
 from dpassay.verifier.batch import concluded, decide_all
 from dpassay.verifier.document import FIELD, Document, every_paper, read_paper
 from dpassay.verifier.kernel import Checked
-from dpassay.verifier.tally import HEAD, cells, tally
+from dpassay.verifier.report import HEAD, cells, tally
 from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -137,9 +137,9 @@ def _list(names: Sequence[str], options: argparse.Namespace) -> int:
         ]
         say_json({"schema_version": 1, "figures": rows})
         return ExitCode.DONE
-    from dpassay.verifier import tables
+    from dpassay.verifier import terminal
 
-    tables.show([tables.Row((n, d.number), d.title) for n, d in about.items()], sys.stdout)
+    terminal.show([terminal.Row((n, d.number), d.title) for n, d in about.items()], sys.stdout)
     return ExitCode.DONE
 
 

@@ -25,7 +25,7 @@ from dpassay.accountant.errors import DpassayError
 from dpassay.figures import registry, style
 from dpassay.figures.description import Settings, Size
 from dpassay.figures.table import Table
-from dpassay.verifier.workers import workers
+from dpassay.verifier.processes import workers
 
 PICTURES = (".png", ".pdf", ".svg")
 _SCHEMA_VERSION = 1

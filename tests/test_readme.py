@@ -13,7 +13,7 @@ import pytest
 import dpassay
 from dpassay.verifier import document
 from dpassay.verifier.exact import verify
-from dpassay.verifier.tally import statements
+from dpassay.verifier.report import statements
 from dpassay.verifier.verdict import Finding
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,16 +14,8 @@ import dpassay.verifier.audit
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.figures.comparison.cli import COMMAND as COMPARE
 from dpassay.lp.problem import CountNoiseProblem
-from dpassay.verifier.cli import (
-    audit,
-    audit_rows,
-    check,
-    convert,
-    main,
-    optimal_count,
-    profile,
-    training,
-)
+from dpassay.verifier.cli import audit, check, convert, main, optimal, profile, training
+from dpassay.verifier.cli import audit as audit_rows
 from dpassay.verifier.cli import calibrate as calibrating
 from dpassay.verifier.cli import verify as verifying
 from dpassay.verifier.cli.shell import Command, Parser
@@ -79,7 +71,7 @@ SAID_BY: dict[str, tuple[Any, ...]] = {
 }
 COMMANDS = (
     audit.COMMAND, *audit_rows.COMMANDS, calibrating.COMMAND, check.COMMAND, COMPARE,
-    convert.COMMAND, optimal_count.command(None), profile.command(None), training.COMMAND,
+    convert.COMMAND, optimal.command(None), profile.command(None), training.COMMAND,
     verifying.command(None),
 )  # fmt: skip
 

@@ -14,12 +14,11 @@ from typing import Any, TypeAlias, final
 import msgspec
 
 from dpassay.accountant.errors import DpassayError, InvalidInputError, UndecidedError
-from dpassay.verifier.argument import conclude
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.exact import verify
-from dpassay.verifier.proof import plain, reachable
+from dpassay.verifier.processes import workers
+from dpassay.verifier.proof import conclude, plain, reachable
 from dpassay.verifier.verdict import Finding, Verdict
-from dpassay.verifier.workers import workers
 
 _FEW = 4
 """So few claims are decided before other processes would have started."""

@@ -12,11 +12,10 @@ import msgspec
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, one_line, suggestion
-from dpassay.verifier.argument import corrected_by
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import KINDS
 from dpassay.verifier.expression import Expression, split_relation
-from dpassay.verifier.proof import misread, named
+from dpassay.verifier.proof import corrected_by, misread, named
 
 SCHEMA_VERSION = 1
 """Version of the claim files that are read."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpassay.verifier.compare import Comparison, Sweep
-    from dpassay.verifier.compare.data import OnData
     from dpassay.verifier.compare.document import Question
+    from dpassay.verifier.compare.simulation import OnData
 
 _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
@@ -109,7 +109,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare and print."""
     from dpassay.verifier.compare import compare, sweep
-    from dpassay.verifier.progress import Line
+    from dpassay.verifier.terminal import Line
 
     question = _question(options)
     for name in _FILES:
@@ -223,7 +223,7 @@ def _sweep(text: str) -> tuple[str, list[str]]:
 def _true_answers(path: Path | None, question: Question) -> Any:
     if path is None:
         return None
-    from dpassay.verifier.compare.data import true_answers
+    from dpassay.verifier.compare.simulation import true_answers
 
     return true_answers(path, question.workload, question.budget)
 
@@ -231,7 +231,7 @@ def _true_answers(path: Path | None, question: Question) -> Any:
 def _on_data(found: Comparison, true: Any, seed: int) -> dict[str, OnData]:
     if true is None:
         return {}
-    from dpassay.verifier.compare.data import on_data
+    from dpassay.verifier.compare.simulation import on_data
 
     return {
         row.candidate.name: on_data(row.found, found.workload, true, seed=seed)
@@ -243,8 +243,9 @@ def _on_data(found: Comparison, true: Any, seed: int) -> dict[str, OnData]:
 def _print(
     found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData], options: argparse.Namespace
 ) -> None:
-    from dpassay.verifier import tables
-    from dpassay.verifier.compare import output, screen
+    from dpassay.verifier import terminal
+    from dpassay.verifier.compare import output
+    from dpassay.verifier.compare import output as screen
 
     if options.json:
         plain = found.to_json()
@@ -264,14 +265,14 @@ def _print(
             known = data.get(row.candidate.name)
             line.append("-" if known is None else f"{known.relative:.4g}")
     notes = _notes(found, sweeps, details=options.details)
-    if tables.is_pretty(sys.stdout):
+    if terminal.is_pretty(sys.stdout):
         screen.show(found, facts, lines, notes, sys.stdout)
     else:
         say(f"{output.headline(found)}\n")
         for name, text in facts:
             say(f"{name:8}  {text}")
         say()
-        say(tables.columns(lines, numbers_from=output.NUMBERS_FROM))
+        say(terminal.columns(lines, numbers_from=output.NUMBERS_FROM))
         say()
         for text in notes:
             say(text)

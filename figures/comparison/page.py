@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpassay.verifier.compare import Comparison, Row, Sweep
-    from dpassay.verifier.compare.data import OnData
+    from dpassay.verifier.compare.simulation import OnData
 
 
 _WIDE = 7.0
@@ -163,9 +163,7 @@ def page(
 
 
 def _row(found: Comparison, row: Row, data: Mapping[str, OnData]) -> dict[str, Any]:
-    from dpassay.verifier.compare.needs import need
-    from dpassay.verifier.compare.noise import noise
-    from dpassay.verifier.compare.output import number, simulated
+    from dpassay.verifier.compare.output import need, noise, number, simulated
 
     cells = [
         {"text": number(row.metrics[entry.name]), "best": row in found.best(entry.name)}

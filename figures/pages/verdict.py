@@ -14,8 +14,7 @@ from dpassay.figures.pages import template
 from dpassay.figures.pages.template import render
 from dpassay.verifier import report
 from dpassay.verifier.by_hand import by_hand
-from dpassay.verifier.needed_noise import TYPED
-from dpassay.verifier.remedy import remedy
+from dpassay.verifier.remedy import TYPED, remedy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,7 +28,7 @@ from dpassay.verifier.claims import KINDS
 from dpassay.verifier.exact import verify
 from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.kernel.schema import require
-from dpassay.verifier.limited import check_all
+from dpassay.verifier.processes import check_all
 from tests.quick import quick
 from tests.verify.forge import CLAIMS, OTHERS, Data, certified, mutants
 

@@ -18,7 +18,7 @@ from dpassay.verifier.cli import main
 from dpassay.verifier.kernel import Outcome
 from dpassay.verifier.kernel.schema import KINDS as SHAPES
 from dpassay.verifier.kernel.theorem import quoted, safe
-from dpassay.verifier.limited import Limited, check_all
+from dpassay.verifier.processes import Limited, check_all
 from tests.quick import quick
 from tests.verify.forge import Data, certified, decided, put
 

@@ -17,8 +17,7 @@ from dpassay.verifier import budget, report, rules
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.cli.shell import say, say_json
 from dpassay.verifier.document import read_file, read_text
-from dpassay.verifier.expression import FORMS
-from dpassay.verifier.functions import FUNCTIONS
+from dpassay.verifier.expression import FORMS, FUNCTIONS
 from dpassay.verifier.kernel import check
 
 MOVING = {

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from dpassay.verifier import kernel as checker
-from dpassay.verifier.claim import Claim
+from dpassay.verifier.claim import Claim, Domain, Range
 from dpassay.verifier.claims.behaviour import Minimiser, Monotone
 from dpassay.verifier.claims.relation import Relation
-from dpassay.verifier.domain import Domain, Range
-from dpassay.verifier.exact import verify
+from dpassay.verifier.exact import counterexample, verify
 from dpassay.verifier.prover import decided as certify
-from dpassay.verifier.search import counterexample
 
 
 def relation(text: str, let: dict[str, str] | None = None, **domains: dict[str, Any]) -> Relation:

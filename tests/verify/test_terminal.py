@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import dpassay
-from dpassay.verifier import progress, report, tables
+from dpassay.verifier import report
+from dpassay.verifier import terminal as progress
+from dpassay.verifier import terminal as tables
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.verify import ledger
 from dpassay.verifier.exact import verify

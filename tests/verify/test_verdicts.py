@@ -13,9 +13,8 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import Laplace
 from dpassay.accountant.questions import profile
 from dpassay.verifier import document, exact, kernel
-from dpassay.verifier.claim import Claim
+from dpassay.verifier.claim import Claim, Domain
 from dpassay.verifier.claims import KINDS, ApproximateDP, Relation
-from dpassay.verifier.domain import Domain
 from dpassay.verifier.exact import verify
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.prover import decided as certify

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpassay.verifier.claim import Claim
-    from dpassay.verifier.claims.approximate_dp import ApproximateDP as ApproximateDP
     from dpassay.verifier.claims.behaviour import Limit as Limit
     from dpassay.verifier.claims.behaviour import Minimiser as Minimiser
     from dpassay.verifier.claims.behaviour import Monotone as Monotone
@@ -18,22 +17,23 @@ if TYPE_CHECKING:
     from dpassay.verifier.claims.divergence import ZeroConcentratedDP as ZeroConcentratedDP
     from dpassay.verifier.claims.gaussian_dp import GaussianDP as GaussianDP
     from dpassay.verifier.claims.optimality import Optimality as Optimality
-    from dpassay.verifier.claims.pending import Pending as Pending
-    from dpassay.verifier.claims.pure_dp import PureDP as PureDP
+    from dpassay.verifier.claims.privacy import ApproximateDP as ApproximateDP
+    from dpassay.verifier.claims.privacy import PureDP as PureDP
+    from dpassay.verifier.claims.relation import Pending as Pending
     from dpassay.verifier.claims.relation import PrintedNumber as PrintedNumber
     from dpassay.verifier.claims.relation import Relation as Relation
 
 _CLASS = {
-    "approximate-dp": ("approximate_dp", "ApproximateDP"),
+    "approximate-dp": ("privacy", "ApproximateDP"),
     "gaussian-dp": ("gaussian_dp", "GaussianDP"),
     "limit": ("behaviour", "Limit"),
     "minimiser": ("behaviour", "Minimiser"),
     "monotone": ("behaviour", "Monotone"),
     "optimality": ("optimality", "Optimality"),
-    "pending": ("pending", "Pending"),
+    "pending": ("relation", "Pending"),
     "printed-number": ("relation", "PrintedNumber"),
     "profile": ("curve", "ProfileBound"),
-    "pure-dp": ("pure_dp", "PureDP"),
+    "pure-dp": ("privacy", "PureDP"),
     "relation": ("relation", "Relation"),
     "renyi-dp": ("divergence", "RenyiDP"),
     "tradeoff": ("curve", "TradeoffBound"),

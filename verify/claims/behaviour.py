@@ -16,6 +16,8 @@ from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.verifier.claim import (
     Claim,
     Decision,
+    Range,
+    Scalar,
     Scope,
     compare,
     compare_values,
@@ -24,7 +26,6 @@ from dpassay.verifier.claim import (
     truth,
 )
 from dpassay.verifier.claims.privacy import VERDICT_WIDTH
-from dpassay.verifier.domain import Range, Scalar
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.proof import in_case, proved
 from dpassay.verifier.verdict import Verdict

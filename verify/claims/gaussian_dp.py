@@ -18,6 +18,7 @@ from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions.least_mu import bounds, exact_mu, limiting_mu, needed
 from dpassay.verifier.claim import Decision, Scope, compare, verdict_of
+from dpassay.verifier.claims.curve import Bound, prove_below
 from dpassay.verifier.claims.privacy import (
     EXCEEDS,
     PrivacyClaim,
@@ -28,7 +29,6 @@ from dpassay.verifier.claims.privacy import (
     reached,
     worst_at,
 )
-from dpassay.verifier.claims.sweep import Bound, prove_below
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, final
 
 import msgspec
 
@@ -14,8 +16,127 @@ from dpassay.verifier.claims.privacy import VERDICT_WIDTH, in_brackets
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
 
-if TYPE_CHECKING:
-    from dpassay.verifier import rivals
+"""What no rival can beat, and what a rival reaches: as expressions, with their conditions.
+
+Rivals are of a family, given as plain data whose numbers are expressions:
+
+* `{type = "Gaussian", space, mu, objective}`: noise N(0, Σ) with v'Σ⁻¹v ≤ μ² for every v of a
+  space; its objective is the `total` of the variances, or their `mean`. For a law on the space and
+  M = E[vv'], tr(Σ⁻¹M) ≤ μ² and, by Cauchy and Schwarz, (tr M^{1/2})² ≤ μ² tr Σ. The spaces are
+  `{type = "Box", bounds}`, |v_i| ≤ bounds_i, with independent uniform signs of a corner for the
+  law `{law = "corners"}`, M = diag(bounds²); and `{type = "SparseBox", dimension, sparsity, bound,
+  signed}`, at most `sparsity` entries other than 0, in [0, bound], or in [−bound, bound] if
+  `signed`, with the law `{law = "sparse", ones}`: `ones` entries of size `bound` in uniform
+  places, with uniform signs if `signed`. Without signs M/bound² has the eigenvalue j²/d once and
+  shares (d − 1)(j − j²/d)/(d − 1) among the others, for j = `ones` and d = `dimension`.
+* `{type = "IntegerNoise", E, eta, support}`: laws of Z on −support..support with P(Z = 0) = eta,
+  added to an integer that neighbours change by 1; the objective is the δ of all events, at E = e^ε.
+  A rival is `{probabilities, lowest}`.
+"""
+
+OBJECTIVES = ("total", "mean")
+
+
+class Bound(NamedTuple):
+    """An expression for a number, and the comparisons that must be true for it to be one."""
+
+    text: str
+    conditions: tuple[str, ...]
+
+
+def compared(claim: Mapping[str, Any]) -> Bound:
+    """Return what a claim of optimality compares its value with.
+
+    It is the number of its dual or its rival, or the `lower_bound` or `competitor` as typed.
+
+    Raises
+    ------
+    ValueError
+        If the family, or the law on its space, is not known.
+    """
+    if claim.get("rival"):
+        return _reached(claim["among"], claim["rival"])
+    if claim.get("dual"):
+        return _lower_bound(claim["among"], claim["dual"])
+    return Bound(claim.get("competitor") or claim["lower_bound"], ())
+
+
+def _lower_bound(among: Mapping[str, Any], dual: Mapping[str, Any]) -> Bound:
+    """Return a number that the objective of no member of a Gaussian family falls below."""
+    _require_keys("among", among, "type", "space", "mu", "objective")
+    space, mu, objective = among["space"], _inner(among["mu"]), among["objective"]
+    if among["type"] != "Gaussian" or objective not in OBJECTIVES:
+        raise ValueError("expected a family of Gaussians, its objective total or mean")
+    if space.get("type") == "Box":
+        _require_keys("space", space, "type", "bounds")
+        if dual != {"law": "corners"} or not isinstance(space["bounds"], list):
+            raise ValueError('expected bounds and the law "corners" for a Box')
+        size = str(len(space["bounds"]))
+        bounds = [_inner(bound) for bound in space["bounds"]]
+        trace, conditions = f"({' + '.join(bounds)})**2", [f"{bound} >= 0" for bound in bounds]
+    else:
+        _require_keys("space", space, "type", "dimension", "sparsity", "bound", "signed")
+        _require_keys("dual", dual, "law", "ones")
+        if space["type"] != "SparseBox" or dual["law"] != "sparse":
+            raise ValueError('expected a Box, or a SparseBox with the law "sparse"')
+        size = _inner(space["dimension"])
+        trace, conditions = _sparse(space, _inner(dual["ones"]))
+    share = f"/{size}" if objective == "mean" else ""
+    return Bound(f"{trace}/{mu}**2{share}", (f"{mu} > 0", *conditions))
+
+
+def _sparse(space: Mapping[str, Any], ones: str) -> tuple[str, list[str]]:
+    size, most, bound = (_inner(space[key]) for key in ("dimension", "sparsity", "bound"))
+    conditions = [f"floor({number}) == {number}" for number in (size, most, ones)]
+    conditions += [f"1 <= {ones}", f"{ones} <= {most}", f"{most} <= {size}", f"{bound} >= 0"]
+    if space["signed"] is True:
+        return f"{ones}*{size}*{bound}**2", conditions
+    if space["signed"] is not False:
+        raise ValueError("expected signed to be true or false")
+    along = f"{ones}**2/{size}"
+    across = f"({size} - 1)*({ones} - {along})"
+    return f"({along} + {across} + 2*sqrt({along}*({across})))*{bound}**2", conditions
+
+
+def _reached(among: Mapping[str, Any], rival: Mapping[str, Any]) -> Bound:
+    """Return the δ of a member of a family of integer noise."""
+    _require_keys("among", among, "type", "E", "eta", "support")
+    _require_keys("rival", rival, "probabilities", "lowest")
+    law, lowest = rival["probabilities"], int(rival["lowest"])
+    if among["type"] != "IntegerNoise" or not isinstance(law, list):
+        raise ValueError("expected a law of a family of integer noise")
+    if not 0 <= -lowest < len(law):
+        raise ValueError("expected a law with 0 in its support")
+    ratio, eta, support = (_inner(among[key]) for key in ("E", "eta", "support"))
+    masses = [_inner(mass) for mass in law]
+    conditions = [f"{ratio} >= 1", f"{' + '.join(masses)} == 1"]
+    conditions += [f"{mass} >= 0" for mass in masses]
+    conditions += [f"{masses[-lowest]} == {eta}", f"{-lowest} <= {support}"]
+    conditions += [f"{lowest + len(law) - 1} <= {support}"]
+    ways = (_excess(masses, ratio), _excess(masses[::-1], ratio))
+    return Bound(f"max({ways[0]}, {ways[1]})", tuple(conditions))
+
+
+def _excess(law: Sequence[str], ratio: str) -> str:
+    """Return Σ max(0, p(z) − E p(z + 1))."""
+    following = [*law[1:], "0"]
+    terms = zip(law, following, strict=True)
+    return " + ".join(f"max(0, {p} - {ratio}*{q})" for p, q in terms)
+
+
+def _inner(text: object) -> str:
+    """Return an expression in brackets; one that would break out of them is refused."""
+    try:
+        ast.parse(str(text), mode="eval")
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ValueError(f"expected an expression, not {str(text)[:60]!r}") from None
+    return f"({text})"
+
+
+def _require_keys(name: str, data: object, *keys: str) -> None:
+    if not isinstance(data, Mapping) or set(data) != set(keys):
+        raise ValueError(f"expected {name} to have {', '.join(keys)}, and nothing else")
+
 
 _MAX_PRECISION = 1 << 11
 """Bits after which a comparison is left undecided."""
@@ -25,9 +146,9 @@ _MAX_PRECISION = 1 << 11
 class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     """No rival does better than `value`, or than value/(1 + tolerance).
 
-    `among` says who the rivals are, as in `dpassay.verifier.rivals`. The claim holds by a
-    `dual`, a law on the space whose bound for all rivals reaches the value; a `rival` of the family
-    that does better refutes it. A `lower_bound` or `competitor` that is only typed proves nothing:
+    `among` says who the rivals are, as the head of this file has it. The claim holds by a `dual`, a
+    law on the space whose bound for all rivals reaches the value; a `rival` of the family that does
+    better refutes it. A `lower_bound` or `competitor` that is only typed proves nothing:
     the claim is then at best argued.
     """
 
@@ -137,11 +258,9 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
                 raise InvalidInputError(f"Expected {condition} for the optimum to be checked.")
         return Expression(found.text)
 
-    def _compared(self) -> rivals.Bound:
-        from dpassay.verifier import rivals
-
+    def _compared(self) -> Bound:
         try:
-            return rivals.compared(msgspec.to_builtins(self))
+            return compared(msgspec.to_builtins(self))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InvalidInputError(f"The optimum cannot be checked: {error}.") from error
 

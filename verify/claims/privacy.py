@@ -1,26 +1,41 @@
-"""Shared pieces of the claims about a mechanism's privacy."""
+"""Claims about a mechanism's privacy: what they share, pure and approximate DP."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
 from flint import arb
 
-from dpassay.accountant.composition.invert import hockey_stick, to_width
+from dpassay.accountant.composition import invert
+from dpassay.accountant.composition.invert import hockey_stick, most, to_width
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, WorstCase, attained, only_bounded, refined
+from dpassay.accountant.core.pair import (
+    Pair,
+    WorstCase,
+    attained,
+    only_bounded,
+    refined,
+    upper_bound,
+)
+from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import reading
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, exact, floats_in_short
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.questions import profile
+from dpassay.accountant.questions.answer import share
 from dpassay.verifier.claim import Claim, Decision, Scope, compare, verdict_of
 from dpassay.verifier.expression import Expression
+from dpassay.verifier.verdict import Verdict
+
+"""Shared pieces of the claims about a mechanism's privacy."""
 
 Found = TypeVar("Found")
 Question: TypeAlias = Callable[[Sequence[Pair]], arb]
@@ -315,3 +330,175 @@ def unless_undecided(compute: Any) -> Interval | None:
     except UndecidedError:
         return None
     return result
+
+
+"""Pure ε-differential privacy."""
+
+
+@final
+class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
+    """The mechanism is ε-DP: the privacy loss never exceeds ε. The δ of the claim is 0."""
+
+    written: ClassVar = ("mechanism", "epsilon")
+    epsilon: str
+
+    def assertion(self) -> str:
+        """Say ε-DP of the mechanism."""
+        return f"{self.mechanism} is {in_brackets(self.epsilon)}-DP"
+
+    def decide(self, scope: Scope) -> Decision:
+        """Compare the largest privacy loss with ε."""
+        claimed = Expression(self.epsilon).exact(scope)
+        pairs = self.worst(scope).pairs(None)
+
+        def true(pairs: Sequence[Pair]) -> arb:
+            return most([pair.max_loss() for pair in pairs])
+
+        truth = compare(lambda: true(pairs), "<=", claimed.ball)
+        if truth is None:  # balls never prove that two numbers are equal
+            known = [pair.known.max_loss() for pair in pairs]
+            truth = all(loss <= claimed for loss in known if loss) if all(known) else None
+        if truth is None:  # of two ends the upper one may be met
+            bounds = [pair.known.exact(claimed) for pair in pairs]
+            truth = all(bound is not None and not bound.sign for bound in bounds) or None
+        value = reached(true, pairs)
+        if truth is False and any(only_bounded(pair) for pair in pairs):
+            truth = False if shown_excess(pairs, claimed, lambda: arb(0)) else None
+        numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}
+        reason = _reason(truth, value, claimed)
+        return bounded("epsilon", truth, value, numbers, reason)
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the true δ, why the pair is worst, and to a refutation an event of a larger loss."""
+        claimed = Expression(self.epsilon).exact(scope)
+        pairs = self.worst(scope).pairs(None)
+        shown = {}
+        if decision.verdict is Verdict.REFUTED:
+            shown = event(worst_at(pairs, claimed), claimed, lambda: arb(0))
+        true = dict(decision.true)
+        true["delta"] = reached(
+            lambda asked: hockey_stick(asked, claimed), pairs, first_width(pairs)
+        )
+        return dataclasses.replace(
+            decision,
+            true=true,
+            witness=self.witness(scope, shown),
+        )
+
+
+def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
+    """Say what is known of the largest loss: a number, or the two ends that it lies between."""
+    shown = f"{value:.6g}"
+    above = value.lower.is_finite() and exact(value.lower) > claimed
+    if shown.startswith("["):
+        known = {
+            True: "does not exceed the claimed epsilon.",
+            False: "exceeds the claimed epsilon.",
+            None: "exceeds the claimed epsilon, but no event is known that shows it."
+            if above
+            else "may be on either side of the claimed epsilon.",
+        }[truth]
+        return f"The largest privacy loss lies in {shown} and {known}"
+    if truth is None and above:
+        return (
+            f"The privacy loss comes as near to {value} as you like, but no event is known that "
+            "shows more than the claimed epsilon."
+        )
+    if truth is None:
+        return "The largest privacy loss and the claimed epsilon could not be told apart."
+    if truth:
+        return f"The privacy loss never exceeds {value}."
+    if not value.upper.is_finite():
+        return "The privacy loss has no bound."
+    return f"The privacy loss reaches {value}."
+
+
+"""(ε, δ)-differential privacy."""
+
+_APART = 1000
+"""A δ this many times an ε is more likely to be an ε that came second."""
+
+_BELOW_ZERO = (
+    " Epsilon is below 0: this is a point of the privacy profile, P(S) ≤ e^epsilon Q(S) + delta "
+    "with a factor below 1. It says more than (0, delta)-DP, and delta is at least 1 - e^epsilon."
+)
+
+
+@final
+class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp"):
+    """The mechanism is (ε, δ)-DP: P(S) ≤ e^ε Q(S) + δ for every neighbouring pair and event S."""
+
+    written: ClassVar = ("mechanism", "epsilon", "delta")
+    epsilon: str
+    delta: str
+
+    def numbers(self, scope: Scope) -> tuple[ExactReal, ExactReal]:
+        """Return ε and δ of a case, exactly."""
+        eps = Expression(self.epsilon).exact(scope)
+        return eps, probability("delta", Expression(self.delta).exact(scope))
+
+    def assertion(self) -> str:
+        """Say (ε, δ)-DP of the mechanism."""
+        return f"{self.mechanism} is ({self.epsilon}, {self.delta})-DP"
+
+    def decide(self, scope: Scope) -> Decision:
+        """Compare the exact profile at ε with δ."""
+        eps, claimed = self.numbers(scope)
+        pairs = self.worst(scope).pairs(None)
+
+        value, truth = at_most(lambda asked: invert.hockey_stick(asked, eps), claimed, pairs)
+        value = share(value)
+        if truth is None and all(_met(pair, eps, claimed) for pair in pairs):
+            truth = True
+        if truth is None and shown_excess(pairs, eps, claimed.ball):
+            truth = False
+        numbers = {"epsilon": eps, "delta": claimed}
+        because = _approximate_dp_reason(truth)
+        if truth and eps.sign > 0 and eps * ExactReal.of_rational(_APART) <= claimed:
+            other = floats_in_short(f"({claimed}, {eps})-DP")
+            because += f" Epsilon comes first: if they are swapped, claim {other}."
+        if eps.sign < 0:
+            because += _BELOW_ZERO
+        return bounded("delta", truth, value, numbers, because)
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the true ε at the claimed δ, why the pair is worst, and to a refutation the event."""
+        eps, claimed = self.numbers(scope)
+        pairs = self.worst(scope).pairs(None)
+        mechanism = self.built(scope)
+        ask = profile.epsilon if eps.sign >= 0 else profile.signed_epsilon
+        inverse = unless_undecided(
+            lambda: ask(
+                mechanism,
+                claimed,
+                adjacency=self.relation(),
+                relative_width=max(SHOWN_WIDTH, first_width(pairs)),
+            )
+        )
+        true = dict(decision.true)
+        if inverse is not None:
+            true["epsilon"] = inverse
+        shown = {}
+        if decision.verdict is Verdict.REFUTED:
+            shown = event(worst_at(pairs, eps), eps, claimed.ball)
+        return dataclasses.replace(
+            decision,
+            true=true,
+            witness=self.witness(scope, shown),
+        )
+
+
+def _met(pair: Pair, epsilon: ExactReal, claimed: ExactReal) -> bool:
+    """Whether H(ε) is at most the claimed number: by what is known of it exactly, or in balls."""
+    known = pair.known.exact(epsilon)
+    if known is not None and known <= claimed:
+        return True
+    return compare(lambda: upper_bound(pair, epsilon), "<=", claimed.ball) is True
+
+
+def _approximate_dp_reason(truth: bool | None) -> str:
+    if truth is None:
+        return "The claimed delta lies between the bounds of the exact one that were reached."
+    if truth:
+        return "The exact delta at the claimed epsilon does not exceed the claimed delta."
+    return "An explicit event has P(S) > e^epsilon Q(S) + delta."

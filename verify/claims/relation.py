@@ -4,25 +4,48 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import ClassVar, Literal, final
 
 from flint import arb
 
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.verifier.claim import (
-    Claim,
-    Decision,
-    Scope,
-    compare,
-    truth,
-    verdict_of,
-)
+from dpassay.verifier.claim import Claim, Decision, Scope, compare, truth, verdict_of
 from dpassay.verifier.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
-from dpassay.verifier.expression import Expression, split_relation
+from dpassay.verifier.expression import Expression, number, split_relation
 from dpassay.verifier.proof import identical
-from dpassay.verifier.value import number
+from dpassay.verifier.verdict import Rigour, Verdict
+
+"""Statements that are not about one release, kept in the ledger with the reason."""
+
+
+@final
+class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
+    """A statement that needs more than one release; `needs` says what, `reason` why.
+
+    It needs "nothing" where nothing is to decide: a question, a convention, the literature.
+    """
+
+    needs: Literal["lp", "composition", "audit", "stream", "data", "training", "proof", "nothing"]
+    reason: str
+
+    def assertion(self) -> str:
+        """Say that nothing is."""
+        if self.needs == "nothing":
+            return "there is nothing to decide"
+        return f"nothing is decided: it needs {self.needs}"
+
+    def decide(self, scope: Scope) -> Decision:
+        """Return PENDING with the reason."""
+        return Decision(
+            verdict=Verdict.PENDING,
+            claimed={},
+            reason=self.reason if self.needs == "nothing" else f"Needs {self.needs}: {self.reason}",
+            route="",
+            rigour=Rigour.NONE,
+        )
+
 
 _LARGEST_EXPONENT = 10_000
 """Largest power of ten of a printed number: others are misprints of the file."""

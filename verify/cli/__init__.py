@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from dpassay.accountant.errors import DpassayError, NotApplicableError
 from dpassay.verifier.cli import (
     audit,
-    audit_rows,
     calibrate,
     check,
     check_accountant,
@@ -29,7 +28,8 @@ from dpassay.verifier.cli import (
     training,
     verify,
 )
-from dpassay.verifier.cli.optimal_shared import DrawLaws
+from dpassay.verifier.cli import audit as audit_rows
+from dpassay.verifier.cli.optimal import DrawLaws
 from dpassay.verifier.cli.shell import (
     Command,
     ExitCode,
@@ -121,7 +121,7 @@ def _run(
         training.COMMAND,
         calibrate.COMMAND,
         convert.COMMAND,
-        optimal.command(laws),
+        optimal.optimal_command(laws),
         stream.COMMAND,
         audit.COMMAND,
         *audit_rows.COMMANDS,

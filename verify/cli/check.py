@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     """Check every certificate of every file, and show each as soon as it is checked."""
     from dpassay.verifier.kernel import Outcome, trust
     from dpassay.verifier.kernel.theorem import safe
-    from dpassay.verifier.limited import check_all
+    from dpassay.verifier.processes import check_all
 
     if not options.files:
         if options.trust:
@@ -111,7 +111,7 @@ def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked
     from dpassay.verifier.kernel import schema, theorem
     from dpassay.verifier.kernel.numbers import Proof
     from dpassay.verifier.kernel.statistics import FIXED, RUNS
-    from dpassay.verifier.limited import Limited
+    from dpassay.verifier.processes import Limited
 
     if found.problems or data["theorem"]["kind"] != "audit":
         return found

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     """Ask, compare and print."""
     from dpassay.verifier.audit.runs.target import named
     from dpassay.verifier.foreign import accountants
-    from dpassay.verifier.progress import Progress
+    from dpassay.verifier.terminal import Progress
 
     asked = accountants.SETTINGS
     if options.settings is not None:
@@ -74,13 +74,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(rows: list[Row], found: Verdict, name: str) -> None:
     """Print what is too small first, then the rest, the tightest first."""
-    from dpassay.verifier import tables
+    from dpassay.verifier import terminal
 
     def rank(row: Row) -> tuple[int, float]:
         return _ORDER.index(row.verdict.value), float(row.excess or 0)
 
     head = ("verdict", "noise", "rate", "steps", "delta", "epsilon", "true")
-    lines = [tables.Row(head, "that is")]
+    lines = [terminal.Row(head, "that is")]
     for row in sorted(rows, key=rank):
         setting = row.setting
         said = "-" if row.reported is None else f"{row.reported:.6g}"
@@ -93,8 +93,8 @@ def _show(rows: list[Row], found: Verdict, name: str) -> None:
             said,
             f"{row.true:.6g}",
         )
-        lines.append(tables.Row(cells, _comment(row), style=_STYLES.get(row.verdict.value, "")))
-    tables.show(lines, sys.stdout)
+        lines.append(terminal.Row(cells, _comment(row), style=_STYLES.get(row.verdict.value, "")))
+    terminal.show(lines, sys.stdout)
     bad = sum(row.verdict.value == "REFUTED" for row in rows)
     say()
     say(f"{found.value}: {name}: {bad} of {len(rows)} are below the true epsilon.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from dpassay.verifier.cli.questions import Answer, Question, as_json, as_rows
+from dpassay.verifier.cli.profile import Answer, Question, as_json, as_rows
 from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from dpassay.verifier.tables import columns
+from dpassay.verifier.terminal import columns
 
 if TYPE_CHECKING:
     from dpassay.accountant.questions.convert import Given

@@ -131,8 +131,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _in_short() -> int:
     """Decide, and show the scoreboard, a counterexample, and what to try."""
-    from dpassay.verifier.progress import Progress
-    from dpassay.verifier.tables import Row, show
+    from dpassay.verifier.terminal import Progress, Row, show
     from dpassay.verifier.verdict import Verdict
 
     started = time.monotonic()

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import final
 
 from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from dpassay.verifier.tables import columns
+from dpassay.verifier.terminal import columns
 
 _DESCRIPTION = """\
 List the installed versions and those that are too old, and compute a number in two ways: a ball of

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
-from dpassay.verifier.cli.questions import Answer, Question, Value, as_json, as_rows, named
 from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
@@ -23,13 +25,251 @@ from dpassay.verifier.cli.shell import (
     say,
     say_json,
 )
-from dpassay.verifier.progress import working
-from dpassay.verifier.tables import columns
+from dpassay.verifier.terminal import columns, working
 
 if TYPE_CHECKING:
     from dpassay.accountant.core.mechanism import Mechanism
     from dpassay.accountant.errors import DpassayError
     from dpassay.accountant.numbers.interval import Interval
+
+
+"""Questions on the command line, several at once, and their answers as text and as JSON."""
+
+Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
+"""One enclosure, one for each coordinate, or several by name."""
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """One kind of question."""
+
+    option: str
+    """The option without its dashes."""
+    metavar: str | None
+    """Stands for the argument; None for a question without one."""
+    help: str
+    function: str = ""
+    """The module and the function of `dpassay.accountant.questions` that answer it."""
+    key: str = ""
+    """The name of the answer, where it is not that of the question."""
+
+    def __post_init__(self) -> None:
+        """Fill in the name of the answer."""
+        object.__setattr__(self, "key", self.key or self.name)
+
+    @property
+    def name(self) -> str:
+        """The attribute of the parsed options."""
+        return self.option.replace("-", "_")
+
+    def add_to(self, parser: Any) -> None:
+        """Add the option."""
+        flags = [f"--{self.option}"] + ["--fpr"] * (self.option == "tpr-at-fpr")
+        if self.metavar is None:
+            parser.add_argument(*flags, action="append_const", const="", help=self.help)
+        else:
+            parser.add_argument(*flags, action="append", metavar=self.metavar, help=self.help)
+
+    def asked(self, options: argparse.Namespace) -> list[str]:
+        """Return the arguments at which it is asked."""
+        return getattr(options, self.name) or []
+
+
+@final
+@dataclass(frozen=True)
+class Answer:
+    """What was asked and what came out."""
+
+    question: Question
+    argument: str
+    value: Value
+
+    def to_json(self, *, with_argument: bool) -> Any:
+        """Return the enclosure (or enclosures), beside the argument where there are several."""
+        if isinstance(self.value, dict):
+            named = {name: entry.to_json() for name, entry in self.value.items()}
+            return {**next(iter(named.values())), **named}
+        if isinstance(self.value, list):
+            return [entry.to_json() for entry in self.value]
+        beside = {self.question.name: self.argument} if with_argument else {}
+        return {**beside, **self.value.to_json()}
+
+
+def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
+    """Return one entry per kind of question: an object, or a list where it was repeated."""
+    result: dict[str, Any] = {}
+    for question in dict.fromkeys(answer.question for answer in answers):
+        mine = [answer for answer in answers if answer.question is question]
+        if len(mine) == 1 or question.metavar is None:
+            result[question.key] = mine[0].to_json(with_argument=False)
+        else:
+            result[question.key] = [answer.to_json(with_argument=True) for answer in mine]
+    return result
+
+
+def as_rows(answers: Sequence[Answer]) -> list[tuple[str, str, str]]:
+    """Return a row for each number: what it is, where, and its digits."""
+    return [
+        (f"  {answer.question.key}{which}", f"at {answer.question.option} {answer.argument}"
+         if answer.argument else "", str(value))
+        for answer in answers
+        for which, value in named(answer.value)
+    ]  # fmt: skip
+
+
+def named(value: Value) -> list[tuple[str, Interval]]:
+    """Return the parts of an answer; equal coordinates in a row are one, such as [0..99]."""
+    if isinstance(value, dict):
+        return [(f" {name.replace('_', ' ')}", entry) for name, entry in value.items()]
+    if not isinstance(value, list):
+        return [("", value)]
+    found, first = [], 0
+    for entry, run in groupby(value):
+        last = first + len(list(run)) - 1
+        found.append((f" [{first}]" if first == last else f" [{first}..{last}]", entry))
+        first = last + 1
+    return found
+
+
+"""`dpassay profile --estimate`: answers in floats, said to be estimates wherever they are shown."""
+
+KEYS = {
+    "epsilon": "delta",
+    "delta": "epsilon",
+    "alpha": "beta",
+    "tpr_at_fpr": "true_positive_rate",
+}
+"""The options that have estimates, and the keys of their answers."""
+_DIGITS_OF_LOGARITHMS = 6
+"""Digits of a number of which a logarithm down to −1e6 is known in floats."""
+
+
+@final
+@dataclass(frozen=True)
+class Estimate:
+    """One number without proof."""
+
+    option: str
+    argument: str
+    value: float | Decimal
+    """A decimal below the smallest float."""
+    error: float | Decimal
+    """About how far it is from the true number."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {option: argument, "estimate", "error"}; texts for what JSON has no number for."""
+        return {
+            self.option: self.argument,
+            "estimate": _json(self.value),
+            "error": _json(self.error),
+        }
+
+    def text(self, digits: int) -> str:
+        """Return the value to so many digits, one from its logarithm to those that it has."""
+        digits = _DIGITS_OF_LOGARITHMS if isinstance(self.value, Decimal) else digits
+        return f"{self.value:.{digits}g}"
+
+
+def _json(value: float | Decimal) -> float | str:
+    finite = isinstance(value, float) and abs(value) < float("inf")
+    return float(value) if finite else str(value)
+
+
+def require_estimates(options: argparse.Namespace, questions: Iterable[str]) -> None:
+    """Raise InvalidInputError for what has no estimate, or is about enclosures."""
+    from dpassay.accountant.errors import InvalidInputError
+
+    others = [name for name in questions if name not in KEYS]
+    refused = [name for name in (*others, "export") if getattr(options, name)]
+    refused += ["relative_width"] * (options.relative_width is not None)
+    refused += ["method"] * (options.method != "auto")
+    if refused:
+        raise InvalidInputError(
+            f"Expected no --{refused[0].replace('_', '-')} with --estimate: estimates are of "
+            "--epsilon, --delta, --alpha and --tpr-at-fpr, and have no engine or width to name. "
+            "Ask for the enclosure, without --estimate."
+        )
+    if not any(getattr(options, name) for name in KEYS) and options.plot is None:
+        raise InvalidInputError(
+            "Expected --epsilon, --delta, --alpha, --tpr-at-fpr or --plot with --estimate."
+        )
+
+
+def estimates(mechanism: Mechanism, options: argparse.Namespace) -> Iterator[Estimate]:
+    """Ask every question that the options name."""
+    from dpassay.accountant.core.validate import probability
+    from dpassay.accountant.numbers.exact import exact
+    from dpassay.accountant.questions import estimate
+
+    ask: dict[str, Callable[..., Any]] = {
+        "epsilon": estimate.estimate_delta,
+        "delta": estimate.estimate_epsilon,
+        "alpha": estimate.estimate_beta,
+        "tpr_at_fpr": estimate.estimate_power,
+    }
+    for option in KEYS:
+        for argument in getattr(options, option) or ():
+            known = {"adjacency": options.adjacency}
+            if option == "delta":  # its logarithm: 1e-400 is no float
+                delta = probability("delta", argument)
+                at = {"log_delta": float("-inf") if delta.sign == 0 else _log(delta)}
+                value = ask[option](mechanism, **at, **known)
+            else:
+                point = float(exact(argument, option))
+                value = ask[option](mechanism, point, **known)
+                if option == "epsilon" and value == 0:
+                    logarithm = estimate.estimate_log_delta(mechanism, point, **known)
+                    yield Estimate(option, argument, *_below_floats(logarithm))
+                    continue
+            yield Estimate(option, argument, float(value), value.error)
+
+
+def _below_floats(logarithm: Any) -> tuple[float | Decimal, float | Decimal]:
+    """Return e^logarithm, which is below the smallest float, and its error."""
+    if logarithm == float("-inf"):
+        return 0.0, 0.0
+    with localcontext(prec=_DIGITS_OF_LOGARITHMS):
+        value = Decimal(float(logarithm)).exp()
+        return value, value * Decimal(logarithm.error)
+
+
+def _log(delta: Any) -> float:
+    return float(delta.ball().log().mid())
+
+
+def show_estimates(mechanism: Mechanism, options: argparse.Namespace) -> None:
+    """Print the estimates, as JSON, as bare numbers or as a table."""
+    found = list(estimates(mechanism, options))
+    if options.json:
+        result: dict[str, Any] = {
+            "schema_version": 1,
+            "mechanism": repr(mechanism),
+            "adjacency": options.adjacency,
+            "rigour": "estimate",
+        }
+        for option, key in KEYS.items():
+            mine = [each.to_json() for each in found if each.option == option]
+            if mine:
+                result[f"{key}_estimate"] = mine[0] if len(mine) == 1 else mine
+        say_json(result)
+        return
+    if options.quiet:
+        for each in found:
+            say(each.text(15))
+        return
+    say(repr(mechanism) + (f"  ({options.adjacency})" if options.adjacency else ""))
+    rows = [
+        (
+            f"  {KEYS[each.option]}",
+            f"at {each.option.replace('_', '-')} {each.argument}",
+            f"estimate {each.text(12)} ± {each.error:.1g}",
+        )
+        for each in found
+    ]
+    if rows:
+        say(columns(rows))
+
 
 _DESCRIPTION = """\
 Answer questions about one release of a mechanism, each with a proved enclosure. Options may be
@@ -220,8 +460,6 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
 
 def _run_estimates(mechanism: Mechanism, options: argparse.Namespace, draw: Plot | None) -> int:
     """Ask and print without proof."""
-    from dpassay.verifier.cli.estimates import require_estimates, show_estimates
-
     require_estimates(options, [question.name for question in QUESTIONS])
     show_estimates(mechanism, options)
     if draw is not None:

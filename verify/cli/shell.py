@@ -26,7 +26,7 @@ from dpassay.accountant.errors import (
     printable,
     suggestion,
 )
-from dpassay.verifier.tables import fitted
+from dpassay.verifier.terminal import fitted
 
 _LONGEST = 500
 """Characters of an unforeseen error that are shown."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
-from dpassay.verifier.progress import working
+from dpassay.verifier.terminal import working
 
 _DESCRIPTION = """\
 Enclose the epsilon of a DP-SGD run from its settings, or find the noise for an epsilon. The

@@ -234,8 +234,7 @@ def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
     from dpassay.accountant import notation
     from dpassay.accountant.errors import InvalidInputError
-    from dpassay.verifier.ask import claims_about, said_once
-    from dpassay.verifier.sentence import read_sentence
+    from dpassay.verifier.ask import claims_about, read_sentence, said_once
 
     mechanism, said = read_sentence(options.target)
     words = said_once(said, {name: getattr(options, name) for name in _WORDS})
@@ -273,7 +272,7 @@ def selected(claims: Sequence[Claim], only: Sequence[str]) -> list[Claim]:
 
 def with_lemmas(claims: Sequence[Claim], wanted: Collection[str]) -> list[Claim]:
     """Return the wanted claims with all that their verdicts rest on, in the order of the file."""
-    from dpassay.verifier.argument import corrected_by
+    from dpassay.verifier.proof import corrected_by
 
     by_id = {claim.id: claim for claim in claims}
     found: set[str] = set()
@@ -292,7 +291,7 @@ def _decide(
 ) -> tuple[dict[int, Outcome], bool]:
     """Return the outcomes in the order of the claims, and whether the run was interrupted."""
     from dpassay.verifier.batch import concluded, decide_all
-    from dpassay.verifier.progress import Progress, working
+    from dpassay.verifier.terminal import Progress, working
 
     found: dict[int, Outcome] = {}
     interrupted = False
@@ -333,8 +332,9 @@ def _print(findings: Sequence[Finding], options: argparse.Namespace) -> None:
 
 def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> None:
     """Say how many of each paper's numbered statements its ledger has."""
-    from dpassay.verifier import document, tally
-    from dpassay.verifier.tables import fitted
+    from dpassay.verifier import document
+    from dpassay.verifier import report as tally
+    from dpassay.verifier.terminal import fitted
 
     ledgers = [
         (document.read_paper(name), [f for f in findings if f.id.startswith(f"{name}/")])

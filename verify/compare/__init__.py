@@ -6,7 +6,7 @@ calibrates every candidate to the least noise that the budget allows, proves its
 computes its error exactly and confirms it by simulation.
 """
 
-from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Budget
 from dpassay.verifier.compare.comparison import Comparison, Row, compare
 from dpassay.verifier.compare.crossover import Crossover, Sweep, sweep
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
-from decimal import ROUND_UP, Context
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from decimal import ROUND_FLOOR, ROUND_UP, Context, Decimal
 from fractions import Fraction
 from functools import partial, singledispatch
 
@@ -12,8 +14,12 @@ from flint import arb
 
 from dpassay.accountant.budget.target import Mu, ProfileBelow
 from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import probability
 from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.geometry.ellipse import Isotropic, Matrix
+from dpassay.accountant.geometry.spaces import FiniteSet
 from dpassay.accountant.geometry.workload import (
     BoundedSum,
     Count,
@@ -29,17 +35,471 @@ from dpassay.accountant.geometry.workload import (
     Workload,
 )
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.additive.laplace import optimal_gamma
-from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
-from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import enclose
+from dpassay.accountant.mechanisms.additive.laplace import Laplace, Logistic, optimal_gamma
+from dpassay.accountant.mechanisms.selection.candidates import (
+    ExponentialMechanism,
+    PermuteAndFlip,
+    ReportNoisyMax,
+)
+from dpassay.accountant.mechanisms.selection.tests import (
+    GaussianThreshold,
+    LaplaceThreshold,
+    PartitionSelection,
+)
+from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian, RankOneGaussian
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.solve import bracket, root
 from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
-from dpassay.verifier.compare import keys, selections
-from dpassay.verifier.compare.budget import Budget
-from dpassay.verifier.compare.candidate import Candidate, Layout, LeftOut, calibrated, fixed
-from dpassay.verifier.compare.integer_programs import integer_programs
-from dpassay.verifier.compare.queries import on_the_data, rank_of, shape
-from dpassay.verifier.compare.sensitivity import images, l1_sensitivity, l2_sensitivity, moved
+from dpassay.accountant.questions import profile
+from dpassay.accountant.training import dpsgd_noise
+from dpassay.verifier.compare.candidate import (
+    Budget,
+    Calibrated,
+    Candidate,
+    Layout,
+    LeftOut,
+    calibrated,
+    fixed,
+)
+from dpassay.verifier.compare.sensitivity import (
+    Image,
+    images,
+    l1_sensitivity,
+    l2_sensitivity,
+    moved,
+)
+from dpassay.verifier.rules import LONGEST
+
+"""Counts by keys that come from the data: thresholds, and how large a count appears."""
+
+_DIGITS = 12
+"""Digits of a threshold, rounded up."""
+_STEPS = 40
+"""Times it is raised until the guarantee is proved."""
+_HIGHER = Fraction(1001, 1000)
+"""By how much a threshold that is not proved to be high enough is raised."""
+
+
+def candidates(workload: KeyedCounts, budget: Budget) -> Iterator[Candidate | LeftOut]:
+    """Yield noise with thresholds, and the best way to show keys without their counts."""
+    spent = budget.epsilon_delta
+    if spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
+        raise NotApplicableError(
+            "Releasing the key of a single person needs epsilon > 0 and delta > 0: give both."
+        )
+    if budget.total_releases > 1 or budget.is_sampled:
+        raise NotApplicableError(
+            "Counts by keys are compared for one release: leave releases and sampling_prob out."
+        )
+    yield Candidate(
+        "Laplace noise with a threshold",
+        "a key is shown with its noisy count where that reaches the threshold",
+        partial(_thresholded, workload=workload, kind="Laplace"),
+    )
+    yield Candidate(
+        "Gaussian noise with a threshold",
+        "the same with Gaussian noise, which is less for many keys of a person",
+        partial(_thresholded, workload=workload, kind="Gaussian"),
+    )
+    name = "keys without counts"
+    if workload.partitions > 1:
+        yield LeftOut(name, "the best selection is known for one key of a person only")
+        return
+    yield Candidate(
+        name,
+        "which keys there are, and no counts: at every number of people the most of all mechanisms",
+        _selected,
+    )
+
+
+def _selected(budget: Budget) -> Calibrated:
+    assert budget.epsilon_delta is not None
+    mechanism = PartitionSelection(budget.epsilon_delta.epsilon, budget.epsilon_delta.delta)
+    return Calibrated(mechanism, mechanism, Layout.EACH)
+
+
+def _thresholded(budget: Budget, *, workload: KeyedCounts, kind: str) -> Calibrated:
+    """Spend all of (ε, δ) on the noise of k old keys, and all of δ on k new ones.
+
+    A person with some new keys and some old ones may lose more than either; then the threshold is
+    raised until the exact profile, the largest over all of these, is at most δ.
+    """
+    assert budget.epsilon_delta is not None
+    epsilon, delta = budget.epsilon_delta.epsilon, budget.epsilon_delta.delta
+    k, moved = workload.partitions, workload.sensitivity
+    norm = {"Laplace": "l1_sensitivity", "Gaussian": "l2_sensitivity"}[kind]
+    noise = calibrated(kind, budget, Layout.EACH, copies=k, **{norm: moved}).mechanism
+    alone = enclose(lambda: -((-delta.ball()).log1p() / k).expm1()).lower
+    above = enclose(lambda: (-noise.quantile(exact(alone))).max(arb(0)))
+    level = _rounded(Fraction(enclose(moved.ball).upper) + Fraction(above.upper))
+    for _ in range(_STEPS):
+        mechanism = _with_threshold(noise, level, workload)
+        known = profile.delta(mechanism, epsilon, adjacency=budget.adjacency)
+        if exact(known.upper) <= delta:
+            return Calibrated(mechanism, mechanism, Layout.EACH, argument="threshold")
+        level = _rounded(level * _HIGHER)
+    raise NotApplicableError(f"No threshold up to {float(level):.6g} was proved to be enough.")
+
+
+def _rounded(value: Fraction) -> Fraction:
+    """Round up to twelve digits."""
+    up = Context(prec=_DIGITS, rounding=ROUND_UP)
+    return Fraction(up.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def _with_threshold(noise: Mechanism, level: Fraction, workload: KeyedCounts) -> Mechanism:
+    k, moved = workload.partitions, workload.sensitivity
+    if isinstance(noise, Laplace):
+        return LaplaceThreshold(noise.scale, level, k, moved)
+    assert isinstance(noise, Gaussian)
+    return GaussianThreshold(noise.standard_deviation, level, k, moved)
+
+
+def users_needed(found: Calibrated, workload: Workload, level: str) -> Interval:
+    """Enclose the least count of a key that appears with a probability.
+
+    Raises NotApplicableError for a mechanism that is not about keys.
+    """
+    mechanism, p = found.mechanism, probability("level", level)
+    if isinstance(mechanism, PartitionSelection):
+        return Interval.of_exact(mechanism.needed(p))
+    if not isinstance(mechanism, (LaplaceThreshold, GaussianThreshold)):
+        raise NotApplicableError(f"{type(mechanism).__name__} shows every answer.")
+    noise = mechanism.count_noise()
+    return enclose(lambda: mechanism.threshold.ball() + noise.quantile(p))
+
+
+"""Choosing one of several candidates: mechanisms, and how far from the best the choice may be."""
+
+_WIDTH = Fraction(1, 10**14)
+"""Relative width of a regret that is searched."""
+
+
+def selections_candidates(workload: Selection, budget: Budget) -> Iterator[Candidate]:
+    """Yield the mechanisms that choose by scores."""
+    yield Candidate(
+        "exponential mechanism",
+        "chooses in proportion to the exponential of the score: the report of noisy maximum with "
+        "Gumbel noise",
+        partial(_calibrated, workload=workload, kind=ExponentialMechanism, noise="Logistic"),
+    )
+    yield Candidate(
+        "permute-and-flip",
+        "goes through candidates in random order and takes one by a flip: the report of noisy "
+        "maximum with exponential noise",
+        partial(_calibrated, workload=workload, kind=PermuteAndFlip, noise="Laplace"),
+    )
+
+
+def _calibrated(
+    budget: Budget,
+    *,
+    workload: Selection,
+    kind: type[ExponentialMechanism | PermuteAndFlip],
+    noise: str,
+) -> Calibrated:
+    """Calibrate a choice; several releases, and a budget in divergences, through its noise.
+
+    The profile of one release is that of logistic noise, or of Laplace noise, at distance ε.
+    Whatever the scores, its pair is dominated by that of the noise, and so are compositions and
+    samples of it. Of permute-and-flip no divergence is known exactly.
+    """
+    exact = kind is ExponentialMechanism or budget.epsilon_delta is not None
+    if budget.total_releases == 1 and not budget.is_sampled and exact:
+        return calibrated(
+            kind.__name__,
+            budget,
+            Layout.EACH,
+            sensitivity=workload.sensitivity,
+            monotone=workload.monotone,
+        )
+    found = calibrated(noise, budget, Layout.EACH)
+    assert isinstance(found.mechanism, Laplace | Logistic)
+    inverse = enclose((ExactReal.of_rational(1) / found.mechanism.scale).ball)
+    epsilon = Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(inverse.lower)
+    mechanism = kind(epsilon, workload.sensitivity, workload.monotone)
+    return Calibrated(mechanism, found.whole, Layout.EACH, found.least, "epsilon")
+
+
+def regret(found: Calibrated, workload: Workload, level: str) -> Interval:
+    """Enclose the least t such that the choice is within t of the best score with a probability.
+
+    For the worst scores: P(the score is t or more below the best) is largest where all candidates
+    but one are at t. To lower a score from less than t below the best to t makes it more probable
+    that one of those at t or below is chosen, and so does raising one from below t to t. With
+    q = e^{−at} for a = ε/(2Δ), or ε/Δ for monotone scores, the best of k is then chosen with
+    probability 1/(1 + (k − 1)q) by the exponential mechanism. Permute-and-flip takes it where all
+    candidates before it are refused: (1/k) Σ_{j<k} (1 − q)^j = (1 − (1 − q)^k)/(kq).
+
+    With independent noises ReportNoisyMax takes it with the chance that one noise and t exceed the
+    largest of k − 1 others.
+
+    Raises NotApplicableError for a mechanism that is not about scores.
+    """
+    mechanism, p = found.mechanism, probability("level", level)
+    if isinstance(mechanism, ReportNoisyMax):
+        mechanism = mechanism.same() or mechanism
+    if not (
+        isinstance(mechanism, ExponentialMechanism | PermuteAndFlip | ReportNoisyMax)
+        and isinstance(workload, Selection)
+    ):
+        raise NotApplicableError(f"{type(mechanism).__name__} chooses by no scores.")
+    if isinstance(mechanism, ReportNoisyMax) and mechanism.noise == "DiscreteLaplace":
+        raise NotApplicableError("A distance between integer scores has no quantile.")
+    count = workload.candidates
+    if isinstance(mechanism, ReportNoisyMax):
+        return _distance(mechanism.chance_of_best, p) * enclose(mechanism.scale.ball)
+    unit = mechanism.sensitivity / mechanism.epsilon
+    unit = unit if mechanism.monotone else unit * ExactReal.of_rational(2)
+    if isinstance(mechanism, ExponentialMechanism):
+
+        def distance() -> arb:
+            chance = p.ball()
+            log: arb = ((count - 1) * chance / (1 - chance)).log()
+            return log.max(arb(0)) * unit.ball()
+
+        return enclose(distance)
+
+    def taken(t: arb) -> arb:
+        q = (-t).exp()
+        return arb(1) / count if t.is_zero() else -(count * (-q).log1p()).expm1() / (count * q)
+
+    return _distance(taken, p) * enclose(unit.ball)
+
+
+def _distance(taken: Callable[[arb], arb], p: ExactReal) -> Interval:
+    """Enclose the least t ≥ 0 at which a rising probability is p, or more."""
+
+    def missed(t: ExactReal) -> arb:
+        return p.ball() - taken(t.ball())
+
+    if not missed(ExactReal.of_rational(0)) > 0:
+        return Interval.of_exact(0)
+    return root(missed, bracket(missed, Fraction(1), floor=Fraction(0)), relative_width=_WIDTH)
+
+
+"""The noise of a training run by how its batches are made, each with its own neighbours."""
+
+_NOISE = "standard_deviation"
+
+
+def schemes(workload: Training, budget: Budget) -> Iterator[Candidate | LeftOut]:
+    """Yield every way to make batches of which a guarantee is proved."""
+    if budget.total_releases > 1 or budget.is_sampled:
+        raise NotApplicableError(
+            "Training states its own steps and batches: leave releases and sampling_prob out."
+        )
+    yield Candidate(
+        "Poisson batches (add-remove)",
+        "every step takes each record independently; neighbours: one record added or removed",
+        partial(_searched, workload=workload, sampling="poisson", adjacency=Adjacency.ADD_REMOVE),
+    )
+    yield Candidate(
+        "random allocation (add-remove)",
+        "every record is in one step of each epoch, chosen by itself; neighbours: one record added "
+        "or removed",
+        partial(
+            _searched,
+            workload=workload,
+            sampling="random-allocation",
+            adjacency=Adjacency.ADD_REMOVE,
+        ),
+    )
+    yield Candidate(
+        "batches without replacement (replace-one)",
+        "every step draws a new subset of one size; neighbours: one record replaced",
+        partial(
+            _searched,
+            workload=workload,
+            sampling="without-replacement",
+            adjacency=Adjacency.REPLACE_ONE,
+        ),
+    )
+    yield Candidate(
+        "each record once an epoch (zero-out)",
+        "shuffled or fixed batches: no gain by sampling is proved; neighbours differ in a record "
+        "whose gradient is 0 in one of them",
+        partial(_once, epochs=workload.epochs),
+    )
+
+
+def _searched(
+    budget: Budget, *, workload: Training, sampling: str, adjacency: Adjacency
+) -> Calibrated:
+    """Find the noise of sampled batches."""
+    spent = budget.epsilon_delta
+    if spent is None:
+        raise NotApplicableError(
+            "The noise of sampled batches is calibrated to (epsilon, delta) only."
+        )
+    run = dpsgd_noise(
+        spent.epsilon,
+        workload.batch_size,
+        workload.dataset_size,
+        delta=spent.delta,
+        epochs=workload.epochs,
+        sampling=sampling,
+    )
+    noise = Gaussian(run.noise_multiplier)
+    return Calibrated(noise, run.mechanism, Layout.EACH, argument=_NOISE, adjacency=adjacency)
+
+
+def _once(budget: Budget, *, epochs: int) -> Calibrated:
+    """Find the noise with which an epoch is one Gaussian release of what a record adds."""
+    together = replace(budget, releases=epochs, adjacency=Adjacency.ADD_REMOVE)
+    return replace(calibrated("Gaussian", together, Layout.EACH), adjacency=Adjacency.ADD_REMOVE)
+
+
+"""The least integer noise for one count, by linear programs."""
+
+_SUPPORTS = 4
+"""Doublings of a support: longer laws gain nothing, or take too long."""
+
+
+def integer_programs(workload: Count, budget: Budget) -> Iterator[Candidate | LeftOut]:
+    """Yield the integer laws of least error, or why there are none."""
+    names = {
+        "variance": "optimal integer noise",
+        "absolute": "optimal integer noise, for E|Z|",
+        "error": "optimal integer noise, for P(Z = 0)",
+    }
+    spent = budget.epsilon_delta
+    why_not = ""
+    if spent is None or spent.delta.sign == 0 or spent.delta.rational is None:
+        why_not = "the linear program is about (epsilon, delta)-DP with a rational delta > 0"
+    elif budget.total_releases > 1 or budget.is_sampled:
+        why_not = "the linear program is about one release; composition is not linear in the law"
+    elif spent.epsilon.sign < 0:
+        why_not = "the linear program is about epsilon >= 0"
+    for objective, name in names.items():
+        if why_not:
+            yield LeftOut(name, why_not)
+        else:
+            yield Candidate(
+                name,
+                f"the integer law of least {_COSTS[objective]}, by a linear program with a "
+                "certificate",
+                partial(_integer_noise, objective=objective, sensitivity=workload.sensitivity),
+            )
+
+
+_COSTS = {"variance": "variance", "absolute": "mean absolute error", "error": "P(Z ≠ 0)"}
+
+
+def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calibrated:
+    """Solve the linear program on supports that double until a longer one gains nothing."""
+    from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
+
+    spent = budget.epsilon_delta
+    assert spent is not None
+    support = _first_support(spent.epsilon, spent.delta, sensitivity)
+    for _ in range(_SUPPORTS):
+        try:
+            problem = IntegerNoiseProblem(
+                objective=objective,
+                support=support,
+                epsilon=spent.epsilon,
+                delta=spent.delta.rational,
+                sensitivity=sensitivity,
+            )
+        except InvalidInputError as error:
+            raise NotApplicableError(f"Its linear program is too large here: {error}") from error
+        solution = optimal_integer_noise(problem)
+        if len(repr(solution.mechanism)) > LONGEST:
+            raise NotApplicableError(
+                "Its law is too large for a claim: its probabilities, as exact fractions, have "
+                f"more than {LONGEST} characters."
+            )
+        if solution.every_support:
+            break
+        support *= 2
+    bounded = objective == "variance"
+    return Calibrated(
+        solution.mechanism,
+        budget.whole(solution.mechanism),
+        Layout.EACH,
+        bound=solution.value if bounded else None,
+        bound_for=(
+            "integer noise"
+            if solution.every_support
+            else f"integer noise of support at most {solution.problem.support}"
+        ),
+    )
+
+
+def _first_support(epsilon: ExactReal, delta: ExactReal, sensitivity: int) -> int:
+    """Return about where a geometric law has fallen to δ."""
+    size = max(float(epsilon), 1e-3)
+    return max(2, math.ceil(sensitivity * (1.2 + math.log(1 / float(delta)) / size)))
+
+
+"""Gaussian noise for linear queries: on the data vector, and of the best shape."""
+
+
+def rank_of(moves: Sequence[Image]) -> int:
+    """Return in how many dimensions the answers move."""
+    from flint import fmpq, fmpq_mat
+
+    rows = [[fmpq(y.numerator, y.denominator) for y in image] for _, image in moves]
+    return int(fmpq_mat(rows).rref()[1])
+
+
+def _space(moves: Sequence[Image]) -> FiniteSet:
+    return FiniteSet(
+        [
+            [ExactReal.of_root(square) * ExactReal.of_rational(y) for y in image]
+            for square, image in moves
+        ]
+    )
+
+
+def _unit(budget: Budget) -> tuple[Fraction, Fraction]:
+    """Return σ² of Gaussian noise at ℓ2 sensitivity 1: enough for the budget, and a lower bound."""
+    if budget.schedule:
+        raise NotApplicableError("It is offered for releases of equal noise.")
+    found = calibrated("Gaussian", budget)
+    assert isinstance(found.mechanism, Gaussian)
+    assert found.least is not None
+    return found.mechanism.standard_deviation.square, Fraction(found.least.lower) ** 2
+
+
+def on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Image]) -> Calibrated:
+    """Return W z for z ~ N(0, σ²I) on the data vector."""
+    largest = workload.space.largest_norm(Isotropic(workload.space.dimension, 1)).exact
+    if largest is None:
+        raise NotApplicableError("The largest difference of the data vector has no exact norm.")
+    variance = largest.square * _unit(budget)[0]
+    rows = workload.matrix
+    products = [
+        [
+            variance * sum((a * b for a, b in zip(r, s, strict=True)), start=Fraction(0))
+            for s in rows
+        ]
+        for r in rows
+    ]
+    mechanism = GeneralGaussian(Matrix(products), _space(moves))
+    return Calibrated(mechanism, budget.whole(mechanism), Layout.JOINT)
+
+
+def shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
+    """Scale the covariance of least variance to the budget."""
+    from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
+
+    space = _space(moves)
+    solution = optimal_gaussian_shape(GaussianShapeProblem(space))
+    factor, least = _unit(budget)
+    unit = solution.mechanism.covariance.matrix()
+    mechanism = GeneralGaussian(Matrix([[entry * factor for entry in row] for row in unit]), space)
+    bound = Interval.of_exact(least * Fraction(solution.value.lower) / len(unit))
+    return Calibrated(
+        mechanism,
+        budget.whole(mechanism),
+        Layout.JOINT,
+        bound=bound,
+        bound_for="Gaussian noise, on average over the answers",
+    )
+
 
 EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
@@ -277,13 +737,12 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
 
 @_of.register
 def _(workload: Training, budget: Budget) -> Found:
-    from dpassay.verifier.compare.schemes import schemes
 
     yield from schemes(workload, budget)
 
 
-_of.register(KeyedCounts, keys.candidates)
-_of.register(Selection, selections.candidates)
+_of.register(KeyedCounts, candidates)
+_of.register(Selection, selections_candidates)
 
 
 @_of.register

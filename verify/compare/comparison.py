@@ -23,13 +23,11 @@ from dpassay.accountant.geometry.workload import Workload
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions.least_mu import limiting_mu
-from dpassay.verifier.compare.budget import Budget
-from dpassay.verifier.compare.candidate import Calibrated, Candidate, LeftOut
+from dpassay.verifier.compare.candidate import Budget, Calibrated, Candidate, LeftOut
 from dpassay.verifier.compare.candidates import candidates_for
 from dpassay.verifier.compare.metrics import TYPICAL, Metric, mean_square, metric, usual
 from dpassay.verifier.compare.named import named
-from dpassay.verifier.compare.needs import relation
-from dpassay.verifier.compare.noise import noise
+from dpassay.verifier.compare.output import noise, relation
 from dpassay.verifier.compare.simulation import Simulation, simulate
 from dpassay.verifier.foreign import as_mechanism
 from dpassay.verifier.prover import decided
@@ -135,7 +133,7 @@ class Comparison(Drawable):
             left_out,
             struck_out,
         )
-        from dpassay.verifier.tables import columns
+        from dpassay.verifier.terminal import columns
 
         about = [f"{name:8}  {text}" for name, text in facts(self)]
         notes = [*best_lines(self), *struck_out(self), *left_out(self, "left_out says why")]

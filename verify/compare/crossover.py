@@ -13,7 +13,7 @@ from dpassay.accountant.errors import InvalidInputError, suggestion
 from dpassay.accountant.geometry.workload import Workload
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Budget
 from dpassay.verifier.compare.comparison import Comparison, compare
 
 _STEPS = 12

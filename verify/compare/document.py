@@ -13,7 +13,7 @@ from dpassay.accountant.budget.target import read_target
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.geometry.workload import Workload
-from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Budget
 
 Text = str | int
 _WORKLOADS = (

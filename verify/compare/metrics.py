@@ -16,8 +16,7 @@ from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.questions import accuracy
 from dpassay.verifier.compare.candidate import Calibrated, Layout
-from dpassay.verifier.compare.keys import users_needed
-from dpassay.verifier.compare.selections import regret
+from dpassay.verifier.compare.candidates import regret, users_needed
 
 TYPICAL = "rmse"
 """The metric that ranks unless another is asked for: every candidate's is known exactly."""

@@ -52,8 +52,7 @@ from dpassay.accountant.mechanisms.shapes.general_gaussian import (
     RankOneGaussian,
 )
 from dpassay.accountant.numbers.exact import ExactReal, exact
-from dpassay.verifier.compare.budget import Budget
-from dpassay.verifier.compare.candidate import Candidate, Layout, fixed
+from dpassay.verifier.compare.candidate import Budget, Candidate, Layout, fixed
 from dpassay.verifier.compare.sensitivity import l1_sensitivity, l2_sensitivity, moved
 
 W = TypeVar("W", bound=Workload)

@@ -4,24 +4,126 @@ from __future__ import annotations
 
 import csv
 import io
-from decimal import ROUND_FLOOR, Context
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from fractions import Fraction
+from typing import TYPE_CHECKING, TextIO
 
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
+from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.counting.counters import KaryTree, LinearCounter
+from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.geometry.workload import Training
-from dpassay.accountant.numbers.interval import Interval
-from dpassay.verifier.compare.candidate import Layout
+from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.verifier.compare.candidate import Calibrated, Layout
 from dpassay.verifier.compare.metrics import Metric
-from dpassay.verifier.compare.needs import is_common, need, relation_free
-from dpassay.verifier.compare.noise import noise
+from dpassay.verifier.report import STYLES
+from dpassay.verifier.terminal import console
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
     from dpassay.verifier.compare.comparison import Comparison, Row
 
+
+"""What a mechanism asks of the program that uses it, in a word, and whether libraries have it."""
+
+_INTEGERS = ("DiscreteGaussian", "DiscreteLaplace", "IntegerNoise", "Skellam", "BoundedCountNoise")
+_LOADERS = {
+    "Poisson batches": "Poisson loader",
+    "random allocation": "random steps",
+    "batches without replacement": "fresh batches",
+    "each record once": "any loader",
+}
+"""How batches are made, by how the name of a way to train begins."""
+_COMMON = (
+    "Poisson batches",
+    "Gaussian",
+    "Laplace",
+    "discrete Gaussian",
+    "discrete Laplace",
+    "exponential mechanism",
+    "permute-and-flip",
+)
+"""Candidates that dp-accounting, OpenDP, Opacus or diffprivlib can run."""
+_RELATION = re.compile(r"\((add-remove|replace-one|zero-out)\)$")
+
+
+def need(row: Row) -> str:
+    """Return what the data or the program must have."""
+    name = row.candidate.name
+    loader = next((word for start, word in _LOADERS.items() if name.startswith(start)), "")
+    if loader:
+        return loader
+    if row.found.layout is Layout.STREAM:
+        return "state"
+    return "integers" if type(row.found.mechanism).__name__ in _INTEGERS else "secure noise"
+
+
+def is_common(row: Row) -> bool:
+    """Whether usual libraries have it."""
+    return row.candidate.name.startswith(_COMMON)
+
+
+def relation_free(row: Row) -> str:
+    """Return the name of a way to train without its relation."""
+    return _RELATION.sub("", row.candidate.name).strip()
+
+
+def relation(row: Row) -> str:
+    """Return the neighbouring relation that the name of a way to train ends with; else empty."""
+    found = _RELATION.search(row.candidate.name)
+    return found[1] if found else ""
+
+
+"""The noise of a calibrated candidate, in a few words."""
+
 _DIGITS = 5
-"""Digits of a value in a table; rows that agree to them are said to be the same."""
+"""Digits of noise in a table, rounded outward."""
+_SYMBOLS = {"standard_deviation": "σ", "sigma_star": "σ_*", "parameter": "σ²", "mu": "μ"}
+_SYMBOLS |= {"epsilon": "ε"}
+
+
+def noise(found: Calibrated) -> str:
+    """Return the argument and its value, rounded to more noise; the range of a finite law."""
+    mechanism = found.mechanism
+    if isinstance(mechanism, IntegerNoise):
+        return f"{len(mechanism.probabilities)} masses from {mechanism.lowest} on"
+    argument = found.argument or _argument(mechanism)
+    value = getattr(mechanism, argument, None) if argument else None
+    if isinstance(value, (int, Fraction)):
+        value = ExactReal.of_rational(value)
+    if not isinstance(value, ExactReal):
+        return _deviations(mechanism)
+    known = enclose(value.ball) if value.rational is None else Interval.of_exact(value.rational)
+    more = mechanism.noise_grows
+    rounded = (
+        Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(known.upper)
+        if more
+        else Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(known.lower)
+    )
+    return f"{_SYMBOLS.get(argument, argument)} = {float(rounded):.{_DIGITS}g}"
+
+
+def _argument(mechanism: Mechanism) -> str:
+    if isinstance(mechanism, LinearCounter):
+        return "epsilon" if mechanism.mu is None else "mu"
+    return mechanism.noise_argument or ""
+
+
+def _deviations(mechanism: Mechanism) -> str:
+    """Return the standard deviations, from the least to the largest."""
+    try:
+        variances = list(mechanism.variances())
+    except NotApplicableError:
+        return "-"
+    sizes = sorted(float(entry.mid()) ** 0.5 for entry in variances)
+    few = [f"{size:.{_DIGITS}g}" for size in (sizes[0], sizes[-1])]
+    return f"σ = {' to '.join(dict.fromkeys(few))}"
+
+
 NUMBERS_FROM = 4
 """The columns before are texts."""
 _SAMPLINGS = {
@@ -379,3 +481,58 @@ def to_latex(found: Comparison) -> str:
 
 def _tex(text: str) -> str:
     return "".join(_TEX.get(character, character) for character in text)
+
+
+"""A comparison on a terminal: within its width, in colour, what is not private struck out."""
+
+_SIMULATED = "simulated rmse"
+
+
+def show(
+    found: Comparison,
+    facts: Sequence[tuple[str, str]],
+    table: Sequence[Sequence[str]],
+    notes: Sequence[str],
+    stream: TextIO,
+) -> None:
+    """Print the decision, what it is about, the table and the notes.
+
+    Parameters
+    ----------
+    facts
+        Names and texts.
+    table
+        The head and a line for each row of `output.collapsed`; the simulations are left out where
+        the terminal is too narrow for them.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = console(stream)
+    screen.soft_wrap = False
+    screen.print(Text(headline(found), style="bold"))
+    screen.print()
+    for name, text in facts:  # code in one piece: what is copied has no line ends of ours
+        screen.print(Text.assemble((f"{name:8}  ", "dim"), text), soft_wrap=True)
+    screen.print()
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    shown = [
+        name != _SIMULATED or sum(widths) + 2 * len(widths) <= screen.width for name in table[0]
+    ]
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for index, name in enumerate(table[0]):
+        if shown[index]:
+            number = index >= NUMBERS_FROM
+            grid.add_column(name, justify="right" if number else "left", no_wrap=index > 0)
+    for line, (row, _) in zip(table[1:], collapsed(found), strict=True):
+        cells = [Text(cell) for cell in line]
+        if not row.is_private:
+            for cell in cells:
+                cell.stylize("dim strike")
+        cells[1] = Text(line[1], style=STYLES[row.verdict])
+        grid.add_row(*(cell for cell, wanted in zip(cells, shown, strict=True) if wanted))
+    screen.print(grid)
+    screen.print()
+    for note in notes:
+        head, colon, rest = note.partition(": ")
+        screen.print(Text(f"{head}{colon}", style="dim") + Text(rest))

@@ -18,7 +18,7 @@ from dpassay.accountant.geometry.workload import (
     Workload,
 )
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.verifier.compare.budget import Budget
+from dpassay.verifier.compare.candidate import Budget
 
 Image = tuple[Fraction, Sequence[Fraction]]
 """The vector √square·entries."""

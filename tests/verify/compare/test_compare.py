@@ -44,8 +44,7 @@ from dpassay.verifier.compare import Budget, Comparison, Row, compare, sweep
 from dpassay.verifier.compare.candidates import candidates_for
 from dpassay.verifier.compare.document import read_workload
 from dpassay.verifier.compare.metrics import metric
-from dpassay.verifier.compare.noise import noise
-from dpassay.verifier.compare.output import best_lines, headline, release_code, table
+from dpassay.verifier.compare.output import best_lines, headline, noise, release_code, table
 from dpassay.verifier.verdict import Verdict
 
 APPROXIMATE = EpsilonDelta(1, "1e-6")

@@ -12,7 +12,8 @@ import dpassay
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.workload import BoundedSum, Counts, Histogram, Mean
-from dpassay.verifier.compare import Comparison, output, screen
+from dpassay.verifier.compare import Comparison, output
+from dpassay.verifier.compare import output as screen
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

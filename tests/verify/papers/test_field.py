@@ -10,9 +10,9 @@ import pytest
 from mpmath import exp, log, mp, mpf, ncdf
 
 from dpassay.verifier import kernel as checker
-from dpassay.verifier.argument import corrected_by
 from dpassay.verifier.batch import Outcome
 from dpassay.verifier.document import FIELD, Document, every_paper, papers, read_paper
+from dpassay.verifier.proof import corrected_by
 from dpassay.verifier.prover import decided as certify
 from dpassay.verifier.verdict import Finding, Verdict
 

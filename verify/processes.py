@@ -1,8 +1,4 @@
-"""Calls in a process of their own, which has so much time and memory for each of them.
-
-A call that takes more ends that process, and nothing else; the next one has a new process. Nothing
-has to be interrupted in the middle of a calculation.
-"""
+"""Work in other processes: pools that end with their parent, and calls with limits."""
 
 from __future__ import annotations
 
@@ -11,16 +7,81 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-from dpassay.verifier.kernel import Checked, check
-from dpassay.verifier.kernel.check import BYTES, SECONDS
+from dpassay.accountant.errors import NotApplicableError
+
+if TYPE_CHECKING:
+    from dpassay.verifier.kernel import Checked
+
+"""Processes that work for another one, and end when it does."""
+
+_GLANCE = 1.0
+"""Seconds between two looks at whether the parent is still there."""
+
+
+@contextmanager
+def workers(count: int, what: str, advice: str) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool of processes, which are stopped when it is left, for whatever reason.
+
+    Raises NotApplicableError, with what a process did and advice, if one is stopped from outside.
+    """
+    executor = ProcessPoolExecutor(
+        count,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=work_for,
+        initargs=(os.getpid(),),
+    )
+    try:
+        yield executor
+    except BrokenProcessPool:
+        raise NotApplicableError(
+            f"A process that {what} was stopped from outside, as happens where memory runs out. "
+            f"{advice}"
+        ) from None
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        executor.shutdown()
+
+
+def work_for(parent: int) -> None:
+    """Leave interrupts to the parent, and end with it: an `initializer` of worker processes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with(parent)
+
+
+def end_with(parent: int) -> None:
+    """Let this process end soon after its parent: an `initializer` of worker processes.
+
+    The workers of a pool whose parent is killed would wait for ever.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_GLANCE)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+"""Calls in a process of their own, which has so much time and memory for each of them.
+
+A call that takes more ends that process, and nothing else; the next one has a new process. Nothing
+has to be interrupted in the middle of a calculation.
+"""
 
 _PATIENCE = 20
 """How much longer a call may take by the clock, on a machine that is busy."""
@@ -74,10 +135,13 @@ class Limited(AbstractContextManager["Limited"]):
 
 
 def check_all(
-    certificates: Iterable[Any], *, seconds: int = SECONDS, memory: int = BYTES
+    certificates: Iterable[Any], *, seconds: int | None = None, memory: int | None = None
 ) -> Iterator[Checked]:
-    """Check certificates, each within the limits, and yield what is found."""
-    with Limited(check, seconds=seconds, memory=memory) as limited:
+    """Check certificates, each within the limits (of the kernel), and yield what is found."""
+    from dpassay.verifier.kernel import Checked, check
+    from dpassay.verifier.kernel.check import BYTES, SECONDS
+
+    with Limited(check, seconds=seconds or SECONDS, memory=memory or BYTES) as limited:
         for data in certificates:
             found, why = limited.call(data)
             unchecked = f"the theorem itself, which was not checked: the check {why}"

@@ -1,8 +1,8 @@
 """The questions of `dpassay`, forgiving: mechanisms as text, several arguments at once.
 
 A question takes a mechanism, or its notation as text, and where it is asked at a number (an ε, a
-δ, an α, an order) also a list or an array of numbers, which is answered with a list. A call with
-wrong arguments is answered with the right ones. What is computed is in
+δ, an α, an order) also a list or an array of numbers, which is answered with a list (`Results`). A
+call with wrong arguments is answered with the right ones. What is computed is in
 `dpassay.accountant.questions`.
 """
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from dpassay.accountant import notation
 from dpassay.accountant.aliases import translated
+from dpassay.accountant.core.asking import Results
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, misused, no_mechanism
 from dpassay.accountant.numbers.exact import Number
@@ -83,7 +84,7 @@ class AtEpsilon(Protocol[Answer]):
     @overload
     def __call__(
         self, mechanism: Mechanism | str, epsilon: Sequence[Number] | NDArray[Any], **options: Any
-    ) -> list[Answer]: ...
+    ) -> Results[Answer]: ...
 
 
 class AtDelta(Protocol[Answer]):
@@ -95,7 +96,7 @@ class AtDelta(Protocol[Answer]):
     @overload
     def __call__(
         self, mechanism: Mechanism | str, delta: Sequence[Number] | NDArray[Any], **options: Any
-    ) -> list[Answer]: ...
+    ) -> Results[Answer]: ...
 
 
 class AtAlpha(Protocol[Answer]):
@@ -107,7 +108,7 @@ class AtAlpha(Protocol[Answer]):
     @overload
     def __call__(
         self, mechanism: Mechanism | str, alpha: Sequence[Number] | NDArray[Any], **options: Any
-    ) -> list[Answer]: ...
+    ) -> Results[Answer]: ...
 
 
 class AtOrder(Protocol[Answer]):
@@ -119,7 +120,7 @@ class AtOrder(Protocol[Answer]):
     @overload
     def __call__(
         self, mechanism: Mechanism | str, order: Sequence[Number] | NDArray[Any], **options: Any
-    ) -> list[Answer]: ...
+    ) -> Results[Answer]: ...
 
 
 class AtLoss(Protocol[Answer]):
@@ -131,7 +132,7 @@ class AtLoss(Protocol[Answer]):
     @overload
     def __call__(
         self, mechanism: Mechanism | str, loss: Sequence[Number] | NDArray[Any], **options: Any
-    ) -> list[Answer]: ...
+    ) -> Results[Answer]: ...
 
 
 def read_mechanism(value: object) -> Mechanism:
@@ -172,8 +173,11 @@ def question(ask: Callable[..., Answer]) -> Question[Answer]:
         given = bound.arguments
         given["mechanism"] = read_mechanism(given["mechanism"])
         if many is None or not is_many(given.get(many)):
-            return ask(*bound.args, **bound.kwargs)
-        return [asked(**{**given, many: _plain(entry)}) for entry in given[many]]
+            found: Any = ask(*bound.args, **bound.kwargs)
+            several = type(found) is list and not isinstance(found[0], list)
+            return Results(found) if several else found
+        at = list(given[many])
+        return Results((asked(**{**given, many: _plain(entry)}) for entry in at), many, at)
 
     return asked
 
@@ -203,7 +207,7 @@ if TYPE_CHECKING:
     probability_exact: Question[Interval]
     quantile: Question[Interval]
     mean_squared_error: Question[Interval]
-    variance: Question[list[Interval]]
+    variance: Question[Results[Interval]]
     covariance: Question[list[list[Interval]]]
     estimate_beta: Question[Any]
     estimate_delta: Question[Any]

@@ -38,12 +38,13 @@ _CHAPTERS = {
     "dpassay.accountant.training": "Training with noise",
     "dpassay.verifier.audit": "Audits",
     "dpassay.verifier.claims": "Claims",
-    "verify": "Verdicts, calibration, comparison",
+    "dpassay.verifier": "Verdicts, calibration, comparison",
+    "dpassay.accountant.account": "Budgets",
     "dpassay.accountant.budget": "Budgets",
+    "dpassay.lp": "The least noise of a kind",
     "dpassay.accountant.geometry": "What is released",
     "dpassay.accountant.counting": "Running counts",
     "dpassay.accountant.errors": "Errors",
-    "accountant": "Numbers and notation",
     "": "Numbers and notation",
 }
 """The chapter of the reference, by where a name comes from: the first beginning that fits."""

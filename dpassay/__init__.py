@@ -26,6 +26,7 @@ _WHOLE = ("dpassay.accountant.ask", "dpassay.accountant.mechanisms", "dpassay.ve
 _PUBLIC = {
     "accountant.account": "Account BudgetError Spend",
     "accountant.core.adjacency": "Adjacency Direction",
+    "accountant.core.asking": "Results",
     "accountant.counting.best_counter": "BestCounter best_counter",
     "accountant.budget.calibrate": "Calibration EpsilonDelta Mu ProfileBelow Rho",
     "accountant.errors": "AdjacencyError DpassayError InvalidInputError NotApplicableError "
@@ -52,6 +53,17 @@ _PUBLIC = {
     "verifier.verdict": "Finding Rigour Verdict",
 }
 """Public names by their home inside dpassay."""
+_DAILY = """
+    epsilon delta beta power renyi mu rho total_variation profile convert
+    variance mean_squared_error quantile
+    Gaussian Laplace DiscreteGaussian DiscreteLaplace RandomizedResponse ExponentialMechanism
+    ReportNoisyMax AboveThreshold Composed PoissonSubsampled Shuffled MatrixMechanism
+    Account dpsgd dpsgd_noise training_schemes
+    verify certify check audit audit_samples assert_private read_file read_paper
+    calibrate compare Budget Count Counts Histogram Mean
+    parse exact plot Adjacency Interval Results Verdict DpassayError
+"""
+"""What is typed every day, and shown by `dir(dpassay)`; `__all__` has every public name."""
 _HOME = {name: f"dpassay.{module}" for module, names in _PUBLIC.items() for name in names.split()}
 
 
@@ -87,11 +99,11 @@ def _hint(name: str) -> str:
         return ""
     suggestion = import_module("dpassay.accountant.errors").suggestion
     found: str = suggestion(name, __getattr__("__all__"), listed=False)
-    return f". {found}" if found else ": dir(dpassay) lists what it has"
+    return f". {found}" if found else ": dpassay.__all__ lists what it has"
 
 
 def __dir__() -> list[str]:
-    return ["__version__", "main", *__getattr__("__all__")]
+    return ["__all__", "__version__", *_DAILY.split()]
 
 
 def main() -> int:

@@ -39,6 +39,7 @@ from dpassay.accountant.budget.calibrate import ProfileBelow as ProfileBelow
 from dpassay.accountant.budget.calibrate import Rho as Rho
 from dpassay.accountant.core.adjacency import Adjacency as Adjacency
 from dpassay.accountant.core.adjacency import Direction as Direction
+from dpassay.accountant.core.asking import Results as Results
 from dpassay.accountant.counting.best_counter import BestCounter as BestCounter
 from dpassay.accountant.counting.best_counter import best_counter as best_counter
 from dpassay.accountant.errors import AdjacencyError as AdjacencyError

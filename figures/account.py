@@ -14,6 +14,7 @@ from dpassay.accountant.questions.estimate import estimate_epsilon
 from dpassay.figures import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _POINTS = 60
@@ -55,9 +56,9 @@ def _composed(history: tuple[Spend, ...]) -> Mechanism:
     return Composed(tuple(Composed(entry.mechanism, entry.count) for entry in history))
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table, ax: Axes | None = None) -> Figure:
     """Draw the curve, and the budget as a line."""
-    with style.sheet() as (figure, axes):
+    with style.sheet(ax=ax) as (figure, axes):
         curve = style.CURVES[0]
         axes.plot(table.releases, table.epsilons, **curve.marked(len(table.releases)))
         if table.limit is not None:

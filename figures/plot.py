@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import singledispatch
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpassay.accountant.account import Account
@@ -20,9 +21,6 @@ from dpassay.figures.comparison import page
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.compare import Comparison
 from dpassay.verifier.verdict import Finding
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_MARKS = 3
 """Points that can be read beside each other."""
@@ -60,7 +58,8 @@ def plot(
     adjacency
         The neighbouring relation of a mechanism whose guarantee depends on it.
     ax
-        Axes of matplotlib into which the trade-off function of an `AuditResult` is drawn.
+        Axes of matplotlib to draw into, instead of a figure of its own; of an `AuditResult` the
+        trade-off function alone.
 
     Raises
     ------
@@ -74,59 +73,54 @@ def plot(
     >>> plot("Gaussian(2)").axes[0].get_ylabel()
     'δ(ε) (probability)'
     """
-    if ax is None:
-        figure = _drawn(thing, Adjacency.read(adjacency))
-    elif isinstance(thing, AuditResult):
-        audit.into(audit.compute(thing), ax)
-        figure = cast(Figure, ax.get_figure(root=True))
-    else:
-        raise InvalidInputError("Expected ax for an AuditResult alone. Leave ax out.")
+    figure = _drawn(thing, Adjacency.read(adjacency), ax)
     if path is not None:
         style.save(figure, Path(path))
     return figure
 
 
 @singledispatch
-def _drawn(thing: object, adjacency: Adjacency | None) -> Figure:
+def _drawn(thing: object, adjacency: Adjacency | None, ax: Axes | None) -> Figure:
     raise InvalidInputError(
         f"Expected a mechanism, or an answer of profile, dpsgd, verify or compare to draw, not "
         f'{type(thing).__name__}. Write dpassay.plot("Gaussian(1)").'
     )
 
 
-_drawn.register(Account)(lambda thing, _: account.draw(account.compute(thing)))
-_drawn.register(Schemes)(lambda thing, _: schemes.draw(schemes.compute(thing)))
-_drawn.register(Comparison)(lambda thing, _: page.bars(thing))
-_drawn.register(AuditResult)(lambda thing, _: audit.draw(audit.compute(thing)))
-_drawn.register(str)(lambda thing, adjacency: _drawn(read_mechanism(thing), adjacency))
+_drawn.register(Account)(lambda thing, _, ax: account.draw(account.compute(thing), ax))
+_drawn.register(Schemes)(lambda thing, _, ax: schemes.draw(schemes.compute(thing), ax))
+_drawn.register(Comparison)(lambda thing, _, ax: page.bars(thing, titled=ax is None, ax=ax))
+_drawn.register(str)(lambda thing, relation, ax: _drawn(read_mechanism(thing), relation, ax))
 
 
 @_drawn.register
-def _(thing: Mechanism, adjacency: Adjacency | None) -> Figure:
-    return profile.draw(profile.compute(thing, adjacency=adjacency))
+def _(thing: Mechanism, adjacency: Adjacency | None, ax: Axes | None) -> Figure:
+    return profile.draw(profile.compute(thing, adjacency=adjacency), ax)
 
 
 @_drawn.register
-def _(thing: Profile, adjacency: Adjacency | None) -> Figure:
+def _(thing: Profile, adjacency: Adjacency | None, ax: Axes | None) -> Figure:
     marks = [
         (answer.at.removeprefix("at epsilon "), answer.value)
         for answer in thing.answers
         if answer.name == "delta"
     ]
     marks = marks if len(marks) <= _MOST_MARKS else []
-    return profile.draw(profile.compute(thing.mechanism, adjacency=thing.adjacency, marks=marks))
+    table = profile.compute(thing.mechanism, adjacency=thing.adjacency, marks=marks)
+    return profile.draw(table, ax)
 
 
 @_drawn.register
-def _(thing: Training, adjacency: Adjacency | None) -> Figure:
-    figure = profile.draw(profile.estimate(thing.mechanism, adjacency=thing.adjacency))
-    title = f"ε = {thing.epsilon:.4g} at δ = {thing.delta}, {thing.steps} steps, {thing.sampling}"
-    figure.axes[0].set_title(f"{title} sampling (curves are estimates)", fontsize=9, loc="left")
+def _(thing: Training, adjacency: Adjacency | None, ax: Axes | None) -> Figure:
+    figure = profile.draw(profile.estimate(thing.mechanism, adjacency=thing.adjacency), ax)
+    said = f"ε = {thing.epsilon:.4g} at δ = {thing.delta}, {thing.steps} steps, {thing.sampling}"
+    title = f"{said} sampling (curves are estimates)"
+    (ax or figure.axes[0]).set_title(title, fontsize=9, loc="left")
     return figure
 
 
 @_drawn.register
-def _(thing: Finding, adjacency: Adjacency | None) -> Figure:
+def _(thing: Finding, adjacency: Adjacency | None, ax: Axes | None) -> Figure:
     table = None
     if mechanism := thing.witness.get("mechanism"):
         table = tradeoff.compute(
@@ -137,4 +131,12 @@ def _(thing: Finding, adjacency: Adjacency | None) -> Figure:
             f"The claim {thing.id!r} is about no trade-off function of one mechanism. "
             "print(finding) says what was decided."
         )
-    return tradeoff.draw(table)
+    return tradeoff.draw(table, ax)
+
+
+@_drawn.register
+def _(thing: AuditResult, adjacency: Adjacency | None, ax: Axes | None) -> Figure:
+    if ax is None:
+        return audit.draw(audit.compute(thing))
+    audit.into(audit.compute(thing), ax)
+    return cast(Figure, ax.get_figure(root=True))

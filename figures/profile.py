@@ -156,9 +156,9 @@ def _beyond_finite_losses(mechanism: Mechanism, relation: Adjacency | None) -> F
     return max([_SHORTEST, *finite]) * 3 / 2 if len(finite) == len(losses) else _FALLBACK_END
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table, ax: Axes | None = None) -> Figure:
     """Draw a table: log δ against ε; what is exactly 0 lies below every scale and is left out."""
-    with style.sheet() as (figure, axes):
+    with style.sheet(ax=ax) as (figure, axes):
         two = any(row.add is not None for row in table.rows)
         _curve(axes, table, 0, "remove" if two else None)
         if two:

@@ -10,6 +10,7 @@ from dpassay.accountant.training import Schemes
 from dpassay.figures import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _POINTS = 7
@@ -42,9 +43,9 @@ def compute(schemes: Schemes) -> Table:
     return Table(schemes.title, tuple(epochs), rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table, ax: Axes | None = None) -> Figure:
     """Draw a table, both axes logarithmic."""
-    with style.sheet() as (figure, axes):
+    with style.sheet(ax=ax) as (figure, axes):
         for curve, (sampling, epsilons) in zip(style.CURVES, table.rows, strict=False):
             low = [float(epsilon.lower) for epsilon in epsilons]
             high = [float(epsilon.upper) for epsilon in epsilons]

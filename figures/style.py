@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,12 +101,17 @@ BEHIND: dict[str, Any] = {"color": "0.75", "linestyle": "solid", "linewidth": 4.
 
 
 @contextmanager
-def sheet(width: float = WIDTH, height: float = HEIGHT) -> Iterator[tuple[Figure, Axes]]:
-    """Open a figure with one pair of axes, in the house style while it is open."""
+def sheet(
+    width: float = WIDTH, height: float = HEIGHT, ax: Axes | None = None
+) -> Iterator[tuple[Figure, Axes]]:
+    """Open a figure with one pair of axes, or take those of `ax`, in the house style meanwhile."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(_PARAMETERS):
+        if ax is not None:
+            yield cast("Figure", ax.get_figure(root=True)), ax
+            return
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.add_subplot()
 

@@ -23,6 +23,7 @@ from dpassay.accountant.questions.tradeoff import power
 from dpassay.figures import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.6, 3.4
@@ -122,13 +123,13 @@ def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | Non
     return None, ""
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table, ax: Axes | None = None) -> Figure:
     """Draw β = 1 − power against α, both from 0 to 1."""
     true, claimed = ([1 - value for value in side] for side in (table.true, table.claimed))
     point = None if table.point is None else (table.point[0], 1 - table.point[1])
     axes = {"xlim": (0, 1), "ylim": (0, 1.02), "ylabel": "β: false negatives"}
     lines = (table.alphas, true, claimed)
-    return _drawn(table, lines, point, axes, worse=operator.lt, legend="upper right")
+    return _drawn(table, lines, point, axes, worse=operator.lt, legend="upper right", ax=ax)
 
 
 def excess(table: Table) -> list[tuple[float, float]]:
@@ -175,10 +176,11 @@ def _drawn(
     *,
     worse: Callable[[float, float], bool],
     legend: Any,
+    ax: Axes | None = None,
 ) -> Figure:
     """Draw the true and the claimed line; shade where the true one is worse; mark the event."""
     x, true, claimed = lines
-    with style.sheet(WIDTH, HEIGHT) as (figure, axes):
+    with style.sheet(WIDTH, HEIGHT, ax) as (figure, axes):
         axes.plot(x, true, label="true", **style.CURVES[0].options())
         look = style.CURVES[3]
         axes.plot(x, claimed, label=f"claimed {table.claim}", **look.options())

@@ -152,7 +152,8 @@ class TestTheFiveMistakesOfTheFirstUsers:
 
 @pytest.mark.parametrize(("code", "remedy"), rows(Path(__file__).with_name("mistakes.txt")))
 def test_a_mistake_is_answered_with_what_to_type(code: str, remedy: str) -> None:
-    names = {name: getattr(dpassay, name) for name in dir(dpassay)}
+    public: list[str] = dpassay.__all__  # type: ignore[attr-defined]
+    names = {name: getattr(dpassay, name) for name in public}
     names |= {"NOISE": NOISE, "WIDE_OPEN": Interval(Decimal(0), Decimal(1))}
     with pytest.raises(dpassay.DpassayError) as caught:
         eval(code, names)
@@ -168,7 +169,7 @@ def test_an_unknown_name_is_answered_with_a_near_one() -> None:
         _ = dpassay.RDPAccountant  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="Write its density: AdditiveNoise"):
         _ = dpassay.StudentT  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match=r"dir\(dpassay\)"):
+    with pytest.raises(AttributeError, match=r"dpassay\.__all__"):
         _ = dpassay.quux  # type: ignore[attr-defined]
 
 
@@ -196,6 +197,21 @@ def test_python_has_the_commands_of_the_command_line() -> None:
     _, certificate = dpassay.certify("Laplace(2)", epsilon="0.5")
     assert certificate is not None
     assert str(dpassay.check(certificate)).startswith("VALID")
+
+
+def test_every_picture_may_be_drawn_into_axes() -> None:
+    from matplotlib.figure import Figure
+
+    account = dpassay.Account(epsilon=3, delta=1e-5)
+    account.spend("Laplace(5)")
+    compared = dpassay.compare("Count()", epsilon=1, only=["Laplace"], simulated=False)
+    finding = dpassay.verify("Gaussian(3) is (1, 1e-5)-DP")
+    for thing in (NOISE, NOISE.profile(), account, compared, finding):
+        figure = Figure()
+        axes = figure.add_subplot()
+        assert thing.plot(ax=axes) is figure
+        assert figure.axes == [axes]
+        assert axes.lines or axes.patches
 
 
 def test_every_question_takes_a_text() -> None:
@@ -357,7 +373,7 @@ def test_print_shows_what_was_decided() -> None:
     assert first[0].startswith("Use `DiscreteLaplace(scale=")
     assert [line.split()[0] for line in about] == ["budget", "workload", "release"]
     assert header.split()[:3] == ["mechanism", "verdict", "noise"]
-    assert len(rows) == len(compared.rows)
+    assert len(rows) == len(compared.rows) + 1  # and a paper's candidate, struck out
 
 
 class TestTheNoiseOfATrainingRun:

@@ -83,7 +83,7 @@ def test_an_option_is_called_as_the_argument_in_python(command: Command) -> None
     known = {p for said in SAID_BY[command.name] for p in inspect.signature(said).parameters}
     known |= {said.__name__ for said in SAID_BY[command.name]}
     if command.name == "profile":  # each question is a function of its own, too
-        known |= set(dir(dpassay)) | {"estimate"}
+        known |= {*dpassay.__all__, "estimate"}  # type: ignore[attr-defined]
     missing = []
     for action in parser._actions:
         names = {name[2:].replace("-", "_") for name in action.option_strings} or {action.dest}

@@ -11,15 +11,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from dpassay.accountant.ask import read_mechanism
 from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.asking import Results
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, expected, forgiving, suggestion
 from dpassay.accountant.numbers.exact import Number, exact, in_short
 from dpassay.verifier import report
 from dpassay.verifier.claim import Claim
+from dpassay.verifier.document import Document
+from dpassay.verifier.proof import conclude
 from dpassay.verifier.remedy import needed_noise
 from dpassay.verifier.verdict import Finding
 
@@ -220,7 +223,7 @@ def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
     if isinstance(about, Path) or (isinstance(about, str) and about.endswith(".toml")):
         raise InvalidInputError(
             "Expected a claim or a mechanism, not a file. Read it first: "
-            "[dpassay.verify(claim) for claim in dpassay.read_file(path).claims]."
+            "dpassay.verify(dpassay.read_file(path))."
         )
     if isinstance(about, str):
         about, said = read_sentence(about)
@@ -248,7 +251,7 @@ def apart(claim: Any, adjacency: Any) -> tuple[Any, Any]:
     return words, None if relation is None else relation.value
 
 
-@forgiving
+@overload
 def verify(
     claim: Claim | Mechanism | str,
     *,
@@ -260,14 +263,34 @@ def verify(
     renyi: Number | None = None,
     adjacency: Adjacency | str | None = None,
     lemmas: Iterable[Claim] = (),
-) -> Finding:
-    """Decide a claim, or what the numbers claim about a mechanism.
+) -> Finding: ...
+
+
+@overload
+def verify(claim: Document | Sequence[Claim | str]) -> Results[Finding]: ...
+
+
+@forgiving
+def verify(
+    claim: Claim | Mechanism | str | Document | Sequence[Claim | str],
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    order: Number | None = None,
+    renyi: Number | None = None,
+    adjacency: Adjacency | str | None = None,
+    lemmas: Iterable[Claim] = (),
+) -> Finding | Results[Finding]:
+    """Decide a claim, or what the numbers claim about a mechanism; or all claims of a file.
 
     Parameters
     ----------
     claim
         A claim, as an object or as text such as "Gaussian(3) is (1, 1e-5)-DP"; or a mechanism that
-        the following words are about.
+        the following words are about. A file of claims that was read, or a list of claims, has a
+        list of findings, and takes no words.
     epsilon, delta
         The claim that it is (ε, δ)-DP; ε-DP where δ is left out.
     mu, rho; order, renyi
@@ -294,7 +317,13 @@ def verify(
 
     numbers = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     words = {**numbers, "order": order, "renyi": renyi, "adjacency": adjacency}
-    return decide(_claim(claim, words), lemmas=lemmas)
+    if not isinstance(claim, (Document, list, tuple)):
+        return decide(_claim(claim, words), lemmas=lemmas)
+    if any(value is not None for value in words.values()):
+        raise InvalidInputError("Several claims state their own numbers; leave the words out.")
+    listed = claim.claims if isinstance(claim, Document) else claim
+    claims = [_claim(each, {}) for each in listed]
+    return Results(conclude(claims, [decide(each, lemmas=claims) for each in claims]))
 
 
 @forgiving

@@ -189,6 +189,14 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
         ]
         return rows(entries)
 
+    def html_cells(self) -> dict[str, str]:
+        """Return the verdict, the claim and what is true, as HTML: a row of `dpassay.Results`."""
+        from dpassay.accountant.core.asking import badge, escape
+
+        true = ", ".join(f"{name} {_short(value)}" for name, value in self.true.items())
+        claim = escape(floats_in_short(self.formal))
+        return {"verdict": badge(self.verdict.value), "claim": claim, "true": escape(true)}
+
     def _repr_markdown_(self) -> str:
         """Return the verdict, the formal claim, the author's words and the reason as Markdown."""
         words = f" (“{self.statement}”)" if self.statement else ""

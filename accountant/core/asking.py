@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape as _escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, final
 
 from dpassay.accountant.errors import NotApplicableError, printable
 
+Result = TypeVar("Result")
 QUESTIONS = (
     "epsilon",
     "delta",
@@ -31,6 +32,7 @@ _INSTEAD = {
     "calibrate": 'Ask dpassay.calibrate("Gaussian", epsilon=…, delta=…).',
     "audit": "Ask dpassay.audit(mechanism, …).",
     "variances": "Ask .variance().",
+    "subsample": "Write dpassay.PoissonSubsampled(mechanism, sampling_prob).",
     "get_epsilon": "Ask .epsilon(delta=…).",
     "get_delta": "Ask .delta(epsilon=…).",
     "rdp": "Ask .renyi(order).",
@@ -187,15 +189,60 @@ def rows(entries: Sequence[tuple[str, str]]) -> str:
 
 def table(lines: Sequence[Sequence[str]], struck: Sequence[bool] = ()) -> str:
     """Return a table with a head line; rows may be struck out. All cells are plain text."""
-    head = "".join(f'<th scope="col" style="{_CELL}">{escape(cell)}</th>' for cell in lines[0])
+    head, *rest = ([escape(cell) for cell in line] for line in lines)
+    return grid(head, rest, struck)
+
+
+def grid(head: Sequence[str], lines: Sequence[Sequence[str]], struck: Sequence[bool] = ()) -> str:
+    """Return a table whose cells are HTML already."""
+    heads = "".join(f'<th scope="col" style="{_CELL}">{cell}</th>' for cell in head)
     body = []
-    for index, line in enumerate(lines[1:]):
+    for index, line in enumerate(lines):
         style = _CELL
         if index < len(struck) and struck[index]:
             style += ";color:#666;text-decoration:line-through"
-        cells = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in line)
+        cells = "".join(f'<td style="{style}">{cell}</td>' for cell in line)
         body.append(f"<tr>{cells}</tr>")
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+@final
+class Results(list[Result]):
+    """Several answers: a list, which notebooks show as one table.
+
+    Parameters
+    ----------
+    answers
+        Enclosures, findings, audits, or anything else.
+    asked, at
+        What they were asked at, such as "epsilon", and its values, one for each.
+
+    Examples
+    --------
+    >>> Results([2, 3])
+    [2, 3]
+    """
+
+    def __init__(
+        self, answers: Iterable[Result] = (), asked: str = "", at: Iterable[object] = ()
+    ) -> None:
+        super().__init__(answers)
+        self.asked, self.at = asked, tuple(at)
+
+    def _repr_html_(self) -> str:
+        """Return a row for each answer, with the parts that its `html_cells` names."""
+        found = [
+            answer.html_cells()
+            if hasattr(answer, "html_cells")
+            else {"answer": escape(str(answer))}
+            for answer in self
+        ]
+        names = list(dict.fromkeys(name for cells in found for name in cells))
+        lines = [[cells.get(name, "") for name in names] for cells in found]
+        if self.asked and len(self.at) == len(self):
+            names = [self.asked, *names]
+            lines = [[escape(at), *line] for at, line in zip(self.at, lines, strict=True)]
+        return grid([escape(name) for name in names], lines)
 
 
 def frame(records: Sequence[dict[str, Any]]) -> Any:

@@ -333,6 +333,11 @@ class Interval:
         """Return the same as Markdown."""
         return f"**{self}** in {self._ends()}"
 
+    def html_cells(self) -> dict[str, str]:
+        """Return the shared digits and how many are certain, as HTML: see `dpassay.Results`."""
+        certain = "exact" if self.lower == self.upper else f"{self.digits} digits"
+        return {"answer": f"<strong>{self}</strong>", "certain": certain}
+
     def _ends(self) -> str:
         return "[{lower}, {upper}]".format(**self.to_json())
 

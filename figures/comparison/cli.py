@@ -245,7 +245,6 @@ def _print(
 ) -> None:
     from dpassay.verifier import terminal
     from dpassay.verifier.compare import output
-    from dpassay.verifier.compare import output as screen
 
     if options.json:
         plain = found.to_json()
@@ -261,12 +260,12 @@ def _print(
     lines = output.table(found)
     if data:
         lines[0].append("rmse / true")
-        for line, (row, _) in zip(lines[1:], output.collapsed(found), strict=True):
-            known = data.get(row.candidate.name)
+        for line in lines[1:]:
+            known = data.get(line[0])
             line.append("-" if known is None else f"{known.relative:.4g}")
     notes = _notes(found, sweeps, details=options.details)
     if terminal.is_pretty(sys.stdout):
-        screen.show(found, facts, lines, notes, sys.stdout)
+        output.show(found, facts, lines, notes, sys.stdout)
     else:
         say(f"{output.headline(found)}\n")
         for name, text in facts:

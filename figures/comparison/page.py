@@ -16,6 +16,7 @@ from dpassay.figures.pages.template import render
 from dpassay.verifier.compare import output
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dpassay.verifier.compare import Comparison, Row, Sweep
@@ -36,11 +37,12 @@ _MANY_DECADES = 20.0
 """Ratio of values from which on an axis is logarithmic."""
 
 
-def bars(found: Comparison, *, titled: bool = True) -> Figure:
+def bars(found: Comparison, *, titled: bool = True, ax: Axes | None = None) -> Figure:
     """Draw the metric that ranks for every candidate, the best on top; hollow is struck out."""
     name = found.ranked_by.name
     rows = [(row, value) for row in found.rows if (value := row.value(name)) is not None]
-    with style.sheet(_WIDE if titled else _NARROW, 1.2 + _BAR * len(rows)) as (figure, axes):
+    width = _WIDE if titled else _NARROW
+    with style.sheet(width, 1.2 + _BAR * len(rows), ax) as (figure, axes):
         colour = style.CURVES[0].colour
         for place, (row, value) in enumerate(rows):
             size = float(value.upper)

@@ -77,6 +77,26 @@ def test_a_finding_shows_its_verdict(epsilon: str, verdict: str) -> None:
     assert formal in text
 
 
+def test_a_list_of_answers_is_a_list_and_shows_a_table() -> None:
+    answers = dpassay.delta("Gaussian(1)", [1, "2"])
+    assert answers == [dpassay.delta("Gaussian(1)", 1), dpassay.delta("Gaussian(1)", 2)]
+    assert shown(answers).startswith("epsilonanswercertain10.12693673750737 digits20.0209")
+    findings = dpassay.verify(["Gaussian(3) is (1, 1e-5)-DP", "Laplace(2) is 0.5-DP"])
+    assert [found.verdict for found in findings] == ["REFUTED", "HOLDS"]
+    assert "HOLDSLaplace(scale=2) is 0.5-DPepsilon 0.5, delta 0" in shown(findings)
+    audits = dpassay.Results([dpassay.audit("Laplace(1)", samples=2000, seed=1)])
+    assert "ESTIMATELaplace(scale=1)epsilon(0) ≥ 0." in shown(audits)
+    assert shown(dpassay.Results(["a < b", 2])) == "answera < b2"
+
+
+def test_a_file_of_claims_is_decided_as_a_whole() -> None:
+    with pytest.raises(dpassay.InvalidInputError, match="state their own numbers"):
+        dpassay.verify(["Laplace(2) is 0.5-DP"], epsilon=1)  # type: ignore[call-overload]
+    document = dpassay.read_paper("elliptical-gaussian")
+    few = [claim for claim in document.claims if claim.kind == "printed-number"][:2]
+    assert len(dpassay.verify(few)) == len(few)
+
+
 def test_a_comparison_shows_its_table() -> None:
     found = dpassay.compare(
         dpassay.Budget(dpassay.EpsilonDelta(1, "1e-6")),
@@ -90,7 +110,8 @@ def test_a_comparison_shows_its_table() -> None:
     assert "discrete Laplace" in text
     assert "line-through" in found._repr_html_()
     lines = found._repr_markdown_().splitlines()
-    assert len(lines) == 2 + len(found.rows)
+    assert len(lines) == 2 + len(found.rows) + 1
+    assert lines[-1].startswith("| ~~bounded count noise (Sadeghi et al.)~~ | ~~left out~~ |")
     assert {line.count("|") for line in lines} == {6}
 
 

@@ -202,21 +202,22 @@ class Comparison(Drawable):
         from html import escape
 
         from dpassay.accountant.core import asking
-        from dpassay.verifier.compare.output import best_lines, collapsed, headline, table
+        from dpassay.verifier.compare.output import best_lines, headline, struck, table
 
-        struck = [not row.is_private for row, _ in collapsed(self)]
         best = "<br>".join(escape(text) for text in best_lines(self))
         return (
             f"<p><strong>{escape(headline(self))}</strong></p>"
             f"<p>{escape(str(self.budget))}: <code>{escape(repr(self.workload))}</code></p>"
-            f"{asking.table(table(self), struck)}<p>{best}</p>"
+            f"{asking.table(table(self), struck(self))}<p>{best}</p>"
         )
 
     def _repr_markdown_(self) -> str:
-        """Return the table as Markdown."""
-        from dpassay.verifier.compare.output import table
+        """Return the table as Markdown, what is not private struck out."""
+        from dpassay.verifier.compare.output import struck, table
 
         head, *lines = table(self)
+        for place, wrong in enumerate(struck(self)):
+            lines[place] = [f"~~{cell}~~" if wrong else cell for cell in lines[place]]
         marks = ["---" for _ in head]
         return "\n".join(f"| {' | '.join(line)} |" for line in (head, marks, *lines))
 

@@ -18,7 +18,7 @@ from dpassay.accountant.geometry.workload import Training
 from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.verifier.compare.candidate import Calibrated, Layout
+from dpassay.verifier.compare.candidate import Calibrated, Layout, LeftOut
 from dpassay.verifier.compare.metrics import Metric
 from dpassay.verifier.report import STYLES
 from dpassay.verifier.terminal import console
@@ -257,11 +257,19 @@ def left_out(found: Comparison, where: str) -> list[str]:
 
     Those of papers, which name their authors, have the reason; of others it is said `where` it is.
     """
-    lines = [f"left out: {left.name}: {left.reason}" for left in found.left_out if "(" in left.name]
-    names = [
-        left.name.removesuffix(" as published") for left in found.left_out if "(" not in left.name
-    ]
+    lines = [f"left out: {left.name}: {left.reason}" for left in of_papers(found)]
+    names = [left.name for left in found.left_out if left not in of_papers(found)]
     return [*lines, f"left out: {'; '.join(names)} ({where})"] if names else lines
+
+
+def of_papers(found: Comparison) -> list[LeftOut]:
+    """Return the candidates of papers, which name their authors, that were not judged."""
+    return [left for left in found.left_out if "(" in left.name]
+
+
+def struck(found: Comparison) -> list[bool]:
+    """Say of each line below the head of the table whether it is struck out."""
+    return [not row.is_private for row, _ in collapsed(found)] + [True] * len(of_papers(found))
 
 
 def _plain(value: Interval | None) -> str:
@@ -325,7 +333,10 @@ def _shown(found: Comparison) -> tuple[Metric, ...]:
 
 
 def table(found: Comparison) -> list[list[str]]:
-    """Return the rows of the table; the best by each metric is marked with *."""
+    """Return the rows of the table; the best by each metric is marked with *.
+
+    Last come the candidates of papers that were not judged: they are struck out.
+    """
     metrics = _shown(found)
     header = [
         "mechanism",
@@ -343,6 +354,8 @@ def table(found: Comparison) -> list[list[str]]:
             mark = "*" if id(row) in best[entry.name] else ""
             cells.append(number(row.metrics[entry.name]) + mark)
         lines.append([*cells, simulated(row)])
+    dashes = ["-"] * (len(header) - 2)
+    lines += [[left.name, "left out", *dashes] for left in of_papers(found)]
     if all(row.simulation is None for row in found.rows):
         return [line[:-1] for line in lines]
     return lines
@@ -502,8 +515,7 @@ def show(
     facts
         Names and texts.
     table
-        The head and a line for each row of `output.collapsed`; the simulations are left out where
-        the terminal is too narrow for them.
+        That of `table`; the simulations are left out where the terminal is too narrow for them.
     """
     from rich.table import Table
     from rich.text import Text
@@ -524,12 +536,10 @@ def show(
         if shown[index]:
             number = index >= NUMBERS_FROM
             grid.add_column(name, justify="right" if number else "left", no_wrap=index > 0)
-    for line, (row, _) in zip(table[1:], collapsed(found), strict=True):
-        cells = [Text(cell) for cell in line]
-        if not row.is_private:
-            for cell in cells:
-                cell.stylize("dim strike")
-        cells[1] = Text(line[1], style=STYLES[row.verdict])
+    styles = {verdict.value: style for verdict, style in STYLES.items()}
+    for line, wrong in zip(table[1:], struck(found), strict=True):
+        cells = [Text.assemble((cell, "dim strike" if wrong else "")) for cell in line]
+        cells[1] = Text(line[1], style=styles.get(line[1], "dim"))
         grid.add_row(*(cell for cell, wanted in zip(cells, shown, strict=True) if wanted))
     screen.print(grid)
     screen.print()

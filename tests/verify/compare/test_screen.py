@@ -61,7 +61,7 @@ def test_what_is_not_private_is_struck_out(
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     struck = [line for line in shown(found).splitlines() if "\x1b[2;9m" in line]
-    assert [ESCAPE.sub("", line).split()[0] for line in struck] == ["R1SMG"]
+    assert [ESCAPE.sub("", line).split()[0] for line in struck] == ["R1SMG", "elliptical"]
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in shown(found)
 

@@ -445,6 +445,13 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             ),
         ]
 
+    def html_cells(self) -> dict[str, str]:
+        """Return the verdict, the claim and the bound, as HTML: a row of `dpassay.Results`."""
+        claim = f"{self.guarantee.description} of {self.target}" if self.claimed else self.target
+        bound = f"epsilon({few(self.point.delta)}) ≥ {self.epsilon:.6g}"
+        verdict = asking.badge(self.verdict or "ESTIMATE")
+        return {"verdict": verdict, "claim": asking.escape(claim), "true": asking.escape(bound)}
+
     def _repr_html_(self) -> str:
         """Return the verdicts with their bounds, and without a claim the table of the estimate."""
         head = f"{self.guarantee.description} of {self.target}" if self.claimed else self.target

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, note, say, say_json
 
 if TYPE_CHECKING:
     from dpassay.figures.description import Settings
@@ -35,28 +35,18 @@ exit code: 1 if --check finds drift, 2 if a figure could not be made
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.add_argument("--list", action="store_true", help="list the figures and make none")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="ID", help="only this figure (repeatable)"
-    )
-    parser.add_argument(
-        "--paper", action="append", default=[], metavar="NAME", help="only the figures of a paper"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path(_OUT), metavar="DIR", help=f"folder (default {_OUT})"
-    )
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--fast", action="store_true", help="a reduced grid, watermarked")
-    size.add_argument("--full", action="store_true", help="the papers' own sizes: may take hours")
-    parser.add_argument(
-        "--check", action="store_true", help="compare the numbers with the stored ones; write none"
-    )
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the original data")
-    parser.add_argument("--seed", type=int, metavar="N", help="of what is simulated")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
-    add_output_options(parser, quiet="no progress, and no list of files")
+_OPTIONS = f"""\
+--list  list the figures and make none
+--only ID []  only this figure (repeatable)
+--paper NAME []  only the figures of a paper
+--out DIR ={_OUT}  folder (default {_OUT})
+--fast  a reduced grid, watermarked
+| --full  the papers' own sizes: may take hours
+--check  compare the numbers with the stored ones; write none
+--data DIR  folder of the original data
+--seed N :int  of what is simulated
+--jobs N :int =2  processes (default 2)
+"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -229,4 +219,12 @@ def _say(made: Sequence[Made], options: argparse.Namespace, *, complete: bool) -
     say(f"{count}: {options.out / 'index.html'}")
 
 
-COMMAND = Command("figures", "make the papers' figures", _DESCRIPTION, _EPILOG, configure, run)
+COMMAND = Command(
+    "figures",
+    "make the papers' figures",
+    _DESCRIPTION,
+    _EPILOG,
+    _OPTIONS,
+    run,
+    quiet="no progress, and no list of files",
+)

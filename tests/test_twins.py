@@ -15,7 +15,6 @@ from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.figures.comparison.cli import COMMAND as COMPARE
 from dpassay.lp.problem import CountNoiseProblem
 from dpassay.verifier.cli import audit, check, convert, main, optimal, profile, training
-from dpassay.verifier.cli import audit as audit_rows
 from dpassay.verifier.cli import calibrate as calibrating
 from dpassay.verifier.cli import verify as verifying
 from dpassay.verifier.cli.shell import Command, Parser
@@ -70,8 +69,8 @@ SAID_BY: dict[str, tuple[Any, ...]] = {
     "verify": (dpassay.verify,),
 }
 COMMANDS = (
-    audit.COMMAND, *audit_rows.COMMANDS, calibrating.COMMAND, check.COMMAND, COMPARE,
-    convert.COMMAND, optimal.command(None), profile.command(None), training.COMMAND,
+    audit.COMMAND, *audit.COMMANDS, calibrating.COMMAND, check.COMMAND, COMPARE,
+    convert.COMMAND, *optimal.command(None).kinds[:1], profile.command(None), training.COMMAND,
     verifying.command(None),
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, note, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, note, say, say_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,65 +45,52 @@ examples:
   dpassay compare "Count()" --epsilon 1 --delta 1e-6 --sweep delta=1e-9,1e-6,1e-3
   dpassay compare budget.toml --json
 """
-_BUDGET = {
-    "epsilon": ("E", "a budget of (E, D)-DP"),
-    "delta": ("D", "with --epsilon; 0 (pure) if left out"),
-    "mu": ("M", "a budget of M-Gaussian DP"),
-    "rho": ("R", "a budget of R-zCDP"),
-    "profile": ("MECHANISM", "a budget: nowhere above this profile"),
-    "adjacency": (
-        "RELATION",
-        "add-remove (the default) or replace-one; the workload's bounds are for it",
-    ),
-    "releases": ("N", "releases that share the budget"),
-    "sampling-prob": ("Q", "each release uses a Poisson sample"),
-    "schedule": ("F1,F2,…", "releases of unequal spread share the budget"),
-    "workload": ("WORKLOAD", "the same as the argument"),
-}
-"""What a file BUDGET.toml says itself: the value and the help of each option."""
-_REPEATED = {
-    "candidate": ("MECHANISM", "judge this one too, with the noise that it has"),
-    "only": ("NAME", "only candidates so called"),
-    "metric": ("METRIC", "the first one ranks"),
-    "sweep": (
-        "PARAMETER=V1,V2,…",
-        "compare along a parameter of the budget or workload, and find the crossovers",
-    ),
-}
-_FILES = {
-    "csv": "write every number",
-    "latex": "write a LaTeX table",
-    "html": "write a report with plots and certificates",
-    "plot": "draw the first two metrics",
-    "certificate": "write the certificates",
-}
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.hints = dict.fromkeys(  # type: ignore[attr-defined]  # is a `Parser`
-        ("--sparsity", "--dimension", "--bins", "--sensitivity", "--steps", "--bounds"),
-        'A workload states its numbers: "Counts(dimension=1000, sparsity=5)"',
-    )
-    parser.add_argument(
-        "question",
-        nargs="?",
-        metavar="WORKLOAD",
-        help="what is released, with a budget; or a file BUDGET.toml that says both",
-    )
-    add = parser.add_argument
-    for name, (value, text) in _BUDGET.items():
-        add(f"--{name}", type=int if name == "releases" else str, metavar=value, help=text)
-    for name, (value, text) in _REPEATED.items():
-        add(f"--{name}", action="append", default=[], metavar=value, help=text)
-    add("--published", action="store_true", help="judge noise by formulas of papers too")
-    add("--data", type=Path, metavar="FILE.csv", help="errors on these records, one a row")
-    add("--seed", type=int, metavar="N", help="of the simulations (default 0)")
-    add("--no-simulation", action="store_true", help="exact errors only")
-    for name, text in _FILES.items():
-        add(f"--{name}", type=Path, metavar="FILE", help=text)
-    add("--details", action="store_true", help="say why each other candidate is left out")
-    add_output_options(parser, quiet="print the mechanism to use only")
+_OPTIONS = """\
+question WORKLOAD ?  what is released, with a budget; or a file BUDGET.toml that says both
+--epsilon E  a budget of (E, D)-DP
+--delta D  with --epsilon; 0 (pure) if left out
+--mu M  a budget of M-Gaussian DP
+--rho R  a budget of R-zCDP
+--profile MECHANISM  a budget: nowhere above this profile
+--adjacency RELATION  add-remove (the default) or replace-one; the workload's bounds are for it
+--releases N :int  releases that share the budget
+--sampling-prob Q  each release uses a Poisson sample
+--schedule F1,F2,…  releases of unequal spread share the budget
+--workload WORKLOAD  the same as the argument
+--candidate MECHANISM []  judge this one too, with the noise that it has
+--only NAME []  only candidates so called
+--metric METRIC []  the first one ranks
+--sweep PARAMETER=V1,V2,… []  compare along a parameter of the budget or workload, and find the
+    crossovers
+--published  judge noise by formulas of papers too
+--data FILE.csv  errors on these records, one a row
+--seed N :int  of the simulations (default 0)
+--no-simulation  exact errors only
+--csv FILE  write every number
+--latex FILE  write a LaTeX table
+--html FILE  write a report with plots and certificates
+--plot FILE  draw the first two metrics
+--details  say why each other candidate is left out
+--certificate FILE  write the certificates
+"""
+_HINTS = dict.fromkeys(
+    ("--sparsity", "--dimension", "--bins", "--sensitivity", "--steps", "--bounds"),
+    'A workload states its numbers: "Counts(dimension=1000, sparsity=5)"',
+)
+_BUDGET = [
+    "epsilon",
+    "delta",
+    "mu",
+    "rho",
+    "profile",
+    "adjacency",
+    "releases",
+    "sampling_prob",
+    "schedule",
+    "workload",
+]
+"""What a file BUDGET.toml says itself."""
+_FILES = ("csv", "latex", "html", "plot", "certificate")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -155,7 +142,7 @@ def _question(options: argparse.Namespace) -> Question:
     from dpassay.verifier.compare import Budget
     from dpassay.verifier.compare.document import Question, SweepTable, read_file, read_workload
 
-    flags = {name: getattr(options, name.replace("-", "_")) for name in _BUDGET}
+    flags = {name: getattr(options, name) for name in _BUDGET}
     given = [name for name, value in flags.items() if value is not None]
     sweeps = tuple(
         SweepTable(parameter=name, values=list(values), metric=(options.metric or ["variance"])[0])
@@ -163,8 +150,9 @@ def _question(options: argparse.Namespace) -> Question:
     )
     if options.question is not None and _is_file(options.question):
         if given:
+            option = given[0].replace("_", "-")
             raise InvalidInputError(
-                f"--{given[0]} is not for a file, which says its own budget and workload. "
+                f"--{option} is not for a file, which says its own budget and workload. "
                 f"Leave it out, or give a workload in place of {options.question}."
             )
         return _with_options(read_file(Path(options.question)), options, sweeps)
@@ -175,7 +163,7 @@ def _question(options: argparse.Namespace) -> Question:
             '"Count()" --epsilon 1 --delta 1e-6, or a file BUDGET.toml; '
             f"there are {len(workloads)} workloads."
         )
-    target = read_target({name.replace("-", "_"): value for name, value in flags.items()})
+    target = read_target(flags)
     question = Question(
         budget=Budget(
             target,
@@ -365,5 +353,12 @@ def _exit_code(found: Comparison) -> int:
 
 
 COMMAND = Command(
-    "compare", "the best mechanism under a budget", _DESCRIPTION, _EPILOG, configure, run
+    "compare",
+    "the best mechanism under a budget",
+    _DESCRIPTION,
+    _EPILOG,
+    _OPTIONS,
+    run,
+    quiet="print the mechanism to use only",
+    hints=_HINTS,
 )

@@ -121,7 +121,7 @@ def _run(
         training.COMMAND,
         calibrate.COMMAND,
         convert.COMMAND,
-        optimal.optimal_command(laws),
+        optimal.command(laws),
         stream.COMMAND,
         audit.COMMAND,
         *audit_rows.COMMANDS,
@@ -147,12 +147,10 @@ def _parser(commands: Sequence[Command]) -> Parser:
     _add_debug(parser)
     choices = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in commands:
-        own = choices.add_parser(
-            command.name, help=command.help, description=command.description, epilog=command.epilog
-        )
+        own = command.parser_in(choices)
         command.configure(own)
         _add_debug(own)
-        own.set_defaults(run=command.run, parser=own)
+        own.set_defaults(parser=own)
     return parser
 
 

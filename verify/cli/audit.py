@@ -14,10 +14,7 @@ from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
-    add_adjacency,
-    add_output_options,
     checked_path,
-    decimal,
     note,
     say,
     say_json,
@@ -52,82 +49,34 @@ examples:
   dpassay audit mypackage.release:noisy_count --claim 1 --search count --samples 1000000
   dpassay audit mypackage.release:mean --claim 1,1e-6 --pair "[0.1]" "[0.1, 0.9]" --json
 """
+_OPTIONS = """\
+target TARGET  the mechanism, callable or command to audit
+--claim CLAIM  the claim to test; without one, an estimate
+--delta D :decimal  without a claim: bound epsilon at this delta (0)
+--pair DATASET NEIGHBOUR ...  two neighbouring datasets; repeatable
+--search KIND  try neighbours that often break mechanisms: count, number, vector, table or rows
+--samples N :decimal =1e5  runs on each side (default 100000)
+--until-refuted, --until  audit with more and more runs, up to N a side, until the claim is refuted
+--confidence
+--no-bits
+| --bits @  make the last bits part of the claim
+--plot FILE  plot the result (.png, .pdf or .svg)
+--html FILE  write the result as a page
+--seed S :int  seed of all randomness
+--workers W :int  processes (default: all cores)
+--timeout SECONDS :decimal  limit for one block of runs
+--certificate FILE  write the certificate
+--errors-are-outputs  count a run that raises as an output, instead of ending
+--command  TARGET is a command
+--adjacency
+"""
+_HINTS = {
+    **OF_MECHANISMS,
+    **dict.fromkeys(("--epsilon", "--eps"), "Write the claim as --claim 1,1e-5"),
+}
+_QUIET = "print nothing; the exit code is the answer"
 _MANY = 500_000
 """Samples from which on all processors draw: fewer are drawn sooner than processes start."""
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add("target", metavar="TARGET", help="the mechanism, callable or command to audit")
-    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
-        **OF_MECHANISMS,
-        **dict.fromkeys(("--epsilon", "--eps"), "Write the claim as --claim 1,1e-5"),
-    }
-    add("--claim", metavar="CLAIM", help="the claim to test; without one, an estimate")
-    add(
-        "--delta",
-        type=decimal,
-        metavar="D",
-        help="without a claim: bound epsilon at this delta (0)",
-    )
-    add(
-        "--pair",
-        nargs=2,
-        action="append",
-        metavar=("DATASET", "NEIGHBOUR"),
-        help="two neighbouring datasets; repeatable",
-    )
-    add(
-        "--search",
-        metavar="KIND",
-        help="try neighbours that often break mechanisms: count, number, vector, table or rows",
-    )
-    add(
-        "--samples",
-        type=decimal,
-        default=1e5,
-        metavar="N",
-        help="runs on each side (default 100000)",
-    )
-    add(
-        "--until-refuted",
-        "--until",
-        action="store_true",
-        help="audit with more and more runs, up to N a side, until the claim is refuted",
-    )
-    add(
-        "--confidence",
-        type=decimal,
-        default=0.95,
-        metavar="C",
-        help="confidence of a refutation (default 0.95)",
-    )
-    bits = parser.add_mutually_exclusive_group()
-    bits.add_argument(
-        "--no-bits",
-        dest="bits",
-        action="store_false",
-        default=None,
-        help="ignore the last bits of floats",
-    )
-    bits.add_argument(
-        "--bits", action="store_true", default=None, help="make the last bits part of the claim"
-    )
-    add("--plot", type=Path, metavar="FILE", help="plot the result (.png, .pdf or .svg)")
-    add("--html", type=Path, metavar="FILE", help="write the result as a page")
-    add("--seed", type=int, metavar="S", help="seed of all randomness")
-    add("--workers", type=int, metavar="W", help="processes (default: all cores)")
-    add("--timeout", type=decimal, metavar="SECONDS", help="limit for one block of runs")
-    add("--certificate", type=Path, metavar="FILE", help="write the certificate")
-    add(
-        "--errors-are-outputs",
-        action="store_true",
-        help="count a run that raises as an output, instead of ending",
-    )
-    add("--command", action="store_true", help="TARGET is a command")
-    add_adjacency(parser)
-    add_output_options(parser, quiet="print nothing; the exit code is the answer")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -302,8 +251,10 @@ COMMAND = Command(
     "run a mechanism: estimate epsilon, or test a claim",
     _DESCRIPTION,
     _EPILOG,
-    configure,
+    _OPTIONS,
     run,
+    quiet=_QUIET,
+    hints=_HINTS,
 )
 
 
@@ -312,7 +263,6 @@ COMMAND = Command(
 _FILES = """
 Files are .npy, .npz with one array, .csv and .txt with one run per line and no header, or .parquet
 where pyarrow is installed."""
-_CLAIM = "1, 1,1e-5, mu=0.5, rho=0.1, order=8,renyi=0.5, or a mechanism whose profile is claimed"
 _SAMPLES = f"""\
 Bound epsilon and delta(epsilon) of a mechanism from outputs of independent runs on two neighbouring
 datasets, or test a claim. Randomly chosen rows propose an event; the others test it once.
@@ -330,74 +280,37 @@ for each canary, larger if it seems to be included; INCLUDED has 1 or 0 for each
 """
 
 
-def _configure(parser: argparse.ArgumentParser, *files: str) -> None:
-    for name in files:
-        parser.add_argument(name.lower(), metavar=name, type=Path, help="a file of numbers")
-    parser.add_argument(
-        "--confidence",
-        type=decimal,
-        default=0.95,
-        metavar="C",
-        help="confidence of a refutation (default 0.95)",
-    )
-    parser.add_argument("--seed", type=int, metavar="S", help="seed of the random split")
-    add_output_options(parser, quiet="print nothing; the exit code is the answer")
-
-
-def _add_bounds(parser: argparse.ArgumentParser, delta: float = 1e-5) -> None:
-    """Add what an audit takes that bounds epsilon without a claim, too."""
-    add = parser.add_argument
-    add("--claim", metavar="CLAIM", help=_CLAIM)
-    where = f"where epsilon is bounded ({delta:g})"
-    add("--delta", type=decimal, default=delta, metavar="D", help=where)
-    add("--certificate", type=Path, metavar="FILE", help="write the certificate")
-
-
-def configure_samples(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `audit-samples`."""
-    _configure(parser, "FIRST", "SECOND")
-    _add_bounds(parser, delta=0.0)
-    parser.add_argument(
-        "--no-bits",
-        dest="bits",
-        action="store_false",
-        default=None,
-        help="ignore the last bits of floats",
-    )
-    _add_plot(parser)
-
-
-def _add_plot(parser: argparse.ArgumentParser) -> None:
-    help_ = "draw both sides and the trade-off function (.png, .pdf or .svg)"
-    parser.add_argument("--plot", type=Path, metavar="FILE", help=help_)
-
-
-def configure_scores(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `audit-scores`."""
-    _configure(parser, "IN", "OUT")
-    _add_bounds(parser)
-    _add_plot(parser)
-
-
-def configure_one_run(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `audit-one-run`."""
-    add = parser.add_argument
-    _configure(parser)
-    add("scores", nargs="?", type=Path, metavar="SCORES", help="a file of numbers")
-    add("included", nargs="?", type=Path, metavar="INCLUDED", help="1 or 0 for each")
-    _add_bounds(parser)
-    add(
-        "--guesses",
-        metavar="R1,R2,…",
-        help="numbers of guesses, fixed in advance; they share the significance",
-    )
-    add(
-        "--plan",
-        nargs=2,
-        type=decimal,
-        metavar=("EPSILON", "TRUTH"),
-        help="print how many canaries refute EPSILON if the truth is TRUTH",
-    )
+_BOUNDS = """\
+--confidence
+--seed S :int  seed of the random split
+--claim CLAIM  1, 1,1e-5, mu=0.5, rho=0.1, order=8,renyi=0.5, or a mechanism whose profile is
+    claimed
+--certificate FILE  write the certificate
+"""
+_DRAWN = "--plot FILE  draw both sides and the trade-off function (.png, .pdf or .svg)"
+_OF_SAMPLES = f"""\
+first FIRST :path  a file of numbers
+second SECOND :path  a file of numbers
+{_BOUNDS}
+--delta D :decimal =0  where epsilon is bounded (0)
+--no-bits
+{_DRAWN}
+"""
+_OF_SCORES = f"""\
+in IN :path  a file of numbers
+out OUT :path  a file of numbers
+{_BOUNDS}
+--delta D :decimal =1e-5  where epsilon is bounded (1e-05)
+{_DRAWN}
+"""
+_OF_ONE_RUN = f"""\
+scores SCORES :path ?  a file of numbers
+included INCLUDED :path ?  1 or 0 for each
+{_BOUNDS}
+--delta D :decimal =1e-5  where epsilon is bounded (1e-05)
+--guesses R1,R2,…  numbers of guesses, fixed in advance; they share the significance
+--plan EPSILON TRUTH :decimal  print how many canaries refute EPSILON if the truth is TRUTH
+"""
 
 
 def run_samples(options: argparse.Namespace) -> int:
@@ -574,16 +487,18 @@ COMMANDS = (
         _SAMPLES,
         "examples:\n  dpassay audit-samples a.npy b.npy --claim 1,1e-5\n"
         "  dpassay audit-samples a.npy b.npy --delta 1e-5 --plot audit.png\n",
-        configure_samples,
+        _OF_SAMPLES,
         run_samples,
+        quiet=_QUIET,
     ),
     Command(
         "audit-scores",
         "bound epsilon by scores of a canary",
         _SCORES,
         "examples:\n  dpassay audit-scores in.npy out.npy --delta 1e-5 --plot roc.png\n",
-        configure_scores,
+        _OF_SCORES,
         run_scores,
+        quiet=_QUIET,
     ),
     Command(
         "audit-one-run",
@@ -591,7 +506,8 @@ COMMANDS = (
         _ONE_RUN,
         "examples:\n  dpassay audit-one-run scores.npy included.npy --claim 1,1e-5\n"
         "  dpassay audit-one-run --plan 8 16\n",
-        configure_one_run,
+        _OF_ONE_RUN,
         run_one_run,
+        quiet=_QUIET,
     ),
 )

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from dpassay.verifier.cli.shell import (
     Command,
     ExitCode,
-    add_adjacency,
-    add_output_options,
     say,
     say_json,
 )
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 
 """`dpassay calibrate --find count|sampling-prob|epsilon`: how much fits into a budget."""
-
-FOUND = ("noise", "count", "sampling-prob", "epsilon")
 
 
 def allot(options: argparse.Namespace, target: Target) -> int:
@@ -132,48 +128,29 @@ examples:
   dpassay calibrate --find epsilon --count 10 --epsilon 1 --delta 1e-6
   dpassay calibrate --find epsilon --shares 1,2,1/2 --mu 1
 """
+_OPTIONS = """\
+name NAME ?  the mechanism's name, such as Gaussian; with --find, a whole mechanism
+fixed KEY=VALUE *  the other arguments of the mechanism
+--set KEY=VALUE []  the same as an option
+--epsilon E  for (epsilon, delta)-DP
+--delta D  with --epsilon; 0 (pure) if left out
+--mu M  for mu-Gaussian DP
+--rho R  for rho-zCDP
+--profile MECHANISM  for a profile nowhere above this mechanism's
+--up-to E  with --profile: compare for epsilon from 0 to E only
+--find {noise,count,sampling-prob,epsilon} =noise  the least noise, or the most releases, the
+    largest sampling rate, the largest shares of epsilon that keep the guarantee
+--shares W1,W2,… =  with --find epsilon: in these proportions
+--digits N :int =12  significant digits (default 12)
+--count N :int =1  releases that share the guarantee
+--sampling-prob Q =1  Poisson-subsample each release
+--direction {add,remove}  with --epsilon: this direction only
+--schedule F1,F2,… =  releases with these multiples of the spread
+--adjacency
+"""
 _TARGETS = ("epsilon", "delta", "mu", "rho")
 """Options that are easily written like the arguments of a mechanism."""
 _NOTATION = re.compile(r"\s*(\[|[A-Z]\w*\()")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add(
-        "name",
-        nargs="?",
-        metavar="NAME",
-        help="the mechanism's name, such as Gaussian; with --find, a whole mechanism",
-    )
-    add("fixed", nargs="*", metavar="KEY=VALUE", help="the other arguments of the mechanism")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="the same as an option")
-    add("--epsilon", metavar="E", help="for (epsilon, delta)-DP")
-    add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
-    add("--mu", metavar="M", help="for mu-Gaussian DP")
-    add("--rho", metavar="R", help="for rho-zCDP")
-    add("--profile", metavar="MECHANISM", help="for a profile nowhere above this mechanism's")
-    add("--up-to", metavar="E", help="with --profile: compare for epsilon from 0 to E only")
-    add(
-        "--find",
-        choices=FOUND,
-        default=FOUND[0],
-        help="the least noise, or the most releases, the largest sampling rate, the largest shares "
-        "of epsilon that keep the guarantee",
-    )
-    add("--shares", default="", metavar="W1,W2,…", help="with --find epsilon: in these proportions")
-    add("--digits", type=int, default=12, metavar="N", help="significant digits (default 12)")
-    add("--count", type=int, default=1, metavar="N", help="releases that share the guarantee")
-    add("--sampling-prob", default="1", metavar="Q", help="Poisson-subsample each release")
-    add("--direction", choices=("add", "remove"), help="with --epsilon: this direction only")
-    add(
-        "--schedule",
-        default="",
-        metavar="F1,F2,…",
-        help="releases with these multiples of the spread",
-    )
-    add_adjacency(parser)
-    add_output_options(parser, quiet="print the mechanism only")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -251,5 +228,11 @@ def _value(text: str) -> object:
 
 
 COMMAND = Command(
-    "calibrate", "the least noise for a guarantee", _DESCRIPTION, _EPILOG, configure, run
+    "calibrate",
+    "the least noise for a guarantee",
+    _DESCRIPTION,
+    _EPILOG,
+    _OPTIONS,
+    run,
+    quiet="print the mechanism only",
 )

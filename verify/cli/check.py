@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, say, say_json
 
 if TYPE_CHECKING:
     from dpassay.verifier.kernel import Checked
@@ -32,32 +32,16 @@ examples:
   dpassay check --trust
   dpassay check --replay audit.json
 """
+_OPTIONS = """\
+files FILE *  a file of certificates, or - for a pipe
+--trust  print what a VALID rests on: files, their lines, and lemmas (those of FILE)
+--replay  draw the runs of an audit of a mechanism of this package again, and count
+--replay-code  the same for package.module:callable: RUNS THE CODE that the certificate names
+"""
 _REPLAY_SECONDS = 600
 """Seconds that a replay may take."""
 _REPLAY_BYTES = 8 * 10**9
 """Of one replay: numpy and scikit-learn reserve some of it and use little."""
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add("files", nargs="*", metavar="FILE", help="a file of certificates, or - for a pipe")
-    add(
-        "--trust",
-        action="store_true",
-        help="print what a VALID rests on: files, their lines, and lemmas (those of FILE)",
-    )
-    add(
-        "--replay",
-        action="store_true",
-        help="draw the runs of an audit of a mechanism of this package again, and count",
-    )
-    add(
-        "--replay-code",
-        action="store_true",
-        help="the same for package.module:callable: RUNS THE CODE that the certificate names",
-    )
-    add_output_options(parser, quiet="print nothing; the exit code says it")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -134,4 +118,12 @@ def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked
     return replace(found, theorem=said, assumptions=(*again.rests_on, *kept), numbers=numbers)
 
 
-COMMAND = Command("check", "check certificates", _DESCRIPTION, _EPILOG, configure, run)
+COMMAND = Command(
+    "check",
+    "check certificates",
+    _DESCRIPTION,
+    _EPILOG,
+    _OPTIONS,
+    run,
+    quiet="print nothing; the exit code says it",
+)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, say, say_json
 
 if TYPE_CHECKING:
     from dpassay.verifier.foreign.accountants import Row
@@ -30,20 +29,12 @@ examples:
   dpassay check-accountant opacus.accountants:RDPAccountant
   dpassay check-accountant mine:epsilon --settings runs.csv
 """
+_OPTIONS = """\
+accountant ACCOUNTANT  package.module:object
+--settings FILE.csv  runs to ask about: columns noise_multiplier, sampling_prob, steps, delta
+"""
 _CODES = {"REFUTED": ExitCode.REFUTED, "SUPPORTED": ExitCode.DONE}
 _ORDER = ("REFUTED", "PENDING", "UNDECIDED", "HOLDS")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.add_argument("accountant", metavar="ACCOUNTANT", help="package.module:object")
-    parser.add_argument(
-        "--settings",
-        type=Path,
-        metavar="FILE.csv",
-        help="runs to ask about: columns noise_multiplier, sampling_prob, steps, delta",
-    )
-    add_output_options(parser, quiet="print the verdict only")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -117,6 +108,7 @@ COMMAND = Command(
     "is the epsilon of an accountant large enough?",
     _DESCRIPTION,
     _EPILOG,
-    configure,
+    _OPTIONS,
     run,
+    quiet="print the verdict only",
 )

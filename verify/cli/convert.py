@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dpassay.verifier.cli.profile import Answer, Question, as_json, as_rows
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, say, say_json
 from dpassay.verifier.terminal import columns
 
 if TYPE_CHECKING:
@@ -25,48 +25,45 @@ examples:
   dpassay convert --approximate 1,1e-6 --alpha 0.05 --json
   dpassay convert --pure 1 --order 8 --rho --to-mu
 """
-_GIVEN = {
-    "mu": ("M", "mu-Gaussian DP", "{}-GDP"),
-    "pure": ("E", "epsilon-DP", "{}-DP"),
-    "approximate": ("E,D", "(epsilon, delta)-DP", "({}, {})-DP"),
-    "renyi": (
-        "R,V",
-        "Renyi divergence at most V at order R > 1",
-        "Renyi divergence of order {} at most {}",
-    ),
-    "zcdp": ("R", "rho-zCDP", "{}-zCDP"),
+_OPTIONS = """\
+what is given (one of):
+--mu M +  mu-Gaussian DP
+--pure E +  epsilon-DP
+--approximate E,D +  (epsilon, delta)-DP
+--renyi R,V +  Renyi divergence at most V at order R > 1
+--zcdp R +  rho-zCDP
+what is asked (any, repeated too):
+--epsilon E ...  delta at this epsilon
+--delta D ...  least epsilon at this delta
+--alpha A ...  least type II error at this type I error
+--tpr-at-fpr, --fpr A ...  largest power at this false positive rate
+--order R ...  Renyi divergence of this order
+--rho ...  least rho of zCDP
+--to-mu ...  least mu of Gaussian DP
+"""
+_HINTS = {
+    "--rho": "--rho asks for rho. To give rho-zCDP: --zcdp R",
+    "--to-mu": "--to-mu asks for mu. To give mu-GDP: --mu M",
+    "--mu": "--mu M gives mu-GDP. To ask for mu: --to-mu",
+    "--pure": "To ask for delta at an epsilon: --epsilon E",
 }
-"""What can be given: its numbers, what it means, and how it is printed."""
-
-
+_GIVEN = {
+    "mu": ("M", "{}-GDP"),
+    "pure": ("E", "{}-DP"),
+    "approximate": ("E,D", "({}, {})-DP"),
+    "renyi": ("R,V", "Renyi divergence of order {} at most {}"),
+    "zcdp": ("R", "{}-zCDP"),
+}
+"""What can be given: its numbers, and how it is printed."""
 QUESTIONS = (
-    Question("epsilon", "E", "delta at this epsilon", key="delta"),
-    Question("delta", "D", "least epsilon at this delta", key="epsilon"),
-    Question("alpha", "A", "least type II error at this type I error", key="beta"),
-    Question(
-        "tpr-at-fpr", "A", "largest power at this false positive rate", key="true_positive_rate"
-    ),
-    Question("order", "R", "Renyi divergence of this order", key="renyi"),
-    Question("rho", None, "least rho of zCDP"),
-    Question("to-mu", None, "least mu of Gaussian DP", key="mu"),
+    Question("epsilon", key="delta"),
+    Question("delta", key="epsilon"),
+    Question("alpha", key="beta"),
+    Question("tpr-at-fpr", key="true_positive_rate"),
+    Question("order", key="renyi"),
+    Question("rho"),
+    Question("to-mu", key="mu"),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    given = parser.add_argument_group("what is given (one of)")
-    for name, (numbers, meaning, _) in _GIVEN.items():
-        given.add_argument(f"--{name}", metavar=numbers, nargs="+", help=meaning)
-    asked = parser.add_argument_group("what is asked (any, repeated too)")
-    for question in QUESTIONS:
-        question.add_to(asked)
-    add_output_options(parser, quiet="print the enclosures only, one line each")
-    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
-        "--rho": "--rho asks for rho. To give rho-zCDP: --zcdp R",
-        "--to-mu": "--to-mu asks for mu. To give mu-GDP: --mu M",
-        "--mu": "--mu M gives mu-GDP. To ask for mu: --to-mu",
-        "--pure": "To ask for delta at an epsilon: --epsilon E",
-    }
 
 
 def run(options: argparse.Namespace) -> int:
@@ -81,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         for answer in rows:
             say(str(answer.value))
     else:
-        say(f"from {_GIVEN[entry.name][2].format(*map(in_short, numbers))}")
+        say(f"from {_GIVEN[entry.name][1].format(*map(in_short, numbers))}")
         say(columns(as_rows(rows)))
     return ExitCode.DONE
 
@@ -92,7 +89,7 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
 
     named = [entry for entry in GIVEN if getattr(options, entry.name) is not None]
     if len(named) != 1:
-        known = ", ".join(f"--{name} {numbers}" for name, (numbers, *_) in _GIVEN.items())
+        known = ", ".join(f"--{name} {numbers}" for name, (numbers, _) in _GIVEN.items())
         asked = (
             ""
             if named or options.epsilon is None
@@ -125,6 +122,8 @@ COMMAND = Command(
     "a guarantee in other terms: (ε, δ), μ, ρ, Rényi",
     _DESCRIPTION,
     _EPILOG,
-    configure,
+    _OPTIONS,
     run,
+    quiet="print the enclosures only, one line each",
+    hints=_HINTS,
 )

@@ -28,6 +28,10 @@ examples:
   dpassay demo
   dpassay demo --details --out certificates
 """
+_OPTIONS = """\
+--details  all evidence, and certificates
+--out DIR =out  with --details: folder of the certificates (default out)
+"""
 SHOWN = (
     "better-gaussian/theorem-3-1",
     "better-gaussian/theorem-3-1-simplified/corrected",
@@ -110,18 +114,6 @@ _BOARD = (
         {"d": "10000", "m": "1"},
     ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.add_argument("--details", action="store_true", help="all evidence, and certificates")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("out"),
-        metavar="DIR",
-        help="with --details: folder of the certificates (default out)",
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -229,8 +221,8 @@ def _in_full(out: Path) -> int:
     for name in SHOWN:
         paper, path = name.partition("/")[0], out / f"{name.replace('/', '-')}.json"
         decide, again = argparse.ArgumentParser(), argparse.ArgumentParser()
-        verify.configure(decide)
-        check.configure(again)
+        verify.command(None).configure(decide)
+        check.COMMAND.configure(again)
         words = ["--paper", paper, "--only", name, "--certificate", str(path)]
         verify.run(decide.parse_args(words))
         if check.run(again.parse_args([str(path)])) == ExitCode.REFUTED:
@@ -242,5 +234,5 @@ def _in_full(out: Path) -> int:
 
 
 COMMAND = Command(
-    "demo", "published guarantees, decided and checked", _DESCRIPTION, _EPILOG, configure, run
+    "demo", "published guarantees, decided and checked", _DESCRIPTION, _EPILOG, _OPTIONS, run
 )

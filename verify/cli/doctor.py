@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import final
 
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, say, say_json
 from dpassay.verifier.terminal import columns
 
 _DESCRIPTION = """\
@@ -36,11 +36,6 @@ class Examined:
     name: str
     found: str
     sound: bool = True
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add_output_options(parser, quiet="print nothing; the exit code is the answer")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -159,4 +154,12 @@ def _terminal() -> str:
     return f"{kind}, {sys.stdout.encoding}, {shutil.get_terminal_size().columns} columns"
 
 
-COMMAND = Command("doctor", "is this installation sound?", _DESCRIPTION, _EPILOG, configure, run)
+COMMAND = Command(
+    "doctor",
+    "is this installation sound?",
+    _DESCRIPTION,
+    _EPILOG,
+    "",
+    run,
+    quiet="print nothing; the exit code is the answer",
+)

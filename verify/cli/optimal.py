@@ -19,7 +19,6 @@ from dpassay.accountant.errors import DpassayError, InvalidInputError, suggestio
 from dpassay.verifier.cli.shell import (
     Command,
     ExitCode,
-    add_output_options,
     checked_path,
     note,
     say,
@@ -53,11 +52,11 @@ class DrawLaws(Protocol):
         """Draw (label, values, probabilities) of each law, or the least δ against x."""
 
 
-def write_certificate(path: str, data: dict[str, Any]) -> None:
+def write_certificate(path: Path, data: dict[str, Any]) -> None:
     """Write a certificate, and say so."""
     from dpassay.verifier.prover import write
 
-    write(Path(path), [data])
+    write(path, [data])
     note(f"certificate: {path}")
 
 
@@ -180,19 +179,6 @@ def shown(bounds: Mapping[str, str]) -> str:
     return str(Interval(Decimal(bounds["lower"]), Decimal(bounds["upper"])))
 
 
-def add_files(parser: argparse.ArgumentParser, *, evidence: str) -> None:
-    """Add --certificate, --plot, and --out for sweeps."""
-    add = parser.add_argument
-    add("--certificate", metavar="FILE", help=f"write {evidence}, for dpassay check")
-    add("--plot", type=Path, metavar="FILE", help="draw the laws (.png, .pdf or .svg)")
-    add(
-        "--out",
-        metavar="FILE",
-        type=Path,
-        help="with a sweep: append each finished cell as JSON, and reuse finished ones",
-    )
-
-
 def _sweep(
     axes: Mapping[str, Sequence[str | None]],
     solve: Callable[[dict[str, str | None]], dict[str, Any]],
@@ -284,13 +270,13 @@ def _keep(
 
 """`dpassay optimal count-noise`: the least δ of bounded noise for counts."""
 
-_DESCRIPTION = """\
+_COUNT_DESCRIPTION = """\
 Find the least delta of unbiased noise on -min(n, D)..D with P(Z = 0) = eta that is added to a
 count n in 1..N: each count has a law of its own (--max-count), or all counts n >= D share one
 law (--data-independent, the default). With --objective singular, delta bounds single outcomes,
 P(Y = y | n) <= e^epsilon P(Y = y | n') + delta; with true-delta it is that of (epsilon, delta)-DP.
 """
-_EPILOG = """\
+_COUNT_EPILOG = """\
 examples:
   dpassay optimal count-noise --epsilon 2.2 --eta 0.7 --support 12 --max-count 1000000
   dpassay optimal count-noise --ratio 3 --eta 1/2 --support 4 --data-independent --json
@@ -299,57 +285,29 @@ examples:
   dpassay optimal count-noise --epsilon 1,1.5,2,2.5 --eta 0.5 --support 4,6,8 --plot delta.pdf
   dpassay optimal count-noise --epsilon 1.1 --eta 0.5 --support 6 --solver cvxpy:HIGHS
 """
+_COUNT_OPTIONS = """\
+--epsilon E ...  epsilon; several values (1,2,3) make a sweep
+--ratio R ...  e^epsilon itself, for an exact answer
+--eta H ... !  P(Z = 0), in (0, 1)
+--support D ... !  the largest error
+--min-count N =1  the least count (default 1)
+--max-count N  the largest count; laws differ by count
+| --data-independent  one law (default)
+--objective NAME =singular  singular (default): of single outcomes; true-delta: of (epsilon,
+    delta)-DP
+--alphas  also print the weights α[i1,i2,n] of the two-point laws
+--solver NAME  also solve the printed program by cvxpy, cvxpy:CLARABEL, cvxpy:HIGHS or cvxpy:SCS,
+    and say how far its α's are from the proved optimum
+--relative-width W  width of the enclosure (default: aim at 1e-12)
+--certificate FILE  write laws and multipliers, for dpassay check
+--plot FILE  draw the laws (.png, .pdf or .svg)
+--out FILE  with a sweep: append each finished cell as JSON, and reuse finished ones
+"""
 _MOST_SHOWN = 6
 """Laws that are printed and drawn: of more, the first ones and the last."""
 
 
-def command(draw: DrawLaws | None) -> Command:
-    """Return the command, which draws with `draw`."""
-    return Command(
-        "count-noise",
-        "bounded noise for counts with the least delta",
-        _DESCRIPTION,
-        _EPILOG,
-        configure,
-        lambda options: _KIND.run(options, draw),
-    )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    several = "; several values (1,2,3) make a sweep"
-    add("--epsilon", metavar="E", action="append", help=f"epsilon{several}")
-    add("--ratio", metavar="R", action="append", help="e^epsilon itself, for an exact answer")
-    add("--eta", metavar="H", action="append", required=True, help="P(Z = 0), in (0, 1)")
-    add("--support", metavar="D", action="append", required=True, help="the largest error")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--max-count", metavar="N", help="the largest count; laws differ by count")
-    add("--min-count", metavar="N", default="1", help="the least count (default 1)")
-    which.add_argument("--data-independent", action="store_true", help="one law (default)")
-    add(
-        "--objective",
-        default="singular",
-        metavar="NAME",
-        help="singular (default): of single outcomes; true-delta: of (epsilon, delta)-DP",
-    )
-    add(
-        "--alphas",
-        action="store_true",
-        help="also print the weights α[i1,i2,n] of the two-point laws",
-    )
-    add(
-        "--solver",
-        metavar="NAME",
-        help="also solve the printed program by cvxpy, cvxpy:CLARABEL, cvxpy:HIGHS or cvxpy:SCS, "
-        "and say how far its α's are from the proved optimum",
-    )
-    add("--relative-width", metavar="W", help="width of the enclosure (default: aim at 1e-12)")
-    add_files(parser, evidence="laws and multipliers")
-    add_output_options(parser, quiet="print the enclosure only")
-
-
-def _solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
+def _count_solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
     from dpassay.accountant.core.validate import rational
     from dpassay.lp.count_noise import optimal_count_noise
 
@@ -375,7 +333,7 @@ def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Cou
     )
 
 
-def _show(solution: Solution, options: argparse.Namespace) -> None:
+def _count_show(solution: Solution, options: argparse.Namespace) -> None:
     from dpassay.lp.one_law import counts_for_one_law
 
     problem = solution.problem
@@ -450,19 +408,19 @@ def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
     return entries if len(entries) <= _MOST_SHOWN else [*entries[: _MOST_SHOWN - 1], entries[-1]]
 
 
-_KIND = Kind(
+_COUNT_KIND = Kind(
     name="count-noise",
     axes=("epsilon", "ratio", "eta", "support"),
     fixed=("objective", "max_count", "min_count", "relative_width", "solver"),
     kept=("delta", "exact", "seconds"),
-    solve=_solve,
+    solve=_count_solve,
     certificate=lambda solution: import_module("dpassay.verifier.prover.optima").count_noise(
         solution
     ),
     to_json=lambda solution: import_module("dpassay.lp.report").to_json(solution),
     line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
     quiet=lambda solution: str(solution.delta),
-    show=_show,
+    show=_count_show,
     laws=lambda solution: (_laws(solution), _title(solution)),
     swept="delta",
 )
@@ -482,6 +440,20 @@ examples:
   dpassay optimal integer-noise --epsilon 1 --objective delta --error-free 1/2 --support 10
   dpassay optimal integer-noise --epsilon 1 --delta 1e-3,1e-6 --support free --sensitivity 1,2,3
 """
+_INTEGER_OPTIONS = """\
+--epsilon E ...  epsilon; several values make a sweep
+--ratio R ...  e^epsilon itself, for an exact answer
+--delta D ...  delta, unless it is the objective
+--objective NAME =variance  variance (default), absolute, error, cost or delta
+--costs LIST  with --objective cost: costs of the errors 1, 2, … (1,4,9)
+--support D ...  the largest error (default 32), or free: best on every support
+--sensitivity S ...  sensitivity of the true answer (default 1)
+--error-free P ...  prescribe P(Z = 0)
+--monotone  require P(Z = z) to fall with |z|
+--certificate FILE  write law and tests, for dpassay check
+--plot FILE  draw the laws (.png, .pdf or .svg)
+--out FILE  with a sweep: append each finished cell as JSON, and reuse finished ones
+"""
 _FIRST_SUPPORT = 8
 """Where --support free starts to look for a support that no larger one beats."""
 _NAMES = {
@@ -491,51 +463,6 @@ _NAMES = {
     "cost": "least E[cost(|Z|)]",
     "delta": "least delta",
 }
-
-
-def integer_command(draw: DrawLaws | None) -> Command:
-    """Return the command, which draws with `draw`."""
-    return Command(
-        "integer-noise",
-        "bounded integer noise of least cost",
-        _INTEGER_DESCRIPTION,
-        _INTEGER_EPILOG,
-        integer_configure,
-        lambda options: _INTEGER_KIND.run(options, draw),
-    )
-
-
-def integer_configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add("--epsilon", metavar="E", action="append", help="epsilon; several values make a sweep")
-    add("--ratio", metavar="R", action="append", help="e^epsilon itself, for an exact answer")
-    add("--delta", metavar="D", action="append", help="delta, unless it is the objective")
-    add(
-        "--objective",
-        default="variance",
-        metavar="NAME",
-        help="variance (default), absolute, error, cost or delta",
-    )
-    add(
-        "--costs", metavar="LIST", help="with --objective cost: costs of the errors 1, 2, … (1,4,9)"
-    )
-    add(
-        "--support",
-        metavar="D",
-        action="append",
-        help="the largest error (default 32), or free: best on every support",
-    )
-    add(
-        "--sensitivity",
-        metavar="S",
-        action="append",
-        help="sensitivity of the true answer (default 1)",
-    )
-    add("--error-free", metavar="P", action="append", help="prescribe P(Z = 0)")
-    add("--monotone", action="store_true", help="require P(Z = z) to fall with |z|")
-    add_files(parser, evidence="law and tests")
-    add_output_options(parser, quiet="print the mechanism only")
 
 
 def _integer_solve(
@@ -631,22 +558,14 @@ examples:
   dpassay optimal local --candidates 100 --epsilon 1
   dpassay optimal local --candidates 100 --epsilon 1 --share 0 --json
 """
+_LOCAL_OPTIONS = """\
+--candidates K !  number of categories
+--epsilon E !  the largest privacy loss
+--share S  share of people who hold the counted category (default 1/K: the average count)
+"""
 
 
-def local_configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add("--candidates", metavar="K", required=True, help="number of categories")
-    add("--epsilon", metavar="E", required=True, help="the largest privacy loss")
-    add(
-        "--share",
-        metavar="S",
-        help="share of people who hold the counted category (default 1/K: the average count)",
-    )
-    add_output_options(parser, quiet="print the mechanism only")
-
-
-def run(options: argparse.Namespace) -> int:
+def _run_local(options: argparse.Namespace) -> int:
     """Solve and print."""
     from dpassay.lp.local import optimal_local
 
@@ -681,16 +600,6 @@ def local_to_json(found: LocalOptimum) -> dict[str, Any]:
     }
 
 
-COMMAND = Command(
-    "local",
-    "the best report of a category",
-    _LOCAL_DESCRIPTION,
-    _LOCAL_EPILOG,
-    local_configure,
-    run,
-)
-
-
 """`dpassay optimal gaussian-shape`: the best covariance for a sensitivity space."""
 
 _SHAPE_DESCRIPTION = """\
@@ -706,27 +615,19 @@ examples:
   dpassay optimal gaussian-shape "FiniteSet(vectors=[[1, 0], [1, 1]])" --weights 1,4 --json
   dpassay optimal gaussian-shape shape.toml --certificate shape.json
 """
+_SHAPE_OPTIONS = """\
+space SPACE  Box(…), SparseBox(…), L2Ball(…), FiniteSet(…), DisjointGroups(…), or a FILE
+--objective NAME  total (default) or worst
+--weights LIST  weights of the coordinates (1,1,4)
+--solver NAME  for cvxpy (default CLARABEL)
+--certificate FILE  write the proof of both bounds
+"""
 _NOTHING = 1e-8
 """Of the largest variance: a smaller covariance is printed as 0."""
 _KEYS = ("space", "vertices", "objective", "weights", "solver")
 
 
-def shape_configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add(
-        "space",
-        metavar="SPACE",
-        help="Box(…), SparseBox(…), L2Ball(…), FiniteSet(…), DisjointGroups(…), or a FILE",
-    )
-    add("--objective", metavar="NAME", help="total (default) or worst")
-    add("--weights", metavar="LIST", help="weights of the coordinates (1,1,4)")
-    add("--solver", metavar="NAME", help="for cvxpy (default CLARABEL)")
-    add("--certificate", metavar="FILE", help="write the proof of both bounds")
-    add_output_options(parser, quiet="print the mechanism only")
-
-
-def shape_run(options: argparse.Namespace) -> int:
+def _run_shape(options: argparse.Namespace) -> int:
     """Solve and print."""
     from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
 
@@ -817,21 +718,11 @@ def _shape_show(found: GaussianShape) -> None:
     say(columns([("   ", *row) for row in rows]))
 
 
-SHAPE_COMMAND = Command(
-    "gaussian-shape",
-    "the best covariance for given sensitivities",
-    _SHAPE_DESCRIPTION,
-    _SHAPE_EPILOG,
-    shape_configure,
-    shape_run,
-)
-
-
-_OPTIMAL_DESCRIPTION = """\
+_DESCRIPTION = """\
 Find the best noise of a kind, with a proof: a mechanism attains the upper end of the answer, and
 the lower end bounds every other one.
 """
-_OPTIMAL_EPILOG = """\
+_EPILOG = """\
 examples:
   dpassay optimal count-noise --epsilon 2.2 --eta 0.7 --support 12 --max-count 1000
   dpassay optimal integer-noise --epsilon 1 --delta 1e-6 --objective variance
@@ -841,30 +732,52 @@ examples:
 """
 
 
-def optimal_command(draw: DrawLaws | None) -> Command:
+def command(draw: DrawLaws | None) -> Command:
     """Return the command, which draws with `draw`."""
     kinds = (
-        command(draw),
-        integer_command(draw),
-        SHAPE_COMMAND,
-        COMMAND,
+        Command(
+            "count-noise",
+            "bounded noise for counts with the least delta",
+            _COUNT_DESCRIPTION,
+            _COUNT_EPILOG,
+            _COUNT_OPTIONS,
+            lambda options: _COUNT_KIND.run(options, draw),
+            quiet="print the enclosure only",
+        ),
+        Command(
+            "integer-noise",
+            "bounded integer noise of least cost",
+            _INTEGER_DESCRIPTION,
+            _INTEGER_EPILOG,
+            _INTEGER_OPTIONS,
+            lambda options: _INTEGER_KIND.run(options, draw),
+            quiet="print the mechanism only",
+        ),
+        Command(
+            "gaussian-shape",
+            "the best covariance for given sensitivities",
+            _SHAPE_DESCRIPTION,
+            _SHAPE_EPILOG,
+            _SHAPE_OPTIONS,
+            _run_shape,
+            quiet="print the mechanism only",
+        ),
+        Command(
+            "local",
+            "the best report of a category",
+            _LOCAL_DESCRIPTION,
+            _LOCAL_EPILOG,
+            _LOCAL_OPTIONS,
+            _run_local,
+            quiet="print the mechanism only",
+        ),
     )
-
-    def configure(parser: argparse.ArgumentParser) -> None:
-        """Add the kinds of noise as commands of their own."""
-        choices = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-        for kind in kinds:
-            own = choices.add_parser(
-                kind.name, help=kind.help, description=kind.description, epilog=kind.epilog
-            )
-            kind.configure(own)
-            own.set_defaults(run_kind=kind.run)
-
     return Command(
         "optimal",
         "the least noise of a kind, with proof",
-        _OPTIMAL_DESCRIPTION,
-        _OPTIMAL_EPILOG,
-        configure,
-        lambda options: int(options.run_kind(options)),
+        _DESCRIPTION,
+        _EPILOG,
+        "",
+        lambda options: ExitCode.USAGE,  # a kind is required
+        kinds=kinds,
     )

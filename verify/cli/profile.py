@@ -17,8 +17,6 @@ from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
-    add_adjacency,
-    add_output_options,
     checked_path,
     note,
     report_error,
@@ -46,9 +44,6 @@ class Question:
 
     option: str
     """The option without its dashes."""
-    metavar: str | None
-    """Stands for the argument; None for a question without one."""
-    help: str
     function: str = ""
     """The module and the function of `dpassay.accountant.questions` that answer it."""
     key: str = ""
@@ -62,14 +57,6 @@ class Question:
     def name(self) -> str:
         """The attribute of the parsed options."""
         return self.option.replace("-", "_")
-
-    def add_to(self, parser: Any) -> None:
-        """Add the option."""
-        flags = [f"--{self.option}"] + ["--fpr"] * (self.option == "tpr-at-fpr")
-        if self.metavar is None:
-            parser.add_argument(*flags, action="append_const", const="", help=self.help)
-        else:
-            parser.add_argument(*flags, action="append", metavar=self.metavar, help=self.help)
 
     def asked(self, options: argparse.Namespace) -> list[str]:
         """Return the arguments at which it is asked."""
@@ -101,7 +88,7 @@ def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for question in dict.fromkeys(answer.question for answer in answers):
         mine = [answer for answer in answers if answer.question is question]
-        if len(mine) == 1 or question.metavar is None:
+        if len(mine) == 1 or not mine[0].argument:
             result[question.key] = mine[0].to_json(with_argument=False)
         else:
             result[question.key] = [answer.to_json(with_argument=True) for answer in mine]
@@ -306,62 +293,51 @@ class Plot(Protocol):
         """Draw δ(ε); `marks` are the points (ε, δ) that were asked for."""
 
 
+_OPTIONS = """\
+mechanism MECHANISM  such as 'Laplace(scale=2)'
+--epsilon E ...  delta at this epsilon (any real number)
+--delta D ...  least epsilon at this delta
+--alpha A ...  least type II error at this type I error
+--tpr-at-fpr, --fpr A ...  largest true positive rate of an attack at this false positive rate
+--order R ...  Renyi divergence of this order
+--total-variation ...  delta at epsilon 0
+--mu ...  ask for mu of Gaussian DP: exact, or the best above and below, and above but for a delta0
+    (to claim a mu: dpassay verify --mu M)
+--rho ...  ask for the least rho of zCDP (to claim one: dpassay verify --rho R)
+--loss-cdf L ...  least probability that the privacy loss is at most this
+--mse ...  mean squared error, averaged over the outputs
+--mean-absolute-error ...  mean absolute error, averaged over the outputs
+--quantile P ...  quantile of the noise at this probability
+--absolute-quantile P ...  least error that is not exceeded with this probability
+--variance ...  variance of each released coordinate
+--plot FILE  draw the profile (.png, .pdf or .svg)
+--export FILE.csv  with --epsilons: write a table with a lower and an upper bound of delta
+--epsilons A:B:N  the N evenly spaced epsilons of --export
+--relative-width W  relative width that answers must reach (default: 1e-9 or better)
+--method ENGINE =auto  the engine of a composition: auto, exact, fourier or grid
+--estimate  answer in floats, in milliseconds and without proof
+--adjacency
+"""
+_HINTS = {
+    **OF_MECHANISMS,
+    "--mu": "To claim a mu: dpassay verify MECHANISM --mu M",
+    "--rho": "To claim a rho: dpassay verify MECHANISM --rho R",
+}
 QUESTIONS = (
-    Question(
-        "epsilon", "E", "delta at this epsilon (any real number)", "profile.delta", key="delta"
-    ),
-    Question("delta", "D", "least epsilon at this delta", "profile.epsilon", key="epsilon"),
-    Question("alpha", "A", "least type II error at this type I error", "tradeoff.beta", key="beta"),
-    Question(
-        "tpr-at-fpr",
-        "A",
-        "largest true positive rate of an attack at this false positive rate",
-        "tradeoff.power",
-        key="true_positive_rate",
-    ),
-    Question("order", "R", "Renyi divergence of this order", "guarantees.renyi", key="renyi"),
-    Question("total-variation", None, "delta at epsilon 0", "guarantees.total_variation"),
-    Question(
-        "mu",
-        None,
-        "ask for mu of Gaussian DP: exact, or the best above and below, and above but for a "
-        "delta0 (to claim a mu: dpassay verify --mu M)",
-        "guarantees.mu",
-    ),
-    Question(
-        "rho",
-        None,
-        "ask for the least rho of zCDP (to claim one: dpassay verify --rho R)",
-        "guarantees.rho",
-    ),
-    Question(
-        "loss-cdf",
-        "L",
-        "least probability that the privacy loss is at most this",
-        "guarantees.loss_cdf",
-    ),
-    Question(
-        "mse", None, "mean squared error, averaged over the outputs", "accuracy.mean_squared_error"
-    ),
-    Question(
-        "mean-absolute-error",
-        None,
-        "mean absolute error, averaged over the outputs",
-        "accuracy.mean_absolute_error",
-    ),
-    Question(
-        "quantile",
-        "P",
-        "quantile of the noise at this probability",
-        "accuracy.quantile",
-    ),
-    Question(
-        "absolute-quantile",
-        "P",
-        "least error that is not exceeded with this probability",
-        "accuracy.absolute_quantile",
-    ),
-    Question("variance", None, "variance of each released coordinate", "accuracy.variance"),
+    Question("epsilon", "profile.delta", "delta"),
+    Question("delta", "profile.epsilon", "epsilon"),
+    Question("alpha", "tradeoff.beta", "beta"),
+    Question("tpr-at-fpr", "tradeoff.power", "true_positive_rate"),
+    Question("order", "guarantees.renyi", "renyi"),
+    Question("total-variation", "guarantees.total_variation"),
+    Question("mu", "guarantees.mu"),
+    Question("rho", "guarantees.rho"),
+    Question("loss-cdf", "guarantees.loss_cdf"),
+    Question("mse", "accuracy.mean_squared_error"),
+    Question("mean-absolute-error", "accuracy.mean_absolute_error"),
+    Question("quantile", "accuracy.quantile"),
+    Question("absolute-quantile", "accuracy.absolute_quantile"),
+    Question("variance", "accuracy.variance"),
 )
 _DEFAULT = {
     "epsilon": ("0", "0.1", "0.5", "1", "2", "4", "8"),
@@ -379,48 +355,11 @@ def command(plot: Plot | None) -> Command:
         "the exact privacy of one release",
         _DESCRIPTION,
         _EPILOG,
-        configure,
+        _OPTIONS,
         lambda options: run(options, plot),
+        quiet="print the enclosures only, one line each",
+        hints=_HINTS,
     )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add("mechanism", metavar="MECHANISM", help="such as 'Laplace(scale=2)'")
-    for question in QUESTIONS:
-        question.add_to(parser)
-    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
-        **OF_MECHANISMS,
-        "--mu": "To claim a mu: dpassay verify MECHANISM --mu M",
-        "--rho": "To claim a rho: dpassay verify MECHANISM --rho R",
-    }
-    add("--plot", type=Path, metavar="FILE", help="draw the profile (.png, .pdf or .svg)")
-    add(
-        "--export",
-        type=Path,
-        metavar="FILE.csv",
-        help="with --epsilons: write a table with a lower and an upper bound of delta",
-    )
-    add("--epsilons", metavar="A:B:N", help="the N evenly spaced epsilons of --export")
-    add(
-        "--relative-width",
-        metavar="W",
-        help="relative width that answers must reach (default: 1e-9 or better)",
-    )
-    add(
-        "--method",
-        default="auto",
-        metavar="ENGINE",
-        help="the engine of a composition: auto, exact, fourier or grid",
-    )
-    add(
-        "--estimate",
-        action="store_true",
-        help="answer in floats, in milliseconds and without proof",
-    )
-    add_adjacency(parser)
-    add_output_options(parser, quiet="print the enclosures only, one line each")
 
 
 def run(options: argparse.Namespace, plot: Plot | None) -> int:
@@ -537,7 +476,7 @@ def _ask(
     given = ("adjacency", "method", "relative_width") if "adjacency" in known else ()
     words = {name: getattr(options, name) for name in given if name in known}
     try:
-        value: Value = function(mechanism, *[argument] * (question.metavar is not None), **words)
+        value: Value = function(mechanism, *[argument] * bool(argument), **words)
     except NotApplicableError:
         if question.key != "mu" or exact:
             raise

@@ -13,8 +13,8 @@ import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NoReturn, final
@@ -85,10 +85,114 @@ class Command:
     description: str
     epilog: str
     """Examples."""
-    configure: Callable[[argparse.ArgumentParser], None]
-    """Add the arguments."""
+    options: str
+    """The arguments, as `declare` reads them."""
     run: Callable[[argparse.Namespace], int]
     """Do it, and return the exit code."""
+    quiet: str = ""
+    """What --quiet does; without it there is neither --quiet nor --json."""
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """What to type in place of an option that is wrongly used."""
+    kinds: Sequence[Command] = ()
+    """Commands below this one, one of which is run."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments, and what is run with them."""
+        parser.set_defaults(run=self.run)
+        declare(parser, self.options)
+        if self.quiet:
+            declare(parser, f"--json  print JSON\n--quiet  {self.quiet}")
+        if isinstance(parser, Parser):
+            parser.hints = dict(self.hints)
+        if self.kinds:
+            choices = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
+            for kind in self.kinds:
+                kind.configure(kind.parser_in(choices))
+
+    def parser_in(self, choices: Any) -> Parser:
+        """Return a parser of this command, one of the choices of another."""
+        words = {"help": self.help, "description": self.description, "epilog": self.epilog}
+        added: Parser = choices.add_parser(self.name, **words)
+        return added
+
+
+_SHARED = """\
+--adjacency RELATION  add-remove or replace-one; required where the guarantee depends on it
+--confidence C :decimal =0.95  confidence of a refutation (default 0.95)
+--no-bits @  ignore the last bits of floats
+"""
+"""Options of several commands, which name them alone."""
+_FILES = ("FILE", "FILE.csv", "DIR")
+
+
+def declare(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add arguments from a text that reads like their help, one on a line.
+
+    A line is `--name, --other METAVAR marks  help`, or begins with a bare name where no option is
+    typed; an indented line goes on with the one before. Without a METAVAR an option is a switch; a
+    FILE or a DIR is a path. The marks: `:int`, `:decimal` and `:path` say what is read, `=value`
+    what stands if nothing is given, `{one,other}` what may be, `!` that it must be given, `?`, `*`
+    and `+` how many values there are; `[]` lists the values of a repeated option and `...` does,
+    or has None; `@` is a switch with None for neither of --name and --no-name. A line after `| `
+    excludes the one before it. A line that ends with a colon is the title of a group.
+    """
+    shared = {line.split(" ", 1)[0]: line for line in _SHARED.splitlines()}
+    whole = re.sub(r"\n +", " ", text).splitlines()
+    lines = [shared.get(line, line) for line in whole if line]
+    group: Any = parser
+    either: Any = None
+    for line, after in itertools.zip_longest(lines, lines[1:], fillvalue=""):
+        if line.endswith(":"):
+            group = parser.add_argument_group(line[:-1])
+            continue
+        names, options = _declared(line.removeprefix("| "))
+        if after.startswith("| "):
+            required = bool(options.pop("required", False))
+            either = group.add_mutually_exclusive_group(required=required)
+        (group if either is None else either).add_argument(*names, **options)
+        if not after.startswith("| "):
+            either = None
+
+
+def _declared(line: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of one argument, and what `add_argument` is told of it."""
+    head, _, said = line.partition("  ")
+    names, *words = head.replace(", ", ",").split()
+    found: dict[str, Any] = {"help": said}
+    metavar: list[str] = []
+    for word in words:
+        match word[0], word[1:]:
+            case ":", kind:
+                found["type"] = {"int": int, "decimal": decimal, "path": Path}[kind]
+            case "=", value:
+                found["default"] = value
+            case "{", inside:
+                found["choices"] = inside.removesuffix("}").split(",")
+            case "!", "":
+                found["required"] = True
+            case ("?" | "*" | "+") as count, "":
+                found["nargs"] = count
+            case "[", "]":
+                found |= {"action": "append", "default": []}
+            case ".", "..":
+                found["action"] = "append" if metavar else "append_const"
+            case "@", "":
+                is_on = not names.startswith("--no-")
+                name = names.removeprefix("--no-").lstrip("-")
+                found |= {"action": "store_const", "const": is_on, "dest": name}
+            case _:
+                metavar.append(word)
+    if metavar:
+        found["metavar"] = metavar[0] if len(metavar) == 1 else tuple(metavar)
+        if len(metavar) > 1:
+            found["nargs"] = len(metavar)
+        if metavar[0] in _FILES and names.startswith("-"):
+            found["type"] = Path
+    elif found.get("action") == "append_const":
+        found["const"] = ""
+    elif "choices" not in found and "action" not in found:
+        found["action"] = "store_true"
+    return names.split(","), found
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
@@ -338,12 +442,6 @@ def ready_streams() -> None:
             stream.reconfigure(errors="dpassay")
 
 
-def add_output_options(parser: argparse.ArgumentParser, *, quiet: str) -> None:
-    """Add --json and --quiet."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--quiet", action="store_true", help=quiet)
-
-
 def checked_path(path: Path | None, draw: object) -> Path | None:
     """Return where to draw, after checking before any work that it can be drawn there."""
     if path is None:
@@ -357,12 +455,3 @@ def checked_path(path: Path | None, draw: object) -> Path | None:
     if draw is None:
         raise InvalidInputError("This program was started without its drawing part.")
     return path
-
-
-def add_adjacency(parser: argparse.ArgumentParser) -> None:
-    """Add --adjacency."""
-    parser.add_argument(
-        "--adjacency",
-        metavar="RELATION",
-        help="add-remove or replace-one; required where the guarantee depends on it",
-    )

@@ -12,11 +12,10 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast, final
 
 from dpassay.accountant.errors import InvalidInputError, expected
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, note
+from dpassay.verifier.cli.shell import Command, ExitCode, note
 from dpassay.verifier.terminal import Line
 
 if TYPE_CHECKING:
@@ -139,32 +138,20 @@ examples:
   dpassay stream --epsilon 1 --steps 99 --json --insecure-seed 7 < bits
   dpassay stream --mechanism "KaryTree(steps=999, arity=19, epsilon=1)" --state s < bits >> counts
 """
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add("--mechanism", metavar="MECHANISM", help="a counter or its name (default: the best)")
-    add("--epsilon", metavar="E", help="the budget, if MECHANISM has none")
-    add("--delta", metavar="D", help="the delta of the budget (default 0)")
-    add("--steps", metavar="N", help="largest length of the stream")
-    add(
-        "--contributions",
-        metavar="C",
-        help="numbers that one person contributes at most (default 1)",
-    )
-    add("--state", type=Path, metavar="FILE", help="continue after interruptions")
-    add(
-        "--insecure-floats",
-        action="store_true",
-        help="simulate in floating point: the last bits of outputs reveal inputs",
-    )
-    add("--insecure-seed", type=int, metavar="N", help="draw noise from a seed: for tests")
-    add_output_options(parser, quiet="no progress and no notes")
-    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
-        "--seed": "--seed is --insecure-seed now: whoever knows it can take the noise away",
-        "--lattice": "Leave it out: every output is on the lattice",
-    }
+_OPTIONS = """\
+--mechanism MECHANISM  a counter or its name (default: the best)
+--epsilon E  the budget, if MECHANISM has none
+--delta D  the delta of the budget (default 0)
+--steps N  largest length of the stream
+--contributions C  numbers that one person contributes at most (default 1)
+--state FILE  continue after interruptions
+--insecure-floats  simulate in floating point: the last bits of outputs reveal inputs
+--insecure-seed N :int  draw noise from a seed: for tests
+"""
+_HINTS = {
+    "--seed": "--seed is --insecure-seed now: whoever knows it can take the noise away",
+    "--lattice": "Leave it out: every output is on the lattice",
+}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -417,5 +404,12 @@ class _Output:
 
 
 COMMAND = Command(
-    "stream", "private prefix sums of a stream", _DESCRIPTION, _EPILOG, configure, run
+    "stream",
+    "private prefix sums of a stream",
+    _DESCRIPTION,
+    _EPILOG,
+    _OPTIONS,
+    run,
+    quiet="no progress and no notes",
+    hints=_HINTS,
 )

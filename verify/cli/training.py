@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
-from dpassay.verifier.cli.shell import Command, ExitCode, add_output_options, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, say, say_json
 from dpassay.verifier.terminal import working
 
 _DESCRIPTION = """\
@@ -44,47 +43,28 @@ with the mechanisms that the answers name
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--noise-multiplier", metavar="S", help="noise / clipping norm")
-    asked.add_argument("--epsilon", metavar="E", help="instead: find the noise for this epsilon")
-    add("--batch", "--batch-size", required=True, metavar="B", help="records in a batch")
-    add("--size", "--dataset-size", required=True, metavar="N", help="records in the dataset")
-    add("--epochs", metavar="E", help="passes over the dataset")
-    add("--steps", metavar="T", help="steps, instead of epochs")
-    add("--delta", required=True, metavar="D", help="delta of the guarantee")
-    add(
-        "--sampling",
-        default="poisson",
-        metavar="HOW",
-        help="how batches are sampled: poisson (default), truncated-poisson, random-allocation, "
-        "shuffle, without-replacement or with-replacement",
-    )
-    add(
-        "--truncated-batch",
-        "--truncated-batch-size",
-        metavar="B",
-        help="records kept of a larger Poisson batch",
-    )
-    add(
-        "--neighbours",
-        metavar="HOW",
-        help="add-remove, replace-one or zero-out, instead of the neighbours of the sampling",
-    )
-    add("--schemes", action="store_true", help="answer for every sampling scheme, in one table")
-    add("--plot", type=Path, metavar="FILE", help="with --schemes: draw epsilon against epochs")
-    add("--group", default="1", metavar="K", help="records of one person (1)")
-    add_output_options(parser, quiet="print the answer only")
-    parser.hints = {  # type: ignore[attr-defined]  # is a `Parser`
-        "--epsilon": "--epsilon asks for the noise. To judge an epsilon, leave it out: with "
-        "--noise-multiplier the answer is the true one.",
-        "--records": "A person with 3 records: --group 3",
-    }
-
-
-_OPTIONS = {
+_OPTIONS = """\
+--noise-multiplier S !  noise / clipping norm
+| --epsilon E  instead: find the noise for this epsilon
+--batch, --batch-size B !  records in a batch
+--size, --dataset-size N !  records in the dataset
+--epochs E  passes over the dataset
+--steps T  steps, instead of epochs
+--delta D !  delta of the guarantee
+--sampling HOW =poisson  how batches are sampled: poisson (default), truncated-poisson,
+    random-allocation, shuffle, without-replacement or with-replacement
+--truncated-batch, --truncated-batch-size B  records kept of a larger Poisson batch
+--neighbours HOW  add-remove, replace-one or zero-out, instead of the neighbours of the sampling
+--schemes  answer for every sampling scheme, in one table
+--plot FILE  with --schemes: draw epsilon against epochs
+--group K =1  records of one person (1)
+"""
+_HINTS = {
+    "--epsilon": "--epsilon asks for the noise. To judge an epsilon, leave it out: with "
+    "--noise-multiplier the answer is the true one.",
+    "--records": "A person with 3 records: --group 3",
+}
+_CALLED = {
     "noise_multiplier": "--noise-multiplier",
     "truncated_batch_size": "--truncated-batch",
     "batch_size": "--batch",
@@ -93,7 +73,7 @@ _OPTIONS = {
     **{name: f"--{name}" for name in ("sampling", "neighbours")},
 }
 """The options, by the arguments that errors name."""
-_ARGUMENT = re.compile(rf"\b(?:{'|'.join(_OPTIONS)})(?==)|(?<=Expected )\w+\b|\b\w+_\w+\b")
+_ARGUMENT = re.compile(rf"\b(?:{'|'.join(_CALLED)})(?==)|(?<=Expected )\w+\b|\b\w+_\w+\b")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -103,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         return _run(options)
     except InvalidInputError as error:
-        words = _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), str(error))
+        words = _ARGUMENT.sub(lambda found: _CALLED.get(found[0], found[0]), str(error))
         raise InvalidInputError(words) from error
 
 
@@ -153,5 +133,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    "training", "the epsilon of a DP-SGD run, or its noise", _DESCRIPTION, _EPILOG, configure, run
+    "training",
+    "the epsilon of a DP-SGD run, or its noise",
+    _DESCRIPTION,
+    _EPILOG,
+    _OPTIONS,
+    run,
+    quiet="print the answer only",
+    hints=_HINTS,
 )

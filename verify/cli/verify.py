@@ -13,8 +13,6 @@ from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
-    add_adjacency,
-    add_output_options,
     note,
     say,
     say_json,
@@ -44,6 +42,26 @@ exit code: 2 after a bad claim; else 1 if a claim is refuted (unless the file sa
 expected = "REFUTED"; then 1 if it holds); else 3 if any is undecided, argued or only supported by
 a grid, or all are pending; else 0: everything holds, or is refuted as expected
 """
+_OPTIONS = """\
+target CLAIM|MECHANISM|FILE ?  a claim such as "Laplace(2) is 0.5-DP" or "… is (8, 0.5)-RDP", a
+    mechanism, or a claim file (.toml)
+--epsilon E  claim (E, D)-DP of the mechanism
+--delta D  with --epsilon; 0 (pure) if left out
+--mu M  claim M-Gaussian DP (to ask for mu: dpassay profile --mu)
+--rho R  claim R-zCDP (to ask for rho: dpassay profile --rho)
+--order R  with --renyi: claim (R, V)-RDP
+--renyi V  the largest Renyi divergence of this order
+--paper NAME []  verify a paper's ledger
+--all-papers  verify the ledgers of all papers
+--only ID []  only the claim with this id, or claims that match this pattern or lie below it
+--event FILE  an event of dp-accounting with its reported epsilon (JSON, see docs/field.md)
+--certificate FILE  write certificates for dpassay check
+--html FILE  write a page with curves and the certificate
+--resume FILE  keep finished claims in FILE; reuse them
+--jobs N :int =2  processes (default 2)
+--details  print every finding in full
+--adjacency
+"""
 _WORDS = ("epsilon", "delta", "mu", "rho", "order", "renyi", "adjacency")
 """The options that claim something of a mechanism."""
 _DETAILS = 3
@@ -64,58 +82,11 @@ def command(page: WritePage | None) -> Command:
         "decide claims",
         _DESCRIPTION,
         _EPILOG,
-        configure,
+        _OPTIONS,
         lambda options: run(options, page),
+        quiet="print the verdict only",
+        hints=OF_MECHANISMS,
     )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    add = parser.add_argument
-    add(
-        "target",
-        nargs="?",
-        metavar="CLAIM|MECHANISM|FILE",
-        help='a claim such as "Laplace(2) is 0.5-DP" or "… is (8, 0.5)-RDP", a mechanism, or a '
-        "claim file (.toml)",
-    )
-    add("--epsilon", metavar="E", help="claim (E, D)-DP of the mechanism")
-    add("--delta", metavar="D", help="with --epsilon; 0 (pure) if left out")
-    add(
-        "--mu",
-        metavar="M",
-        help="claim M-Gaussian DP (to ask for mu: dpassay profile --mu)",
-    )
-    add(
-        "--rho",
-        metavar="R",
-        help="claim R-zCDP (to ask for rho: dpassay profile --rho)",
-    )
-    parser.hints = OF_MECHANISMS  # type: ignore[attr-defined]  # is a `Parser`
-    add("--order", metavar="R", help="with --renyi: claim (R, V)-RDP")
-    add("--renyi", metavar="V", help="the largest Renyi divergence of this order")
-    add("--paper", action="append", default=[], metavar="NAME", help="verify a paper's ledger")
-    add("--all-papers", action="store_true", help="verify the ledgers of all papers")
-    add(
-        "--only",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="only the claim with this id, or claims that match this pattern or lie below it",
-    )
-    add(
-        "--event",
-        type=Path,
-        metavar="FILE",
-        help="an event of dp-accounting with its reported epsilon (JSON, see docs/field.md)",
-    )
-    add("--certificate", type=Path, metavar="FILE", help="write certificates for dpassay check")
-    add("--html", type=Path, metavar="FILE", help="write a page with curves and the certificate")
-    add("--resume", type=Path, metavar="FILE", help="keep finished claims in FILE; reuse them")
-    add("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
-    add("--details", action="store_true", help="print every finding in full")
-    add_adjacency(parser)
-    add_output_options(parser, quiet="print the verdict only")
 
 
 def run(options: argparse.Namespace, page: WritePage | None = None) -> int:

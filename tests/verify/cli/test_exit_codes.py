@@ -30,7 +30,7 @@ def failing(error: BaseException) -> list[Command]:
         sys.stdout.write("begun\n")
         raise error
 
-    return [Command("fail", "", "", "", lambda parser: None, run)]
+    return [Command("fail", "", "", "", "", run)]
 
 
 @pytest.mark.parametrize(

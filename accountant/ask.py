@@ -174,8 +174,8 @@ def question(ask: Callable[..., Answer]) -> Question[Answer]:
         given["mechanism"] = read_mechanism(given["mechanism"])
         if many is None or not is_many(given.get(many)):
             found: Any = ask(*bound.args, **bound.kwargs)
-            several = type(found) is list and not isinstance(found[0], list)
-            return Results(found) if several else found
+            is_plain = isinstance(found, list) and not isinstance(found[0], list)
+            return Results(found) if is_plain else found
         at = list(given[many])
         return Results((asked(**{**given, many: _plain(entry)}) for entry in at), many, at)
 

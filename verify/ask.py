@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from dpassay.accountant.ask import read_mechanism
 from dpassay.accountant.core.adjacency import Adjacency
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from dpassay.verifier.compare import Budget, Comparison
     from dpassay.verifier.kernel import Checked
 
+
+Answer = TypeVar("Answer")
+Parameters = ParamSpec("Parameters")
 
 """Guarantees as people write them: "(1, 1e-5)-DP", "(ε, δ) = (1, 1e-5)", "ρ-zCDP with ρ=0.1"."""
 
@@ -174,24 +178,41 @@ _ONE_CLAIM = (
 )
 
 
-def claims_about(
-    mechanism: Mechanism,
-    *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
-    order: Number | None = None,
-    renyi: Number | None = None,
-    adjacency: Adjacency | str | None = None,
-    source: str = "",
-) -> list[Claim]:
-    """Return the claims that a mechanism has the guarantees that are named.
+class Words(TypedDict, total=False):
+    """A guarantee in words, and the neighbours that it is for.
 
-    (ε, δ)-DP, μ-GDP, ρ-zCDP, or a Rényi divergence of an order.
+    (ε, δ)-DP, ε-DP where δ is left out; μ-GDP; ρ-zCDP; or a Rényi divergence of an order.
     """
+
+    epsilon: Number | None
+    delta: Number | None
+    mu: Number | None
+    rho: Number | None
+    order: Number | None
+    renyi: Number | None
+    adjacency: Adjacency | str | None
+
+
+def in_words(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """Return a function of `**words`, whose signature has each of the `Words`."""
+    only = inspect.Parameter.KEYWORD_ONLY
+    own = [*inspect.signature(function).parameters.values()][:-1]
+    words = [
+        inspect.Parameter(name, only, default=None, annotation=kind.__forward_arg__)
+        for name, kind in Words.__annotations__.items()
+    ]
+    first, last = ([one for one in own if (one.kind is only) == late] for late in (False, True))
+    signature = inspect.Signature([*first, *words, *last])
+    function.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` reads
+    return forgiving(function)
+
+
+def claims_about(mechanism: Mechanism, *, source: str = "", **words: Unpack[Words]) -> list[Claim]:
+    """Return the claims that a mechanism has the guarantees that are named."""
     from dpassay.verifier.claims.guarantee import guarantee
 
+    epsilon, delta = words.get("epsilon"), words.get("delta")
+    order, renyi = words.get("order"), words.get("renyi")
     if delta is not None and epsilon is None:
         raise InvalidInputError("delta needs epsilon: the claim is (epsilon, delta)-DP.")
     if (order is None) != (renyi is None):
@@ -201,11 +222,13 @@ def claims_about(
         small = 0 < exact(epsilon, "epsilon").ball() < 1
         remedy = "Everything is (epsilon, 1)-DP." + turned * small
         raise expected("delta", delta, "< 1", remedy)
-    relation = Adjacency.read(adjacency)
+    relation = Adjacency.read(words.get("adjacency"))
     near = None if relation is None else relation.value
-    together = ({"epsilon": epsilon, "delta": delta}, {"mu": mu}, {"rho": rho})
-    words = [*together, {"order": order, "renyi": renyi}]
-    given = [{name: value for name, value in each.items() if value is not None} for each in words]
+    said: dict[str, Any] = {**words}
+    given = [
+        {name: said[name] for name in names if said.get(name) is not None}
+        for names in (("epsilon", "delta"), ("mu",), ("rho",), ("order", "renyi"))
+    ]
     return [
         guarantee(each, mechanism=str(mechanism), adjacency=near, source=source)
         for each in given
@@ -253,35 +276,20 @@ def apart(claim: Any, adjacency: Any) -> tuple[Any, Any]:
 
 @overload
 def verify(
-    claim: Claim | Mechanism | str,
-    *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
-    order: Number | None = None,
-    renyi: Number | None = None,
-    adjacency: Adjacency | str | None = None,
-    lemmas: Iterable[Claim] = (),
+    claim: Claim | Mechanism | str, *, lemmas: Iterable[Claim] = (), **words: Unpack[Words]
 ) -> Finding: ...
 
 
 @overload
-def verify(claim: Document | Sequence[Claim | str]) -> Results[Finding]: ...
+def verify(claim: Document | list[Any] | tuple[Any, ...]) -> Results[Finding]: ...
 
 
-@forgiving
+@in_words
 def verify(
-    claim: Claim | Mechanism | str | Document | Sequence[Claim | str],
+    claim: Claim | Mechanism | str | Document | list[Any] | tuple[Any, ...],
     *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
-    order: Number | None = None,
-    renyi: Number | None = None,
-    adjacency: Adjacency | str | None = None,
     lemmas: Iterable[Claim] = (),
+    **words: Unpack[Words],
 ) -> Finding | Results[Finding]:
     """Decide a claim, or what the numbers claim about a mechanism; or all claims of a file.
 
@@ -315,10 +323,8 @@ def verify(
     """
     from dpassay.verifier.exact import verify as decide
 
-    numbers = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
-    words = {**numbers, "order": order, "renyi": renyi, "adjacency": adjacency}
     if not isinstance(claim, (Document, list, tuple)):
-        return decide(_claim(claim, words), lemmas=lemmas)
+        return decide(_claim(claim, {**words}), lemmas=lemmas)
     if any(value is not None for value in words.values()):
         raise InvalidInputError("Several claims state their own numbers; leave the words out.")
     listed = claim.claims if isinstance(claim, Document) else claim
@@ -326,25 +332,14 @@ def verify(
     return Results(conclude(claims, [decide(each, lemmas=claims) for each in claims]))
 
 
-@forgiving
+@in_words
 def certify(
-    claim: Claim | Mechanism | str,
-    lemmas: Sequence[Claim] = (),
-    *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
-    order: Number | None = None,
-    renyi: Number | None = None,
-    adjacency: Adjacency | str | None = None,
+    claim: Claim | Mechanism | str, lemmas: Sequence[Claim] = (), **words: Unpack[Words]
 ) -> tuple[Finding, dict[str, Any] | None]:
     """Decide as `verify` does; return the finding and its certificate (None if undecided)."""
     from dpassay.verifier.prover import decided
 
-    numbers = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
-    words = {**numbers, "order": order, "renyi": renyi, "adjacency": adjacency}
-    return decided(_claim(claim, words), lemmas)
+    return decided(_claim(claim, {**words}), lemmas)
 
 
 def check(certificate: Mapping[str, Any]) -> Checked:
@@ -520,18 +515,18 @@ def read_claim(text: str) -> Any:
     return found
 
 
-def _given_claim(
-    claim: AuditClaim | str | None, words: dict[str, Any], adjacency: Adjacency | str | None
-) -> tuple[Any, Any]:
+def _given_claim(claim: AuditClaim | str | None, words: dict[str, Any]) -> tuple[Any, Any]:
     """Return the one claim of an audit and its neighbours; no claim where none is named.
 
     δ alone claims nothing: it says where ε is bounded.
     """
     given = {key: value for key, value in words.items() if value is not None}
+    adjacency = given.pop("adjacency", None)
     if set(given) == {"delta"}:
         given = {}
-    if len(given.keys() - {"delta", "renyi", "adjacency"}) > 1 or (
-        "delta" in given and "epsilon" not in given
+    incomplete = {"delta": "epsilon", "order": "renyi", "renyi": "order"}
+    if len(given.keys() - {"delta", "renyi"}) > 1 or any(
+        name in given and other not in given for name, other in incomplete.items()
     ):
         raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
     if given and claim is not None:
@@ -553,32 +548,33 @@ def _target_in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[s
     return named(about), said_once(said, words)
 
 
+def _delta(claim: Any, words: Words) -> Any:
+    """Return where ε is bounded: a claim has a δ of its own."""
+    return (words.get("delta") or 0) if claim is None else 0
+
+
 def _pairs(
     pairs: Iterable[tuple[Any, Any]] | None, pair: tuple[Any, Any] | None
 ) -> Iterable[tuple[Any, Any]] | None:
     return pairs if pair is None else [*(pairs or ()), pair]
 
 
-@forgiving
+@in_words
 def audit(
     mechanism: Any,
     claim: AuditClaim | str | None = None,
     *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
     pair: tuple[Any, Any] | None = None,
     pairs: Iterable[tuple[Any, Any]] | None = None,
     samples: int | None = None,
     significance: float = 0.05,
     bits: bool | None = None,
     seed: int | None = None,
-    adjacency: Adjacency | str | None = None,
     executor: Executor | None = None,
     timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     errors_are_outputs: bool = False,
+    **words: Unpack[Words],
 ) -> AuditResult | Finding:
     """Run a mechanism on two neighbouring datasets: test a claim, or estimate ε and δ(ε).
 
@@ -632,9 +628,8 @@ def audit(
     from dpassay.verifier.audit.kinds import auditor
     from dpassay.verifier.audit.kinds.auditor import known
 
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
-    about, words = _target_in_words(mechanism, words)
-    found, relation = _given_claim(claim, words, adjacency)
+    about, said = _target_in_words(mechanism, {**words})
+    found, relation = _given_claim(claim, said)
     runs_wanted = (pair, pairs, samples, executor, errors_are_outputs or None)
     if found is not None and all(each is None for each in runs_wanted):
         finding = known(about, found, relation)
@@ -646,7 +641,7 @@ def audit(
         pairs=_pairs(pairs, pair),
         samples=100_000 if samples is None else samples,
         significance=significance,
-        delta=0 if delta is None or found is not None else delta,
+        delta=_delta(found, words),
         bits=bits,
         seed=seed,
         adjacency=relation,
@@ -657,25 +652,21 @@ def audit(
     )
 
 
-@forgiving
+@in_words
 def audit_until_refuted(
     mechanism: Any,
     claim: AuditClaim | str | None = None,
     *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
     pair: tuple[Any, Any] | None = None,
     pairs: Iterable[tuple[Any, Any]] | None = None,
     samples: int = 1_000_000,
     significance: float = 0.05,
     bits: bool = False,
     seed: int | None = None,
-    adjacency: Adjacency | str | None = None,
     timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     errors_are_outputs: bool = False,
+    **words: Unpack[Words],
 ) -> AuditResult:
     """Audit with more and more runs, the last time with `samples` a side; stop once refuted.
 
@@ -685,9 +676,8 @@ def audit_until_refuted(
     """
     from dpassay.verifier.audit.kinds import auditor
 
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
-    about, words = _target_in_words(mechanism, words)
-    found, relation = _given_claim(claim, words, adjacency)
+    about, said = _target_in_words(mechanism, {**words})
+    found, relation = _given_claim(claim, said)
     return auditor.audit_until_refuted(
         about,
         _required(found),
@@ -703,21 +693,17 @@ def audit_until_refuted(
     )
 
 
-@forgiving
+@in_words
 def audit_samples(
     first: Any,
     second: Any,
     claim: AuditClaim | str | None = None,
     *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
     significance: float = 0.05,
     bits: bool | None = None,
     seed: int | None = None,
-    adjacency: Adjacency | str | None = None,
     names: tuple[str, str] = ("first", "second"),
+    **words: Unpack[Words],
 ) -> AuditResult:
     """Test a claim, or estimate ε and δ(ε), on outputs of runs that are there already.
 
@@ -741,14 +727,13 @@ def audit_samples(
     """
     from dpassay.verifier.audit.kinds import samples
 
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
-    found, relation = _given_claim(claim, words, adjacency)
+    found, relation = _given_claim(claim, {**words})
     return samples.audit_samples(
         first,
         second,
         found,
         significance=significance,
-        delta=0 if delta is None or found is not None else delta,
+        delta=_delta(found, words),
         bits=bits,
         seed=seed,
         adjacency=relation,
@@ -756,23 +741,19 @@ def audit_samples(
     )
 
 
-@forgiving
+@in_words
 def assert_private(
     mechanism: Any,
     claim: AuditClaim | str | None = None,
     *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
     pair: tuple[Any, Any] | None = None,
     pairs: Iterable[tuple[Any, Any]] | None = None,
     alpha: float = 1e-6,
     seconds: float = 20.0,
     seed: int = 0,
     samples: int | None = None,
-    adjacency: Adjacency | str | None = None,
     bits: bool | None = None,
+    **words: Unpack[Words],
 ) -> AuditResult | Finding:
     """Raise PrivacyError if a claim is refuted; return the finding or the audit otherwise.
 
@@ -792,9 +773,8 @@ def assert_private(
     """
     from dpassay.verifier.audit.kinds import auditor
 
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
-    about, words = _target_in_words(mechanism, words)
-    found, relation = _given_claim(claim, words, adjacency)
+    about, said = _target_in_words(mechanism, {**words})
+    found, relation = _given_claim(claim, said)
     return auditor.assert_private(
         about,
         _required(found),
